@@ -1,0 +1,202 @@
+"""The records everything else passes around: documents, evidence, queries, chunks, hits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Vectors = npt.NDArray[np.float32]
+
+Spans = list[tuple[int, int]]
+"""What a chunker returns: half-open `(start, end)` character offsets into one document."""
+
+
+class Span(NamedTuple):
+    """A half-open stretch of one document, in Python character offsets."""
+
+    doc: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, eq=False)
+class TokenMap:
+    """Where the tokens of one document start, so that the token length of any span is two binary searches.
+
+    `starts` holds one character offset per token, not decreasing. A token belongs to the character it starts in: token
+    counts of adjacent spans therefore add up, and a cut always falls between characters.
+    """
+
+    starts: Ints
+
+    def count(self, start: int, end: int) -> int:
+        """Tokens that start inside `[start, end)`."""
+        lo, hi = np.searchsorted(self.starts, (start, end))
+        return int(hi - lo)
+
+    def counts(self, starts: Ints, ends: Ints) -> Ints:
+        """`count` for many spans at once; both arguments and the result have shape (n,)."""
+        return np.searchsorted(self.starts, ends) - np.searchsorted(self.starts, starts)
+
+    def end_of(self, start: int, tokens: int) -> int | None:
+        """The greatest offset such that `[start, offset)` holds at most `tokens` tokens; None for "to the end"."""
+        at = int(np.searchsorted(self.starts, start)) + tokens
+        return int(self.starts[at]) if at < len(self.starts) else None
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text of the corpus. `tokens` is set by the harness before a chunker sees the document."""
+
+    id: str
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    tokens: TokenMap | None = field(default=None, compare=False, repr=False)
+
+    def token_map(self) -> TokenMap:
+        """`tokens`, for chunkers that measure in tokens; raises ValueError where the harness has not set it."""
+        if self.tokens is None:
+            raise ValueError(f"document '{self.id}' has not been tokenized")
+        return self.tokens
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One thing a query needs, found at any one of its equivalent `places`.
+
+    The first place is the one the data set names; the others are equivalents (`also` in the data set, and verbatim
+    copies found at load). `whole` marks document evidence: its places are whole documents.
+    """
+
+    places: tuple[Span, ...]
+    grade: float = 1.0
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question with what is known about its answer. No evidence means: the corpus holds no answer."""
+
+    id: str
+    text: str
+    evidence: tuple[Evidence, ...] = ()
+    answer: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def by_document(self) -> bool:
+        """Whether the evidence is whole documents; a query never mixes both kinds."""
+        return bool(self.evidence) and self.evidence[0].whole
+
+    @property
+    def cluster(self) -> str:
+        """The unit of resampling: `metadata.group`, else the document of the first evidence item, else the query."""
+        if "group" in self.metadata:
+            return str(self.metadata["group"])
+        return self.evidence[0].places[0].doc if self.evidence else f"query:{self.id}"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A stretch of a document as the retriever sees it; `text == document.text[start:end]` always holds.
+
+    `context` is what an augmenter adds: indexed and counted in tokens, never credited as evidence. `tokens` counts both.
+    """
+
+    doc: str
+    start: int
+    end: int
+    text: str
+    context: str = ""
+    tokens: int = 0
+    context_tokens: int = 0
+    token_map: TokenMap | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def id(self) -> str:
+        return f"{self.doc}:{self.start}-{self.end}"
+
+    def cut(self, tokens: int) -> "Chunk | None":
+        """This chunk cut to at most `tokens` tokens, its context included; None where no text is left."""
+        if self.tokens <= tokens:
+            return self
+        end = self.token_map.end_of(self.start, tokens - self.context_tokens) if self.token_map else None
+        if end is None or end <= self.start or tokens <= self.context_tokens:
+            return None
+        return replace(self, end=end, text=self.text[: end - self.start], tokens=tokens)
+
+
+class Hit(NamedTuple):
+    """A retrieved chunk with its score (greater is better)."""
+
+    chunk: Chunk
+    score: float
+
+
+class Drop(NamedTuple):
+    """A hit that a selector step did not keep, and why, in a few words."""
+
+    hit: Hit
+    reason: str
+
+
+class Outcome(NamedTuple):
+    """What one selector step made of its input: hits kept, in rank order, and hits dropped."""
+
+    kept: list[Hit]
+    dropped: list[Drop]
+
+
+class Embedded(NamedTuple):
+    """Vectors, (texts, dimensions) float32, and whether the model saw only the beginning of each text, (texts,)."""
+
+    vectors: Vectors
+    truncated: npt.NDArray[np.bool_]
+
+
+class Rankings(NamedTuple):
+    """One ranking per query, flat: row `i` is `ids[offsets[i]:offsets[i+1]]`, best first.
+
+    `ids` are chunk numbers, (total,); `scores` their scores, (total,), float64; `offsets` has shape (queries + 1,).
+    """
+
+    ids: Ints
+    scores: Floats
+    offsets: Ints
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[Ints, Floats]]) -> "Rankings":
+        """Join per-query `(ids, scores)` pairs."""
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(ids) for ids, _ in rows], out=offsets[1:])
+        ids = np.concatenate([ids for ids, _ in rows]) if rows else np.empty(0, np.int64)
+        scores = np.concatenate([scores for _, scores in rows]) if rows else np.empty(0)
+        return cls(ids.astype(np.int64), scores.astype(np.float64), offsets)
+
+    def row(self, query: int) -> tuple[Ints, Floats]:
+        """The chunk numbers and scores of one query."""
+        at = slice(self.offsets[query], self.offsets[query + 1])
+        return self.ids[at], self.scores[at]
+
+    @property
+    def queries(self) -> int:
+        return len(self.offsets) - 1
+
+
+def best_first(ids: Ints, scores: Floats, limit: int, decimals: int = 5) -> tuple[Ints, Floats]:
+    """The `limit` best hits, scores rounded to `decimals` and ties in chunk order (document, then start).
+
+    Rounding makes equal texts tie whatever noise the last bits carry; chunk order then settles the tie the same way in
+    every run.
+
+    >>> best_first(np.array([7, 2, 5]), np.array([0.5, 0.500001, 0.9]), 2)
+    (array([5, 2]), array([0.9, 0.5]))
+    """
+    rounded = np.round(scores, decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
+    order = np.lexsort((ids, -rounded))[:limit]
+    return ids[order], rounded[order]

@@ -1,0 +1,20 @@
+"""Progress with an estimate of the time left; silent where nobody watches a terminal."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+
+
+@contextlib.contextmanager
+def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Shows a bar on stderr while the block runs; the yielded function advances it."""
+    if not sys.stderr.isatty() or not total:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description:<22}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda done: bar.advance(task, done)
