@@ -1,0 +1,192 @@
+"""What a component is: a frozen dataclass whose fields are its settings, its identity, its YAML keys and its params."""
+
+import dataclasses
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from harness.model import Document, Embedded, Floats, Hit, Ints, Outcome, Query, Rankings, Spans, Vectors
+from harness.store import Artifact
+
+Positive = Annotated[int, Field(gt=0)]
+NotNegative = Annotated[int, Field(ge=0)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+def runtime(default: Any) -> Any:
+    """A setting that changes only speed or cost: it stays out of the identity.
+
+    >>> # workers: int = runtime(4)
+    """
+    return dataclasses.field(default=default, metadata={"runtime": True})
+
+
+def snake_case(name: str) -> str:
+    """The YAML name of a class.
+
+    >>> snake_case("TokenBudget"), snake_case("BM25"), snake_case("TopK")
+    ('token_budget', 'bm25', 'top_k')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+class Component(ABC):
+    """Base of every part of a trial.
+
+    A subclass is a frozen dataclass with defaults. Its constructor stores and does nothing else; a cross-field fault is
+    told by `problem()`. `version` is raised when the same settings begin to give other results.
+    """
+
+    role: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    source: ClassVar[tuple[str, str] | None] = None
+    """For a researcher's own part: the reference it was loaded by and the sha256 of its source file."""
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"strict": True, "extra": "forbid"}
+
+    @classmethod
+    def name(cls) -> str:
+        """The name in YAML, in MLflow and in the identity."""
+        return snake_case(cls.__name__)
+
+    def problem(self) -> str | None:
+        """What is wrong with these settings taken together, or None."""
+        return None
+
+
+def settings(component: Component, *, with_runtime: bool = False) -> dict[str, Any]:
+    """The settings as plain JSON values; parts that are components themselves become mappings.
+
+    >>> # settings(Fixed(size=256)) == {"size": 256, "overlap": 0, "unit": "tokens"}
+    """
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(component):  # type: ignore[arg-type]
+        if field.metadata.get("runtime") and not with_runtime:
+            continue
+        value = getattr(component, field.name)
+        if isinstance(value, Component):
+            value = settings(value, with_runtime=with_runtime)
+        values[field.name] = list(value) if isinstance(value, tuple) else value
+    return values
+
+
+def identity(component: Component) -> dict[str, Any]:
+    """What decides a component's results: role, name, version, settings, and the source of a researcher's own part."""
+    known: dict[str, Any] = {
+        "role": component.role,
+        "name": component.name(),
+        "version": component.version,
+        "settings": settings(component),
+    }
+    parts = {f.name: getattr(component, f.name) for f in dataclasses.fields(component)}  # type: ignore[arg-type]
+    versions = {name: part.version for name, part in parts.items() if isinstance(part, Component)}
+    if versions:
+        known["parts"] = versions
+    if component.source:
+        known["source"] = component.source[1]
+    return known
+
+
+class Chunker(Component):
+    """Cuts a document into spans."""
+
+    role: ClassVar[str] = "chunker"
+
+    @abstractmethod
+    def split(self, doc: Document) -> Spans:
+        """Half-open `(start, end)` offsets into `doc.text`; `doc.tokens` tells token lengths."""
+
+
+class Augmenter(Component):
+    """Gives each chunk a context that is indexed with it and never credited as evidence."""
+
+    role: ClassVar[str] = "augmenter"
+
+    @abstractmethod
+    def augment(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
+        """One context per span, in order; the empty string for none."""
+
+
+class Embedder(Component):
+    """Turns texts into vectors."""
+
+    role: ClassVar[str] = "embedder"
+    metered: ClassVar[bool] = False
+    """Whether texts are paid for; nothing is then embedded just to measure how long it takes."""
+
+    @abstractmethod
+    def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
+        """One vector per text, (texts, dimensions) float32, whatever the batch the text travels in."""
+
+    def warm(self) -> None:
+        """Load what `embed` needs, so that latency is measured without it."""
+
+
+class Retriever(Component):
+    """Ranks chunks for queries. `search` returns at most `depth` chunk numbers per query, best first."""
+
+    role: ClassVar[str] = "retriever"
+    uses_vectors: ClassVar[bool] = False
+    depth: int
+
+    @property
+    def parts(self) -> "tuple[Retriever, ...]":
+        """The retrievers a fusion draws on; empty for a retriever that searches an index itself."""
+        return ()
+
+    def index_settings(self) -> dict[str, Any]:
+        """The settings that decide the index; trials that differ only in others share it."""
+        return {name: value for name, value in settings(self).items() if name != "depth"}
+
+    def index(self, texts: Sequence[str]) -> Artifact:
+        """What `search` needs besides vectors, as arrays."""
+        return Artifact()
+
+    @abstractmethod
+    def search(self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None) -> Rankings:
+        """Rank chunks for all queries in one call.
+
+        `corpus` holds one vector per chunk and `vectors` one per query, both None unless `uses_vectors`; `texts` are
+        the queries.
+        """
+
+
+class Fusion(Retriever):
+    """A retriever that merges the rankings of its parts, each of which is searched and stored on its own."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Retriever, ...]:
+        """The retrievers whose rankings are merged."""
+
+    @abstractmethod
+    def fuse(self, rankings: Sequence[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
+        """Merge the parts' hits for one query, `(chunk numbers, scores)` each, into one ranking, best first."""
+
+    def search(self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None) -> Rankings:
+        raise TypeError("a fusion has no index of its own; its parts are searched")
+
+
+class Selector(Component):
+    """One step from retrieved hits to the passages that are kept."""
+
+    role: ClassVar[str] = "selector"
+    spends_budget: ClassVar[bool] = False
+    """Whether what this step drops is lost to a budget, in the words of the loss ledger."""
+
+    @abstractmethod
+    def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        """The hits to keep, in rank order, and those dropped with a reason; the input is left as it is."""
+
+
+class Judge(Component):
+    """Scores what a trial selected for a query by asking a model or a person."""
+
+    role: ClassVar[str] = "judge"
+
+
+ROLES: Mapping[str, type[Component]] = {
+    role.role: role for role in (Chunker, Augmenter, Embedder, Retriever, Selector, Judge)
+}

@@ -1,0 +1,221 @@
+"""Reading a data set: everything a run relies on is verified here, and equivalent copies of evidence are found."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from harness.dataset.manifest import MANIFEST, Manifest, PinnedFile, read_manifest, sha256_of
+from harness.dataset.records import RawEvidence, RawPlace, RawQuery, document, json_lines, query
+from harness.errors import DataError
+from harness.model import Document, Evidence, Query, Span
+
+Copies = Literal["credit", "ignore"]
+
+SHORTEST_COPY = 20
+"""A quote of fewer characters is not looked for elsewhere: '20 minutes' in another document is no evidence."""
+
+
+@dataclass(frozen=True)
+class QuerySet:
+    """The queries of one set, evidence resolved to places in the corpus."""
+
+    name: str
+    queries: Sequence[Query]
+
+    @property
+    def answerable(self) -> int:
+        """How many queries have evidence; only they can be scored for what was retrieved."""
+        return sum(bool(query.evidence) for query in self.queries)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A corpus with one query set."""
+
+    name: str
+    root: Path
+    documents: Sequence[Document]
+    query_set: QuerySet
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Document]:
+        return {doc.id: doc for doc in self.documents}
+
+    @cached_property
+    def number(self) -> Mapping[str, int]:
+        """Each document's position in the corpus."""
+        return {doc.id: at for at, doc in enumerate(self.documents)}
+
+    def slice(self, span: Span) -> str:
+        """The text of a span."""
+        return self.by_id[span.doc].text[span.start : span.end]
+
+
+def load_dataset(root: Path, queries: str, *, copies: Copies = "credit", final: bool = False) -> Dataset:
+    """Read and verify a data set folder with one of its query sets.
+
+    Raises DataError for the first fault: a file that is not the pinned one, a malformed line, a duplicate id, evidence
+    in an unknown document or out of range, a quote that differs from the text, or a locked set asked for without
+    `final`.
+    """
+    manifest = read_manifest(root)
+    pinned = manifest.query_set(queries)
+    if pinned.locked and not final:
+        raise DataError(
+            f"{root / MANIFEST}: query set '{queries}' is locked for the final score; choose on another set and open "
+            "this one with `harness run --final`, which is recorded"
+        )
+    documents = read_corpus(manifest)
+    by_id = {doc.id: doc for doc in documents}
+    raw = read_queries(pinned)
+    for item in raw:
+        for fault in evidence_faults(item, by_id):
+            raise DataError(f"{item.line}: {fault}; `harness data check {root}` lists every finding")
+    resolved = _resolve(raw, documents, copies)
+    return Dataset(manifest.name, root, documents, QuerySet(queries, resolved))
+
+
+def verify(pinned: PinnedFile) -> None:
+    """Raise DataError unless the file is the one the manifest pins."""
+    if not pinned.path.is_file():
+        raise DataError(f"{pinned.path}: no such file, though the manifest names it")
+    actual = sha256_of(pinned.path)
+    if actual != pinned.sha256:
+        raise DataError(
+            f"{pinned.path}: sha256 is {actual[:12]}…, the manifest pins {pinned.sha256[:12]}…; restore the file, or "
+            f"accept the change with `harness data pin {pinned.path.parent if pinned.path.name == 'corpus.jsonl' else pinned.path.parents[1]}`"
+        )
+
+
+def read_corpus(manifest: Manifest) -> list[Document]:
+    """All documents, ids verified to be unique."""
+    verify(manifest.corpus)
+    seen: dict[str, int] = {}
+    documents = []
+    for line, value in json_lines(manifest.corpus.path):
+        doc = document(line, value)
+        if doc.id in seen:
+            raise line.fault(f"id '{doc.id}' already stands in line {seen[doc.id]}")
+        seen[doc.id] = line.number
+        documents.append(doc)
+    if not documents:
+        raise DataError(f"{manifest.corpus.path}: holds no document")
+    return documents
+
+
+def read_queries(pinned: PinnedFile) -> list[RawQuery]:
+    """All queries of a set as written, ids verified to be unique."""
+    verify(pinned)
+    seen: dict[str, int] = {}
+    queries = []
+    for line, value in json_lines(pinned.path):
+        item = query(line, value)
+        if item.id in seen:
+            raise line.fault(f"id '{item.id}' already stands in line {seen[item.id]}")
+        seen[item.id] = line.number
+        queries.append(item)
+    if not queries:
+        raise DataError(f"{pinned.path}: holds no query")
+    return queries
+
+
+def evidence_faults(item: RawQuery, by_id: Mapping[str, Document]) -> list[str]:
+    """What makes the evidence of a query unusable."""
+    faults = []
+    for at, evidence in enumerate(item.evidence):
+        for nth, place in enumerate(evidence.places):
+            where = f"evidence[{at}]" + (f".also[{nth - 1}]" if nth else "")
+            fault = _place_fault(place, by_id)
+            if fault:
+                faults.append(f"{where}: {fault}")
+    return faults
+
+
+def _place_fault(place: RawPlace, by_id: Mapping[str, Document]) -> str | None:
+    if place.doc not in by_id:
+        return f"no document '{place.doc}' in the corpus"
+    if place.start is None or place.end is None:
+        return None
+    text = by_id[place.doc].text
+    if not 0 <= place.start < place.end <= len(text):
+        return f"span {place.start}-{place.end} is not inside '{place.doc}', which has {len(text)} characters"
+    if place.quote is not None and text[place.start : place.end] != place.quote:
+        return f"quote differs from '{place.doc}' at {place.start}-{place.end}{_shift(place, text)}"
+    return None
+
+
+def _shift(place: RawPlace, text: str) -> str:
+    """Where the quote really stands, as far as that can be said."""
+    assert place.quote is not None and place.start is not None
+    starts = occurrences(text, place.quote)
+    if not starts:
+        return "; the quote stands nowhere in the document"
+    nearest = min(starts, key=lambda start: abs(start - (place.start or 0)))
+    return f"; it stands {nearest - place.start:+d} characters away, at {nearest}-{nearest + len(place.quote)}"
+
+
+def occurrences(text: str, quote: str) -> list[int]:
+    """All offsets at which `quote` stands in `text`, overlapping ones included; none for an empty quote."""
+    starts: list[int] = []
+    at = text.find(quote) if quote else -1
+    while at >= 0:
+        starts.append(at)
+        at = text.find(quote, at + 1)
+    return starts
+
+
+def _resolve(raw: Sequence[RawQuery], documents: Sequence[Document], copies: Copies) -> list[Query]:
+    by_id = {doc.id: doc for doc in documents}
+    finder = CopyFinder(documents) if copies == "credit" else None
+    return [
+        Query(q.id, q.text, tuple(_evidence(item, by_id, finder) for item in q.evidence), q.answer, q.metadata) for q in raw
+    ]
+
+
+def _evidence(item: RawEvidence, by_id: Mapping[str, Document], finder: "CopyFinder | None") -> Evidence:
+    if item.places[0].start is None:
+        return Evidence(tuple(Span(p.doc, 0, len(by_id[p.doc].text)) for p in item.places), item.grade, whole=True)
+    places = [Span(p.doc, p.start or 0, p.end or 0) for p in item.places]
+    if finder:
+        for place in list(places):
+            places += [copy for copy in finder.copies(by_id[place.doc].text[place.start : place.end]) if copy not in places]
+    return Evidence(tuple(places), item.grade)
+
+
+class CopyFinder:
+    """Finds every place of the corpus where a quote stands verbatim as whole words."""
+
+    _BETWEEN = "\x00\x00"
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = documents
+        self._joined = self._BETWEEN.join(doc.text for doc in documents)
+        self._begins: list[int] = []
+        at = 0
+        for doc in documents:
+            self._begins.append(at)
+            at += len(doc.text) + len(self._BETWEEN)
+        self._known: dict[str, list[Span]] = {}
+
+    def copies(self, quote: str) -> list[Span]:
+        """All whole-word places of a quote, itself included; none for one shorter than `SHORTEST_COPY`."""
+        if len(quote) < SHORTEST_COPY:
+            return []
+        if quote not in self._known:
+            self._known[quote] = [span for start in occurrences(self._joined, quote) if (span := self._span(start, quote))]
+        return self._known[quote]
+
+    def _span(self, at: int, quote: str) -> Span | None:
+        number = bisect_right(self._begins, at) - 1
+        doc, start = self._documents[number], at - self._begins[number]
+        end = start + len(quote)
+        if end > len(doc.text) or _inside_word(doc.text, start) or _inside_word(doc.text, end):
+            return None
+        return Span(doc.id, start, end)
+
+
+def _inside_word(text: str, at: int) -> bool:
+    return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()

@@ -1,0 +1,134 @@
+"""`manifest.yaml`: which files make up a data set, pinned by sha256, and where they come from."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.errors import DataError, did_you_mean
+
+MANIFEST = "manifest.yaml"
+_KEYS = {"name", "description", "licence", "source", "corpus", "queries"}
+
+
+@dataclass(frozen=True)
+class PinnedFile:
+    """A file of the data set and the sha256 it must have. A locked query set is opened only by `run --final`."""
+
+    path: Path
+    sha256: str
+    locked: bool = False
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A data set's table of contents."""
+
+    root: Path
+    name: str
+    corpus: PinnedFile
+    queries: Mapping[str, PinnedFile]
+    description: str = ""
+    licence: str = ""
+    source: str = ""
+
+    def query_set(self, name: str) -> PinnedFile:
+        """The file of a query set; raises DataError for an unknown one."""
+        if name not in self.queries:
+            known = ", ".join(self.queries)
+            raise DataError(
+                f"{self.root / MANIFEST}: no query set named '{name}'.{did_you_mean(name, self.queries)} It has: {known}"
+            )
+        return self.queries[name]
+
+
+def find_dataset(name: str, beside: Path) -> Path:
+    """The folder of a data set: a path relative to the experiment file, or a name under a `datasets` folder.
+
+    `datasets` is looked for in the working folder, then in the experiment's folder and its parents. Raises DataError.
+    """
+    direct = (beside / name).resolve()
+    roots = [Path.cwd(), beside.resolve(), *beside.resolve().parents]
+    candidates = [root / "datasets" / name for root in roots]
+    if "/" in name or name.startswith("."):
+        candidates = [direct, Path.cwd() / name]
+    for folder in candidates:
+        if (folder / MANIFEST).is_file():
+            return folder
+    near = sorted({path.parent.name for root in roots[:3] for path in root.glob(f"datasets/*/{MANIFEST}")})
+    known = f" Found: {', '.join(near)}" if near else ""
+    raise DataError(f"data: no data set '{name}' ({candidates[0] / MANIFEST} does not exist).{did_you_mean(name, near)}{known}")
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file, read in blocks."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_manifest(root: Path) -> Manifest:
+    """The manifest of a data set folder; raises DataError with the key at fault. Files are not opened."""
+    path = root / MANIFEST
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; a data set is a folder with a {MANIFEST}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{path}: expected a mapping with the keys {', '.join(sorted(_KEYS))}")
+    for key in content:
+        if key not in _KEYS:
+            raise DataError(f"{path}: unknown key '{key}'.{did_you_mean(str(key), _KEYS)} Keys: {', '.join(sorted(_KEYS))}")
+    queries = content.get("queries")
+    if not isinstance(queries, dict) or not queries:
+        raise DataError(f"{path}: queries: expected a mapping of query set names to files")
+    return Manifest(
+        root=root,
+        name=_text(path, content, "name", root.name),
+        corpus=_pinned(path, "corpus", content.get("corpus")),
+        queries={str(name): _pinned(path, f"queries.{name}", entry) for name, entry in queries.items()},
+        description=_text(path, content, "description"),
+        licence=_text(path, content, "licence"),
+        source=_text(path, content, "source"),
+    )
+
+
+def write_manifest(manifest: Manifest) -> None:
+    """Write `manifest.yaml` with the hashes the files have now."""
+
+    def entry(file: PinnedFile) -> dict[str, Any]:
+        pinned: dict[str, Any] = {"file": file.path.relative_to(manifest.root).as_posix(), "sha256": sha256_of(file.path)}
+        return pinned | ({"locked": True} if file.locked else {})
+
+    content = {
+        "name": manifest.name,
+        "description": manifest.description,
+        "licence": manifest.licence,
+        "source": manifest.source,
+        "corpus": entry(manifest.corpus),
+        "queries": {name: entry(file) for name, file in manifest.queries.items()},
+    }
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
+    (manifest.root / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def _text(path: Path, content: dict[str, Any], key: str, default: str = "") -> str:
+    value = content.get(key, default)
+    if not isinstance(value, str):
+        raise DataError(f"{path}: {key}: expected text, not {value!r}")
+    return value
+
+
+def _pinned(path: Path, where: str, entry: Any) -> PinnedFile:
+    if not isinstance(entry, dict) or not isinstance(entry.get("file"), str) or not isinstance(entry.get("sha256"), str):
+        raise DataError(f"{path}: {where}: expected {{file: NAME, sha256: HEX}}")
+    unknown = set(entry) - {"file", "sha256", "locked"}
+    if unknown:
+        raise DataError(f"{path}: {where}: unknown key '{sorted(map(str, unknown))[0]}'. Keys: file, sha256, locked")
+    if not isinstance(entry.get("locked", False), bool):
+        raise DataError(f"{path}: {where}.locked: expected true or false")
+    return PinnedFile(path.parent / entry["file"], entry["sha256"], entry.get("locked", False))

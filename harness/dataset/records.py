@@ -1,0 +1,174 @@
+"""One line of JSONL at a time: strict parsing of documents and queries, every fault with its file and line."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.errors import DataError
+from harness.model import Document
+
+_DOCUMENT_KEYS = {"id", "text", "title", "metadata"}
+_QUERY_KEYS = {"id", "text", "evidence", "answer", "grade", "metadata"}
+_EVIDENCE_KEYS = {"doc", "start", "end", "quote", "also", "grade"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Line(NamedTuple):
+    """Where a record stands."""
+
+    path: Path
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.number}"
+
+    def fault(self, what: str) -> DataError:
+        return DataError(f"{self}: {what}")
+
+
+class RawPlace(NamedTuple):
+    """A place as written: `start` is None for a whole document."""
+
+    doc: str
+    start: int | None
+    end: int | None
+    quote: str | None
+
+
+class RawEvidence(NamedTuple):
+    places: tuple[RawPlace, ...]
+    grade: float
+
+
+class RawQuery(NamedTuple):
+    """A query as written, its evidence not yet compared with the corpus."""
+
+    line: Line
+    id: str
+    text: str
+    evidence: tuple[RawEvidence, ...]
+    answer: str | None
+    metadata: dict[str, Any]
+
+
+def json_lines(path: Path) -> Iterator[tuple[Line, dict[str, Any]]]:
+    """The objects of a JSONL file with their lines; blank lines are passed over. Raises DataError at the first fault."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    with file:
+        for number, raw in enumerate(file, 1):
+            line = Line(path, number)
+            try:
+                content = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise line.fault(f"not UTF-8 (byte {error.start + 1} of the line); save the file as UTF-8") from None
+            if not content.strip():
+                continue
+            try:
+                value = json.loads(content, parse_constant=_no_constant)
+            except (ValueError, RecursionError) as error:
+                raise line.fault(f"not valid JSON: {error}") from None
+            if not isinstance(value, dict):
+                raise line.fault(f"expected a JSON object, not {type(value).__name__}")
+            yield line, value
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON; leave the key out or write null")
+
+
+def document(line: Line, value: dict[str, Any]) -> Document:
+    """The document of one line."""
+    _known(line, value, _DOCUMENT_KEYS)
+    return Document(
+        id=_identifier(line, value),
+        text=_string(line, value, "text"),
+        title=_string(line, value, "title", ""),
+        metadata=_mapping(line, value),
+    )
+
+
+def query(line: Line, value: dict[str, Any]) -> RawQuery:
+    """The query of one line. `grade` on the query is the default grade of its evidence."""
+    _known(line, value, _QUERY_KEYS)
+    written = value.get("evidence", [])
+    if not isinstance(written, list):
+        raise line.fault("evidence: expected a list")
+    default = _grade(line, value, 1.0)
+    items = tuple(_evidence(line, f"evidence[{at}]", item, default) for at, item in enumerate(written))
+    kinds = {place.start is None for item in items for place in item.places}
+    if len(kinds) > 1:
+        raise line.fault("evidence: spans and whole documents in one query; give offsets to all of them or to none")
+    answer = value.get("answer")
+    if answer is not None:
+        answer = _string(line, value, "answer")
+    return RawQuery(line, _identifier(line, value), _string(line, value, "text"), items, answer, _mapping(line, value))
+
+
+def _evidence(line: Line, where: str, value: Any, default: float) -> RawEvidence:
+    first = _place(line, where, value)
+    also = value.get("also", [])
+    if not isinstance(also, list):
+        raise line.fault(f"{where}.also: expected a list of places")
+    others = (_place(line, f"{where}.also[{at}]", item) for at, item in enumerate(also))
+    return RawEvidence((first, *others), _grade(line, value, default))
+
+
+def _place(line: Line, where: str, value: Any) -> RawPlace:
+    if not isinstance(value, dict) or not isinstance(value.get("doc"), str):
+        raise line.fault(f'{where}: expected {{"doc": ID}} or {{"doc": ID, "start": N, "end": N, "quote": TEXT}}')
+    _known(line, value, _EVIDENCE_KEYS, where)
+    ends = value.get("start"), value.get("end")
+    if ends == (None, None):
+        return RawPlace(value["doc"], None, None, None)
+    if not all(type(end) is int for end in ends):
+        raise line.fault(f"{where}: start and end must both be whole numbers, got {ends[0]!r} and {ends[1]!r}")
+    quote = value.get("quote")
+    if quote is not None:
+        quote = _string(line, value, "quote")
+    return RawPlace(value["doc"], ends[0], ends[1], quote)
+
+
+def _grade(line: Line, value: dict[str, Any], default: float) -> float:
+    grade = value.get("grade", default)
+    if isinstance(grade, bool) or not isinstance(grade, int | float) or grade <= 0:
+        raise line.fault(f"grade: expected a number above 0, got {grade!r}; leave out evidence that is not relevant")
+    return float(grade)
+
+
+def _known(line: Line, value: dict[str, Any], keys: set[str], where: str = "") -> None:
+    for key in value:
+        if key not in keys:
+            place = f"{where}: " if where else ""
+            raise line.fault(f"{place}unknown key '{key}'. Keys: {', '.join(sorted(keys))}; anything else belongs in metadata")
+
+
+def _identifier(line: Line, value: dict[str, Any]) -> str:
+    identifier = _string(line, value, "id")
+    if not identifier.strip():
+        raise line.fault("id: is empty")
+    return identifier
+
+
+def _string(line: Line, value: dict[str, Any], key: str, default: str | None = None) -> str:
+    text = value.get(key, default)
+    if not isinstance(text, str):
+        got = "is missing" if key not in value else f"expected text, not {text!r}"
+        raise line.fault(f"{key}: {got}")
+    broken = _SURROGATE.search(text)
+    if broken:
+        raise line.fault(
+            f"{key}: holds half a surrogate pair, U+{ord(broken[0]):04X}, at character {broken.start()}; remove it"
+        )
+    return text
+
+
+def _mapping(line: Line, value: dict[str, Any]) -> dict[str, Any]:
+    metadata = value.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise line.fault("metadata: expected an object")
+    return metadata

@@ -1,0 +1,58 @@
+"""The loss ledger: for each evidence item that did not reach the selection, the first thing that lost it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness.metrics.matching import Items, Passage, Ranking
+
+FOUND, SPLIT, NOT_RETRIEVED, OVER_BUDGET = "found", "split", "not_retrieved", "over_budget"
+CAUSES = (FOUND, SPLIT, NOT_RETRIEVED, OVER_BUDGET)
+"""Besides these, `dropped:<step>` names the selector step that dropped the item."""
+
+
+class Step(NamedTuple):
+    """One selector step of one query: its label, whether it spends a budget, and the passages it dropped."""
+
+    label: str
+    spends_budget: bool
+    dropped: Sequence[Passage]
+
+
+class Ledger(NamedTuple):
+    """The fate of each evidence item of one query, in order: one of `CAUSES` or `dropped:<step>`."""
+
+    fates: list[str]
+
+
+def losses(
+    items: Items,
+    oracle: Sequence[Passage],
+    candidates: Sequence[Passage],
+    steps: Sequence[Step],
+    selected: Sequence[Passage],
+) -> Ledger:
+    """Follow each item from the chunker to the selection.
+
+    `oracle` are all chunks of the corpus that share a character with the evidence, `candidates` what was retrieved.
+    """
+    final = Ranking(selected, items).found
+    fates = [FOUND] * len(final)
+    if None not in final:
+        return Ledger(fates)
+    stages: list[tuple[str, list[int | None]]] = [(NOT_RETRIEVED, Ranking(candidates, items).found)]
+    left = list(candidates)
+    for step in steps:
+        left = [passage for passage in left if not any(_inside(passage, gone) for gone in step.dropped)]
+        cause = OVER_BUDGET if step.spends_budget else f"dropped:{step.label}"
+        stages.append((cause, Ranking(left, items).found))
+    # What every step let through whole and the selection still lacks was cut short by the step that cuts: the budget.
+    stages.append((OVER_BUDGET, final))
+    for number, rank in enumerate(final):
+        if rank is None:
+            alone = any(Ranking([chunk], items).found[number] for chunk in oracle)
+            fates[number] = next(cause for cause, found in stages if found[number] is None) if alone else SPLIT
+    return Ledger(fates)
+
+
+def _inside(passage: Passage, other: Passage) -> bool:
+    return passage.doc == other.doc and other.start <= passage.start and passage.end <= other.end

@@ -1,0 +1,137 @@
+"""Which passages of a ranking find which evidence items: the one comparison all measures rest on."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from harness.metrics.intervals import Interval, common, overlap, size, union
+from harness.model import Evidence, Query, TokenMap
+
+
+class Passage(NamedTuple):
+    """A retrieved stretch of text: document, offsets, tokens of its text, tokens of the context shown before it."""
+
+    doc: str
+    start: int
+    end: int
+    tokens: int = 0
+    context_tokens: int = 0
+
+
+class Items(NamedTuple):
+    """What one query needs, and the share of a place that must be covered for it to count as found."""
+
+    evidence: tuple[Evidence, ...]
+    coverage: float
+    by_document: bool
+
+    @classmethod
+    def of(cls, query: Query, coverage: float = 0.5) -> "Items":
+        return cls(query.evidence, coverage, query.by_document)
+
+
+class Ranking:
+    """The passages one query got, in rank order, matched against what it needs.
+
+    For document evidence the ranking is that of distinct documents, each at the rank of its best chunk, so that every
+    measure equals trec_eval's. Ranks count from 1.
+    """
+
+    def __init__(self, passages: Sequence[Passage], items: Items) -> None:
+        self.items = items
+        self.passages = _distinct_documents(passages) if items.by_document else list(passages)
+        self._gold_docs = {place.doc for item in items.evidence for place in item.places}
+
+    def within(self, tokens: int, maps: Mapping[str, TokenMap], raw: Sequence[Passage]) -> "Ranking":
+        """This query's ranking down to a token budget: whole passages while they fit, then one cut to what is left.
+
+        `raw` is the ranking before documents are made distinct: every chunk shown is paid for.
+        """
+        kept: list[Passage] = []
+        for passage in raw:
+            room = tokens - passage.context_tokens
+            if room <= 0:
+                break
+            if passage.tokens <= room:
+                kept.append(passage)
+                tokens = room - passage.tokens
+                continue
+            cut = maps[passage.doc].end_of(passage.start, room)
+            end = passage.end if cut is None else min(cut, passage.end)
+            kept.append(passage._replace(end=end, tokens=room))
+            break
+        return Ranking(kept, self.items)
+
+    @cached_property
+    def near(self) -> list[tuple[int, Passage]]:
+        """`(rank, passage)` for the passages in documents that hold evidence; no other can matter to a match."""
+        return [(rank, p) for rank, p in enumerate(self.passages, 1) if p.doc in self._gold_docs]
+
+    @cached_property
+    def found(self) -> list[int | None]:
+        """Per evidence item, the rank at which it is found, or None."""
+        ranks = (self._place_rank(place, item) for item in self.items.evidence for place in item.places)
+        found: list[int | None] = []
+        for item in self.items.evidence:
+            hits = [rank for rank in (next(ranks) for _ in item.places) if rank is not None]
+            found.append(min(hits, default=None))
+        return found
+
+    def _place_rank(self, place: tuple[str, int, int], item: Evidence) -> int | None:
+        doc, start, end = place
+        if item.whole:
+            return next((rank for rank, passage in self.near if passage.doc == doc), None)
+        needed = self.items.coverage * (end - start)
+        covered: list[Interval] = []
+        for rank, passage in self.near:
+            part = (max(passage.start, start), min(passage.end, end))
+            if passage.doc == doc and part[0] < part[1]:
+                covered = union([*covered, part])
+                if size(covered) >= needed:
+                    return rank
+        return None
+
+    @cached_property
+    def relevant(self) -> set[int]:
+        """Ranks whose passage is relevant: it shares at least half of the shorter of both with some place."""
+        return {rank for rank, passage in self.near if self._is_relevant(passage)}
+
+    def _is_relevant(self, passage: Passage) -> bool:
+        for item in self.items.evidence:
+            for doc, start, end in item.places:
+                if doc != passage.doc:
+                    continue
+                if item.whole:
+                    return True
+                shared = min(passage.end, end) - max(passage.start, start)
+                shorter = min(passage.end - passage.start, end - start)
+                if shared > 0 and 2 * shared >= shorter:
+                    return True
+        return False
+
+    def characters(self, k: int | None) -> tuple[int, int, int]:
+        """Characters `(shared, gold, retrieved)` of the top k, each as the size of a union.
+
+        Gold is, per item, the place the top k covers best (the first one where they tie), so that a verbatim copy is
+        as good as the original and a second copy is redundant.
+        """
+        retrieved: dict[str, list[Interval]] = {}
+        for passage in self.passages[:k]:
+            retrieved.setdefault(passage.doc, []).append((passage.start, passage.end))
+        merged = {doc: union(parts) for doc, parts in retrieved.items()}
+        gold: dict[str, list[Interval]] = {}
+        for item in self.items.evidence:
+            best = max(
+                item.places, key=lambda p: overlap((p.start, p.end), merged.get(p.doc, [])) / max(1, p.end - p.start)
+            )
+            gold.setdefault(best.doc, []).append((best.start, best.end))
+        needed = {doc: union(parts) for doc, parts in gold.items()}
+        shared = sum(common(parts, merged.get(doc, [])) for doc, parts in needed.items())
+        return shared, sum(map(size, needed.values())), sum(map(size, merged.values()))
+
+
+def _distinct_documents(passages: Sequence[Passage]) -> list[Passage]:
+    best: dict[str, Passage] = {}
+    for passage in passages:
+        best.setdefault(passage.doc, passage)
+    return list(best.values())
