@@ -1,0 +1,30 @@
+"""Sentence boundaries from NLTK's trained Punkt models."""
+
+from functools import lru_cache
+from typing import Any
+
+from harness.errors import ConfigError
+from harness.tokens import installed_file
+
+
+def sentence_starts(text: str, language: str) -> list[int]:
+    """The offset each sentence starts at."""
+    return [start for start, _ in _punkt(language).span_tokenize(text)]
+
+
+@lru_cache(maxsize=4)
+def _punkt(language: str) -> Any:
+    # Imported here: nltk brings scipy and takes seconds.
+    import nltk.data
+    from nltk.tokenize.punkt import PunktTokenizer
+
+    bundled = installed_file("llama_index.core", "_static", "nltk_cache")
+    if bundled and str(bundled) not in nltk.data.path:
+        nltk.data.path.append(str(bundled))
+    try:
+        return PunktTokenizer(language)
+    except LookupError as error:
+        raise ConfigError(
+            f"chunker sentence: NLTK's punkt_tab has no model for '{language}' on this machine; install the extra "
+            "[offline], or run `python -m nltk.downloader punkt_tab`"
+        ) from error

@@ -1,0 +1,61 @@
+"""Separators in order of preference."""
+
+from dataclasses import dataclass
+
+from harness.chunkers.packing import Length, Unit, length_in, packed, pieces_at, trimmed, windows
+from harness.component import Chunker, NotNegative, Positive
+from harness.model import Document, Spans
+
+
+@dataclass(frozen=True)
+class Recursive(Chunker):
+    """Split at the first separator that occurs, again inside what is still too long, then merge neighbours up to `size`.
+
+    A separator stays at the end of the piece before it, so that no text is lost; where none occurs, windows are cut.
+    """
+
+    size: Positive = 256
+    overlap: NotNegative = 0
+    separators: tuple[str, ...] = ("\n\n", "\n", ". ", " ")
+    unit: Unit = "tokens"
+
+    def problem(self) -> str | None:
+        if "" in self.separators:
+            return "separators must not be empty; windows are cut where no separator occurs"
+        return f"overlap {self.overlap} must be smaller than size {self.size}" if self.overlap >= self.size else None
+
+    def split(self, doc: Document) -> Spans:
+        length = length_in(doc, self.unit)
+        spans = self._split(doc, 0, len(doc.text), self.separators, length)
+        return [trimmed(doc.text, *span) for span in spans]
+
+    def _split(self, doc: Document, start: int, end: int, separators: tuple[str, ...], length: Length) -> Spans:
+        if length(start, end) <= self.size:
+            return [(start, end)]
+        if not separators:
+            return windows(doc, start, end, size=self.size, overlap=self.overlap, unit=self.unit)
+        separator, *finer = separators
+        chunks: Spans = []
+        small: Spans = []
+        for piece in pieces_at(_ends(doc.text, separator, start, end), start, end):
+            if length(*piece) <= self.size:
+                small.append(piece)
+                continue
+            chunks += packed(small, length, size=self.size, overlap=self.overlap)
+            small = []
+            chunks += self._split(doc, *piece, tuple(finer), length)
+        return chunks + packed(small, length, size=self.size, overlap=self.overlap)
+
+
+def _ends(text: str, separator: str, start: int, end: int) -> list[int]:
+    """Where each run of the separator inside `[start, end)` ends."""
+    ends: list[int] = []
+    at = text.find(separator, start, end)
+    while at >= 0:
+        stop = at + len(separator)
+        if ends and ends[-1] == at:
+            ends[-1] = stop
+        else:
+            ends.append(stop)
+        at = text.find(separator, stop, end)
+    return ends
