@@ -1,0 +1,39 @@
+"""The harness' face: what a researcher imports. Each name is loaded when it is first used, so that start-up stays light."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.component import Augmenter, Chunker, Component, Embedder, Fusion, Retriever, Selector, runtime
+    from harness.errors import ConfigError, DataError, HarnessError
+    from harness.experiment import Compare, Experiment, Trial
+    from harness.model import Chunk, Document, Drop, Embedded, Hit, Outcome, Query, Rankings, Span, Spans
+    from harness.run import Launch, plan, run
+    from harness.yaml_file import read_experiment
+
+_HOME = {
+    "harness.component": ("Augmenter", "Chunker", "Component", "Embedder", "Fusion", "Retriever", "Selector", "runtime"),
+    "harness.errors": ("ConfigError", "DataError", "HarnessError"),
+    "harness.experiment": ("Compare", "Experiment", "Trial"),
+    "harness.model": (
+        "Chunk", "Document", "Drop", "Embedded", "Hit", "Outcome", "Query", "Rankings", "Span", "Spans",
+    ),
+    "harness.run": ("Launch", "plan", "run"),
+    "harness.yaml_file": ("read_experiment",),
+}
+_MODULE = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "Augmenter", "Chunk", "Chunker", "Compare", "Component", "ConfigError", "DataError", "Document", "Drop", "Embedded",
+    "Embedder", "Experiment", "Fusion", "HarnessError", "Hit", "Launch", "Outcome", "Query", "Rankings", "Retriever",
+    "Selector", "Span", "Spans", "Trial", "plan", "read_experiment", "run", "runtime",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE:
+        raise AttributeError(f"module 'harness' has no attribute '{name}'")
+    # `from harness import run` must give the function, though importing the module of that name binds it here too.
+    value = getattr(import_module(_MODULE[name]), name)
+    globals()[name] = value
+    return value

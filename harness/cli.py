@@ -1,0 +1,250 @@
+"""The command line: plan | run | compare | data | list | ui. Exit codes: 0 fine, 1 invalid, 2 usage or input, 3 cannot tell."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import ConfigError, HarnessError
+
+if TYPE_CHECKING:
+    from harness.run import Launch
+
+OK, INVALID, USAGE = 0, 1, 2
+ROLES = ("chunkers", "augmenters", "embedders", "retrievers", "selectors", "judges", "metrics")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; a user's fault becomes one line on stderr."""
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except HarnessError as error:
+        print(f"harness: {error}", file=sys.stderr)
+        return USAGE
+    except BrokenPipeError:
+        # Whoever read our output has gone (`| head`); Python would complain once more while closing it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        print("harness: stopped; what was finished is kept, run again to go on", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="harness", description="Evaluate retrieval: one YAML file, a scored grid in MLflow.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, work: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=summary, description=summary)
+        made.set_defaults(command=work)
+        return made
+
+    planned = command("plan", _plan, "show the trials of an experiment and what running them would cost")
+    planned.add_argument("experiment", type=Path, help="the experiment file")
+    started = command("run", _run, "run an experiment and log it to MLflow")
+    started.add_argument("experiment", type=Path, help="the experiment file")
+    started.add_argument("--workers", type=int, default=1, metavar="N", help="tasks at a time (default 1)")
+    started.add_argument("--on", default="processes", metavar="WHERE", help="processes, or package.module:callable giving an Executor")
+    started.add_argument("--final", action="store_true", help="score the locked query set instead; recorded")
+    started.add_argument("--no-mlflow", action="store_true", help="log nothing")
+    compared = command("compare", _compare, "compare the trials of an experiment on one metric")
+    compared.add_argument("experiment", help="the experiment file, or the name of an experiment that has run")
+    compared.add_argument("--metric", help="the metric (default: the experiment's compare.on)")
+    compared.add_argument("--baseline", action="append", default=[], metavar="PARAM=VALUE", help="params of the baseline trial")
+    compared.add_argument("--json", action="store_true", help="print JSON")
+    for made in (planned, started, compared):
+        made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
+    listed = command("list", _list, "list the built-in components of a role, or the metrics")
+    listed.add_argument("role", choices=ROLES)
+    shown = command("ui", _ui, "open the MLflow UI on the tracking store")
+    shown.add_argument("--port", type=int, default=5000)
+    for made in (started, shown):
+        made.add_argument("--tracking", metavar="URI", help="MLflow tracking URI (default: MLFLOW_TRACKING_URI, else ./mlflow.db)")
+    _data_parser(commands)
+    return parser
+
+
+def _data_parser(commands: Any) -> None:
+    data = commands.add_parser("data", help="import, check and pin data sets").add_subparsers(required=True, metavar="COMMAND")
+    imported = data.add_parser("import", help="convert a data set into a folder the harness reads")
+    imported.set_defaults(command=_import)
+    imported.add_argument("kind", choices=("beir", "chroma"), help="the format")
+    imported.add_argument("source", type=Path, help="the folder to read")
+    imported.add_argument("target", type=Path, help="the folder to make, such as datasets/scifact")
+    imported.add_argument("--licence", default="", help="the licence, for the manifest")
+    checked = data.add_parser("check", help="find what is wrong with a data set; exit code 1 where there is an error")
+    checked.set_defaults(command=_check)
+    checked.add_argument("dataset", help="a data set folder, or a name under datasets/")
+    checked.add_argument("--json", action="store_true", help="print JSON lines")
+    pinned = data.add_parser("pin", help="accept the files of a data set as they are now")
+    pinned.set_defaults(command=_pin)
+    pinned.add_argument("dataset", help="a data set folder, or a name under datasets/")
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from harness.run import plan
+    from harness.yaml_file import read_experiment
+
+    made = plan(read_experiment(options.experiment), store=options.store)
+    width = max(len(trial.name) for trial in made.trials)
+    stages = list(made.trials[0].stored)
+    print(f"{'trial':<{width}}  " + "  ".join(f"{stage:<8}" for stage in stages))
+    for trial in made.trials:
+        print(f"{trial.name:<{width}}  " + "  ".join(f"{'stored' if trial.stored[s] else 'to do':<8}" for s in stages))
+    print(f"\n{len(made.trials)} trials, {sum(all(t.stored.values()) for t in made.trials)} of them stored")
+    for embedder, count in made.texts.items():
+        usd = made.usd[embedder]
+        price = "price unknown" if usd is None else f"${usd:.4f}" if usd else "no charge"
+        print(f"to embed with {embedder}: {count} distinct texts, {made.tokens[embedder]} tokens, {price}")
+    if not made.texts:
+        print("nothing to embed")
+    print(f"judge calls: {made.judge_calls}")
+    return OK
+
+
+def _run(options: argparse.Namespace) -> int:
+    from harness.run import run
+    from harness.yaml_file import read_experiment
+    from reports import compare, launch_report
+
+    launch = run(
+        read_experiment(options.experiment),
+        workers=options.workers,
+        on=options.on,
+        store=options.store,
+        tracking=options.tracking,
+        log=not options.no_mlflow,
+        final=options.final,
+        report=launch_report,
+    )
+    _show(compare(launch))
+    done = ", ".join(f"{count} {stage}" for stage, count in launch.work.items()) or "nothing, all of it was stored"
+    print(f"\n{len(launch.results)} trials in {launch.seconds:.0f} s; worked out: {done}")
+    if launch.links:
+        print(f"In MLflow, {_how_to_open(options.tracking)}:")
+        for name, link in launch.links.items():
+            print(f"  {name:<14} {link}")
+    return OK
+
+
+def _how_to_open(tracking: str | None) -> str:
+    from harness.tracking import default_uri
+
+    return "on its server" if (tracking or default_uri()).startswith("http") else "after `harness ui`"
+
+
+def _show(comparison: Any) -> None:
+    from rich.console import Console
+
+    from reports.tables import table
+
+    console = Console()
+    # Where no terminal tells its width, lines must not be cut to the 80 columns rich assumes.
+    Console(width=None if console.is_terminal else 160).print(table(comparison))
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from reports import compare
+    from reports.tables import as_json
+
+    wanted = [pair.partition("=") for pair in options.baseline]
+    for param, equals, _ in wanted:
+        if not equals:
+            raise ConfigError(f"--baseline {param}: write PARAM=VALUE, such as chunker=fixed")
+    comparison = compare(_launch(options), on=options.metric, baseline={param: value for param, _, value in wanted})
+    if options.json:
+        print(as_json(comparison))
+    else:
+        _show(comparison)
+    return OK
+
+
+def _launch(options: argparse.Namespace) -> "Launch":
+    from harness.run import stored_launch
+    from harness.yaml_file import read_experiment
+
+    path = Path(options.experiment)
+    if path.suffix in (".yaml", ".yml") or path.exists():
+        return stored_launch(read_experiment(path), store=options.store)
+    return stored_launch(options.experiment, store=options.store)
+
+
+def _list(options: argparse.Namespace) -> int:
+    if options.role == "metrics":
+        from harness.metrics import MEASURES
+
+        for name, measure in MEASURES.items():
+            print(f"{name:<24} {(measure.__doc__ or '').splitlines()[0]}")
+        return OK
+    from harness.catalog import describe
+
+    for name, summary, settings in describe(options.role.removesuffix("s")):
+        print(f"{name}: {summary}")
+        for setting, default, runtime in settings:
+            print(f"    {setting} = {default}" + ("  (speed or cost only)" if runtime else ""))
+    if options.role == "judges":
+        print("no judge is built in; write `judges:` in an experiment with your own, file.py:Class")
+    return OK
+
+
+def _ui(options: argparse.Namespace) -> int:
+    from harness.tracking import QUIET, default_uri
+
+    uri = options.tracking or default_uri()
+    if uri.startswith("http"):
+        raise ConfigError(f"ui: {uri} is a server; open it in a browser")
+    if uri.startswith("sqlite:///") and not Path(uri.removeprefix("sqlite:///")).is_file():
+        raise ConfigError(f"ui: {uri.removeprefix('sqlite:///')} does not exist; run an experiment first, or name a store with --tracking")
+    # One worker and no job runner: half a gigabyte and seconds instead of the default's ten processes.
+    environment = {**os.environ, **QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    command = [sys.executable, "-P", "-m", "mlflow", "ui", "--backend-store-uri", uri, "--port", str(options.port), "--workers", "1"]
+    print(f"MLflow UI on http://127.0.0.1:{options.port} (Ctrl-C stops it)", flush=True)
+    os.execve(sys.executable, command, environment)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from harness.dataset import import_dataset
+
+    target: Path = options.target
+    counts = import_dataset(options.kind, options.source, target, name=target.name, licence=options.licence)
+    print(f"{target}: " + ", ".join(f"{count} {what}" for what, count in counts.items()))
+    return OK
+
+
+def _check(options: argparse.Namespace) -> int:
+    import json
+
+    from harness.dataset import check_dataset
+
+    errors = warnings = 0
+    for finding in check_dataset(_dataset(options.dataset)):
+        errors, warnings = errors + (finding.level == "error"), warnings + (finding.level == "warning")
+        print(json.dumps(finding._asdict()) if options.json else f"{finding.level}: {finding.where}: {finding.what} [{finding.code}]")
+    if not options.json:
+        print(f"{errors} errors, {warnings} warnings")
+    return INVALID if errors else OK
+
+
+def _pin(options: argparse.Namespace) -> int:
+    from harness.dataset import read_manifest
+    from harness.dataset.manifest import write_manifest
+
+    root = _dataset(options.dataset)
+    write_manifest(read_manifest(root))
+    print(f"{root / 'manifest.yaml'}: hashes renewed")
+    return OK
+
+
+def _dataset(name: str) -> Path:
+    from harness.dataset import find_dataset
+
+    folder = Path(name)
+    return folder if (folder / "manifest.yaml").is_file() else find_dataset(name, Path.cwd())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,297 @@
+"""An experiment: a base trial, a grid over it, and what to compare; from YAML or Python, to and from JSON."""
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, cast
+
+from harness.catalog import checked, component, to_spec
+from harness.component import (
+    ROLES,
+    Augmenter,
+    Chunker,
+    Component,
+    Embedder,
+    Judge,
+    Retriever,
+    Selector,
+    identity,
+    settings,
+)
+from harness.augmenters import NoContext
+from harness.embedders import Local
+from harness.dataset.load import Copies
+from harness.errors import ConfigError, did_you_mean
+from harness.metrics import parse_metric
+from harness.store import canonical, digest
+
+SLOTS = ("chunker", "augmenter", "embedder", "retriever", "selector")
+METRICS = ("recall@5", "recall@1000t", "ndcg@10", "span_iou@5")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One component per slot, the data it runs on, and how it is scored."""
+
+    data: str
+    chunker: Chunker
+    retriever: Retriever
+    queries: str = "validation"
+    tokenizer: str = "o200k_base"
+    augmenter: Augmenter = field(default_factory=NoContext)
+    embedder: Embedder = field(default_factory=Local)
+    selector: tuple[Selector, ...] = ()
+    judges: tuple[Judge, ...] = ()
+    metrics: tuple[str, ...] = METRICS
+    coverage: float = 0.5
+    copies: Copies = "credit"
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Whether the retriever, or a part of it, searches embeddings; else the embedder is no part of the trial."""
+        return any(part.uses_vectors for part in (self.retriever, *self.retriever.parts))
+
+    def identity(self) -> dict[str, Any]:
+        """Everything in the file that decides the trial's results."""
+        return {
+            "data": self.data,
+            "queries": self.queries,
+            "tokenizer": self.tokenizer,
+            "chunker": identity(self.chunker),
+            "augmenter": identity(self.augmenter),
+            "embedder": identity(self.embedder) if self.uses_vectors else None,
+            "retriever": identity(self.retriever),
+            "selector": [identity(step) for step in self.selector],
+            "judges": [identity(judge) for judge in self.judges],
+            "metrics": list(self.metrics),
+            "coverage": self.coverage,
+            "copies": self.copies,
+        }
+
+    def params(self) -> dict[str, str]:
+        """The settings under their YAML paths, as MLflow params: `chunker`, `chunker.size`, `selector.top_k.k`."""
+        params: dict[str, str] = {}
+        for slot in SLOTS:
+            if slot == "embedder" and not self.uses_vectors:
+                params[slot] = "none"
+            elif slot == "selector":
+                params[slot] = "+".join(step.name() for step in self.selector) or "none"
+                for step in self.selector:
+                    params |= _flat(f"{slot}.{step.name()}", settings(step))
+            else:
+                part: Component = getattr(self, slot)
+                params[slot] = part.name()
+                params |= _flat(slot, settings(part))
+        return params | {
+            "data": self.data,
+            "queries": self.queries,
+            "tokenizer": self.tokenizer,
+            "coverage": str(self.coverage),
+            "copies": self.copies,
+        }
+
+    def to_json(self) -> str:
+        """The trial as JSON text; `from_json` gives an equal trial in any process on this machine."""
+        value: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name in (*SLOTS, "judges"):
+            part = value[name]
+            value[name] = [to_spec(p) for p in part] if isinstance(part, tuple) else to_spec(part)
+        return canonical(value)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Trial":
+        """The trial of `to_json`."""
+        return trial_of(json.loads(text), where="trial", beside=Path("/"))
+
+
+@dataclass(frozen=True)
+class Compare:
+    """What the comparison is about: a metric, and the params of the baseline trial."""
+
+    baseline: Mapping[str, str] = field(default_factory=dict)
+    on: str | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A base trial and a grid: a mapping is a product of its axes, a list of mappings the union of products.
+
+    An axis is a slot (`chunker`, values are components) or one setting (`selector.mmr.k`). `beside` is the folder that
+    data sets and own components are looked for from.
+    """
+
+    name: str
+    base: Trial
+    grid: Sequence[Mapping[str, Sequence[Any]]] | Mapping[str, Sequence[Any]] = ()
+    question: str = ""
+    compare: Compare = field(default_factory=Compare)
+    beside: Path = field(default_factory=Path.cwd)
+    source: str = "python"
+    fixed: tuple[Trial, ...] = ()
+    """The trials themselves, where they are known instead of a grid."""
+
+    def trials(self) -> list[Trial]:
+        """The distinct trials of the grid, in order; checked, so a fault in any raises ConfigError before work starts."""
+        products = [self.grid] if isinstance(self.grid, Mapping) else list(self.grid)
+        expanded = self.fixed or [trial for product in products or [{}] for trial in self._product(product)]
+        checked_trials = [Trial.from_json(trial.to_json()) for trial in expanded]
+        return list({digest(trial.identity()): trial for trial in reversed(checked_trials)}.values())[::-1]
+
+    def _product(self, axes: Mapping[str, Sequence[Any]]) -> Iterable[Trial]:
+        # Slots first: a dotted path speaks about the component that is then in its slot.
+        order = sorted(axes, key=lambda axis: axis not in SLOTS)
+        for values in itertools.product(*(axes[axis] for axis in order)):
+            trial = self.base
+            for axis, value in zip(order, values, strict=True):
+                trial = _with(trial, axis, value, where=f"{self.source}: grid.{axis}")
+            yield trial
+
+
+def names(trials: Sequence[Trial]) -> list[str]:
+    """A short name for each trial, made of what varies between them; numbered where names would coincide.
+
+    >>> # ["fixed size=128 · dense", "fixed size=256 · dense"]
+    """
+    every = [trial.params() for trial in trials]
+    keys = list(dict.fromkeys(key for params in every for key in params))
+    # A trial that searches no vectors has no embedder: that follows from its retriever and tells nothing.
+    varies = [
+        key
+        for key in keys
+        if len({params.get(key) for params in every if not (_embedding(key) and params["embedder"] == "none")}) > 1
+    ]
+    made = []
+    for params in every:
+        parts = []
+        for slot in (*SLOTS, ""):
+            inner = [key for key in varies if key.partition(".")[0] == slot or (not slot and key.partition(".")[0] not in SLOTS)]
+            words = [params[key] if key == slot else f"{key.rpartition('.')[2]}={params[key]}" for key in inner if key in params]
+            if words and slot and slot not in inner:
+                words.insert(0, params[slot])
+            # A setting that follows from the component alone tells nothing once the component is named.
+            parts.append(" ".join(words if slot not in inner else [words[0], *_telling(words[1:], slot, params, every)]))
+        made.append(" · ".join(part for part in parts if part) or "base")
+    return [name if made.count(name) == 1 else f"{name} #{made[:at].count(name) + 1}" for at, name in enumerate(made)]
+
+
+def _embedding(key: str) -> bool:
+    return key.partition(".")[0] == "embedder"
+
+
+def _telling(words: list[str], slot: str, params: Mapping[str, str], every: Sequence[Mapping[str, str]]) -> list[str]:
+    peers = [other for other in every if other[slot] == params[slot]]
+    keys = {key.rpartition(".")[2] for key in params if key.startswith(f"{slot}.") and len({p.get(key) for p in peers}) > 1}
+    return [word for word in words if word.partition("=")[0] in keys]
+
+
+def trial_of(content: Mapping[str, Any], *, where: str, beside: Path) -> Trial:
+    """The trial of a mapping whose slots hold component specs; raises ConfigError."""
+    given = dict(content)
+    for slot in SLOTS:
+        if slot in given:
+            given[slot] = slot_value(slot, given[slot], where=_join(where, slot), beside=beside)
+    listed = given.get("judges") or ()
+    if not isinstance(listed, list | tuple):
+        raise ConfigError(f"{_join(where, 'judges')}: expected a list")
+    given["judges"] = tuple(
+        component("judge", spec, where=f"{_join(where, 'judges')}[{at}]", beside=beside) for at, spec in enumerate(listed)
+    )
+    metrics = given.get("metrics", METRICS)
+    if not isinstance(metrics, list | tuple) or not metrics or not all(isinstance(metric, str) for metric in metrics):
+        raise ConfigError(f"{_join(where, 'metrics')}: expected a list of names such as recall@5")
+    for at, metric in enumerate(metrics):
+        try:
+            parse_metric(metric)
+        except ConfigError as error:
+            raise ConfigError(f"{_join(where, 'metrics')}[{at}]: {error}") from None
+    given["metrics"] = tuple(dict.fromkeys(metrics))
+    coverage = given.get("coverage", 0.5)
+    if isinstance(coverage, bool) or not isinstance(coverage, int | float) or not 0 < coverage <= 1:
+        raise ConfigError(f"{_join(where, 'coverage')}: expected a number above 0 and at most 1, got {coverage!r}")
+    given["coverage"] = float(coverage)
+    if given.get("copies", "credit") not in ("credit", "ignore"):
+        raise ConfigError(f"{_join(where, 'copies')}: expected credit or ignore, got {given['copies']!r}")
+    return Trial(**given)
+
+
+def slot_value(slot: str, spec: Any, *, where: str, beside: Path) -> Any:
+    """What a slot holds: a component, or for the selector a tuple of steps."""
+    if isinstance(spec, Component):
+        if not isinstance(spec, ROLES[slot]):
+            raise ConfigError(f"{where}: {spec!r} is not a {slot}")
+        return (spec,) if slot == "selector" else spec
+    if slot != "selector":
+        return component(slot, spec, where=where, beside=beside)
+    if spec is None or spec == "none":
+        return ()
+    steps = list(spec) if isinstance(spec, list | tuple) else [spec]
+    places = [f"{where}[{at}]" if isinstance(spec, list | tuple) else where for at in range(len(steps))]
+    return tuple(
+        step if isinstance(step, Selector) else component(slot, step, where=place, beside=beside)
+        for step, place in zip(steps, places, strict=True)
+    )
+
+
+def _join(where: str, key: str) -> str:
+    """`file.yaml: key` at the top of a file, `place.key` inside it."""
+    return f"{where} {key}" if where.endswith(":") else f"{where}.{key}"
+
+
+def _flat(prefix: str, values: Mapping[str, Any]) -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            flat |= _flat(f"{prefix}.{key}", value)
+        else:
+            flat[f"{prefix}.{key}"] = value if isinstance(value, str) else json.dumps(value)
+    return flat
+
+
+def _with(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
+    """The trial with one axis of the grid set."""
+    slot, *path = axis.split(".")
+    if slot not in SLOTS:
+        raise ConfigError(f"{where}: no slot named '{slot}'.{did_you_mean(slot, SLOTS)} Slots: {', '.join(SLOTS)}")
+    if not path:
+        return replace(trial, **{slot: slot_value(slot, value, where=where, beside=Path.cwd())})
+    held: Any = getattr(trial, slot)
+    parts = cast("tuple[Component, ...]", held if isinstance(held, tuple) else (held,))
+    routes = [(at, route) for at, part in enumerate(parts) if (route := _route(part, path))]
+    if len(routes) != 1:
+        named = [part.name() for part in parts]
+        if routes:
+            raise ConfigError(f"{where}: several steps have it ({', '.join(named)}); name the step: {slot}.STEP.{path[-1]}")
+        known = [key for part in parts for key in settings(part)]
+        raise ConfigError(
+            f"{where}: {'+'.join(named) or 'none'} has no setting '{'.'.join(path)}'.{did_you_mean(path[-1], known)}"
+            f" Settings: {', '.join(known) or 'none'}; write `grid` as a list to vary it apart"
+        )
+    ((at, route),) = routes
+    changed = _changed(parts[at], route, value, where=where)
+    whole = tuple(changed if place == at else part for place, part in enumerate(parts))
+    return replace(trial, **{slot: whole if isinstance(held, tuple) else changed})
+
+
+def _route(part: Component, path: Sequence[str]) -> tuple[str, ...]:
+    """The path to a setting inside a component's settings, its own name left out; empty where there is none."""
+    for route in (tuple(path), tuple(path[1:]) if path[0] == part.name() else ()):
+        inner: Any = settings(part, with_runtime=True)
+        for key in route:
+            inner = inner.get(key, _ABSENT) if isinstance(inner, dict) else _ABSENT
+        if route and inner is not _ABSENT and not isinstance(inner, dict):
+            return route
+    return ()
+
+
+_ABSENT = object()
+
+
+def _changed(part: Component, route: Sequence[str], value: Any, *, where: str) -> Component:
+    given = settings(part, with_runtime=True)
+    inner = given
+    for key in route[:-1]:
+        inner = inner[key]
+    inner[route[-1]] = value
+    return checked(type(part), given, where=where)

@@ -1,0 +1,115 @@
+"""A chunked corpus: spans in arrays, and the chunks, texts and evidence-bearing passages read off them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from harness.component import Augmenter, Chunker
+from harness.dataset import Dataset
+from harness.errors import ConfigError
+from harness.metrics.matching import Items, Passage
+from harness.model import Chunk, Ints, TokenMap
+from harness.store import Artifact
+
+BETWEEN = "\n\n"
+"""Stands between a chunk's context and its text in what is indexed."""
+
+
+def chunk_corpus(chunker: Chunker, data: Dataset, maps: Mapping[str, TokenMap]) -> Artifact:
+    """All chunks in document order, then by start: arrays `doc` (document number), `start`, `end`, `tokens`.
+
+    Blank and repeated spans are left out. Raises ConfigError where a chunker returns a span outside the document.
+    """
+    parts: list[Ints] = []
+    for number, doc in enumerate(data.documents):
+        tokenized = replace(doc, tokens=maps[doc.id])
+        spans = sorted({(int(start), int(end)) for start, end in chunker.split(tokenized)})
+        for start, end in spans:
+            if not 0 <= start <= end <= len(doc.text):
+                raise ConfigError(
+                    f"chunker {chunker.name()}: document '{doc.id}' has {len(doc.text)} characters, "
+                    f"but it was given the span {start}-{end}"
+                )
+        kept = np.array([span for span in spans if doc.text[span[0] : span[1]].strip()], np.int64).reshape(-1, 2)
+        tokens = maps[doc.id].counts(kept[:, 0], kept[:, 1])
+        parts.append(np.column_stack([np.full(len(kept), number), kept, tokens]))
+    table = np.concatenate(parts) if parts else np.empty((0, 4), np.int64)
+    return Artifact(dict(zip(("doc", "start", "end", "tokens"), table.T.copy(), strict=True)))
+
+
+def augment_corpus(augmenter: Augmenter, data: Dataset, chunks: Artifact, count: Callable[[str], int]) -> Artifact:
+    """One context per chunk, and its tokens."""
+    contexts: list[str] = []
+    docs, starts, ends = (chunks.arrays[name] for name in ("doc", "start", "end"))
+    bounds = np.searchsorted(docs, np.arange(len(data.documents) + 1))
+    for number, doc in enumerate(data.documents):
+        at = slice(bounds[number], bounds[number + 1])
+        spans = list(zip(starts[at].tolist(), ends[at].tolist(), strict=True))
+        given = augmenter.augment(doc, spans)
+        if len(given) != len(spans):
+            raise ConfigError(f"augmenter {augmenter.name()}: document '{doc.id}': {len(given)} contexts for {len(spans)} chunks")
+        contexts += given
+    # Many chunks share a context: each distinct one is counted once.
+    known = {context: count(context + BETWEEN) if context else 0 for context in set(contexts)}
+    return Artifact({"tokens": np.array([known[context] for context in contexts], np.int64)}, contexts)
+
+
+class Passages:
+    """The chunks of a corpus with their contexts, as trials index and show them."""
+
+    def __init__(self, data: Dataset, maps: Mapping[str, TokenMap], chunks: Artifact, contexts: Artifact | None) -> None:
+        self._data = data
+        self._maps = maps
+        self.doc, self.start, self.end = (chunks.arrays[name] for name in ("doc", "start", "end"))
+        self._contexts: Sequence[str] | None = contexts.data if contexts else None
+        self._context_tokens = contexts.arrays["tokens"] if contexts else np.zeros(len(self.doc), np.int64)
+        self.tokens = chunks.arrays["tokens"] + self._context_tokens
+        self._made: dict[int, Chunk] = {}
+
+    def __len__(self) -> int:
+        return len(self.doc)
+
+    def chunk(self, number: int) -> Chunk:
+        """One chunk, made once."""
+        if number not in self._made:
+            doc = self._data.documents[self.doc[number]]
+            start, end = int(self.start[number]), int(self.end[number])
+            self._made[number] = Chunk(
+                doc.id,
+                start,
+                end,
+                doc.text[start:end],
+                self._contexts[number] if self._contexts else "",
+                int(self.tokens[number]),
+                int(self._context_tokens[number]),
+                self._maps[doc.id],
+            )
+        return self._made[number]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """What is indexed: context and text of every chunk."""
+        documents = self._data.documents
+        rows = zip(self.doc.tolist(), self.start.tolist(), self.end.tolist(), strict=True)
+        texts = [documents[doc].text[start:end] for doc, start, end in rows]
+        if self._contexts is None:
+            return texts
+        return [f"{context}{BETWEEN}{text}" if context else text for context, text in zip(self._contexts, texts, strict=True)]
+
+    def bearing(self, items: Items, touching: bool = False) -> list[Passage]:
+        """Every chunk that shares a character with the first place of an evidence item, in corpus order.
+
+        With `touching`, also the chunks that end where a place begins or begin where it ends.
+        """
+        found: set[int] = set()
+        for item in items.evidence:
+            doc, start, end = item.places[0]
+            lo, hi = np.searchsorted(self.doc, (number := self._data.number[doc], number + 1))
+            starts, ends = self.start[lo:hi], self.end[lo:hi]
+            near = (starts <= end) & (ends >= start) if touching else (starts < end) & (ends > start)
+            found |= {int(at) for at in lo + np.flatnonzero(near)}
+        chunks = (self.chunk(number) for number in sorted(found))
+        return [Passage(chunk.doc, chunk.start, chunk.end, chunk.tokens) for chunk in chunks]
+

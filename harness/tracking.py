@@ -1,0 +1,365 @@
+"""The only door to MLflow: trials as flat runs, a run per launch, and saved views that answer the question."""
+
+import contextlib
+import getpass
+import gzip
+import json
+import math
+import os
+import sqlite3
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlparse
+
+from harness.dataset import Manifest
+from harness.errors import HarnessError
+from harness.metrics import parse_metric
+from harness.results import TrialResult
+from harness.store import digest, locked
+from harness.views import View, views
+
+# Set before mlflow is imported; each switches off traffic to outside or chatter on stdout.
+QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_MODEL_CATALOG_URI": "",
+    "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_TRACE_USE_ISOLATED_RANDOM_ID_GENERATOR": "true",
+    "MLFLOW_LOGGING_LEVEL": "ERROR",
+    # The default metric writer thread would add a second to every run.
+    "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
+}
+TABLE = "eval/per_query.json"
+
+
+def metric_key(name: str) -> str:
+    """The MLflow name of a metric: no `@`, ranks zero-padded so that they sort.
+
+    >>> metric_key("recall@5"), metric_key("recall@1000t"), metric_key("mrr")
+    ('recall_05', 'recall_1000t', 'mrr')
+    """
+    metric = parse_metric(name)
+    if metric.k is not None:
+        return f"{metric.measure}_{metric.k:02d}"
+    return metric.measure if metric.tokens is None else f"{metric.measure}_{metric.tokens}t"
+
+
+def default_uri() -> str:
+    """MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder, which `mlflow ui` finds by itself."""
+    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{Path('mlflow.db').resolve()}"
+
+
+class Logged(NamedTuple):
+    """A trial's run in MLflow, and the launch it is tagged with."""
+
+    run_id: str
+    launch: str
+
+
+@contextlib.contextmanager
+def open_tracker(experiment: str, uri: str | None, store: Path) -> Iterator["Tracker"]:
+    """A tracker for one MLflow experiment; raises HarnessError where the tracking store cannot be used."""
+    tracker = Tracker(experiment, uri or default_uri(), store)
+    try:
+        yield tracker
+    finally:
+        tracker.close()
+
+
+class Tracker:
+    """Writes launches to MLflow. MLflow is a projection: the store is the truth, and logging again changes nothing.
+
+    A trial's run carries its `fingerprint`. One that is FINISHED is only tagged with the new launch; a half-written one
+    is deleted and written again. Locks in the store keep two launches from writing the same trial twice.
+    """
+
+    def __init__(self, experiment: str, uri: str, store: Path) -> None:
+        for name, value in QUIET.items():
+            os.environ.setdefault(name, value)
+        self._name, self._uri, self._store = experiment, uri, store
+        self._file = Path(uri.removeprefix("sqlite:///")) if uri.startswith("sqlite:///") else None
+        self._client, self.experiment_id = self._opened()
+        self._place = store / "mlflow" / digest({"uri": uri, "experiment": self.experiment_id})[:16]
+        self._logged = self._finished()
+        self._runs: dict[str, str] = {}
+        self._inputs: dict[str, Any] = {}
+
+    def close(self) -> None:
+        """Nothing is buffered; the connection pool goes with the process."""
+
+    def _opened(self) -> tuple[Any, str]:
+        import logging
+
+        logging.getLogger("alembic").setLevel(logging.ERROR)
+        logging.getLogger("mlflow").setLevel(logging.ERROR)
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+
+        def opened() -> tuple[Any, str]:
+            client = MlflowClient(self._uri)  # runs the migrations of a new database
+            found = client.get_experiment_by_name(self._name)
+            if found is not None and found.lifecycle_stage == "deleted":
+                client.restore_experiment(found.experiment_id)
+            root = self._file.parent / "mlartifacts" / self._name if self._file else None
+            made = found.experiment_id if found else client.create_experiment(self._name, root.as_uri() if root else None)
+            return client, str(made)
+
+        try:
+            if self._file is None:
+                return opened()
+            # Migrations of one database by two processes at once can ruin it; WAL makes batch logging twice as fast.
+            with locked(self._file.with_name(self._file.name + ".lock")):
+                client, experiment_id = opened()
+                with contextlib.closing(sqlite3.connect(self._file, timeout=60)) as database:
+                    database.execute("PRAGMA journal_mode=WAL")
+                return client, experiment_id
+        except (MlflowException, sqlite3.DatabaseError, OSError) as error:
+            raise HarnessError(
+                f"MLflow: {self._uri} cannot be used: {' '.join(str(error).split())[:200]}; name another with --tracking, or "
+                "leave MLflow out with --no-mlflow"
+            ) from error
+
+    def _search(self, query: str) -> Iterator[Any]:
+        token = None
+        while True:
+            page = self._client.search_runs([self.experiment_id], query, max_results=500, page_token=token)
+            yield from page
+            token = page.token
+            if not token:
+                return
+
+    def _finished(self) -> dict[str, Logged]:
+        """Trials already in MLflow, by fingerprint."""
+        runs = self._search("tags.kind = 'trial' and attributes.status = 'FINISHED'")
+        return {run.data.tags["fingerprint"]: Logged(run.info.run_id, run.data.tags.get("launch", "")) for run in runs}
+
+    def log_trial(
+        self,
+        result: TrialResult,
+        *,
+        launch: str,
+        metrics: Sequence[str],
+        dataset: Manifest,
+        rows: Callable[[], Iterable[Mapping[str, Any]]],
+        settings: str,
+        source: str,
+        final: bool,
+    ) -> None:
+        """Log a trial once; `rows` is asked for only where it is not logged yet."""
+        known = self._logged.get(result.fingerprint)
+        if known is None:
+            with locked(self._place / f"{result.fingerprint}.lock"):
+                known = self._of_another_launch(result.fingerprint)
+                if known is None:
+                    self._delete_unfinished(result.fingerprint)
+                    run_id = self._write_trial(result, launch, metrics, dataset, rows, settings, source, final)
+                    (self._place / result.fingerprint).write_text(run_id)
+                    known = Logged(run_id, launch)
+        if known.launch != launch:
+            self._client.set_tag(known.run_id, "launch", launch)
+            self._client.set_tag(known.run_id, "mlflow.runName", result.name)
+        self._runs[result.fingerprint] = known.run_id
+
+    def _of_another_launch(self, fingerprint: str) -> Logged | None:
+        """The run another launch has written since this one began."""
+        note = self._place / fingerprint
+        if not note.is_file():
+            return None
+        found = list(self._search(f"tags.fingerprint = '{fingerprint}' and attributes.status = 'FINISHED'"))
+        return Logged(found[0].info.run_id, found[0].data.tags.get("launch", "")) if found else None
+
+    def _delete_unfinished(self, fingerprint: str) -> None:
+        for run in self._search(f"tags.fingerprint = '{fingerprint}' and attributes.status != 'FINISHED'"):
+            self._client.delete_run(run.info.run_id)
+
+    def _write_trial(
+        self,
+        result: TrialResult,
+        launch: str,
+        metrics: Sequence[str],
+        dataset: Manifest,
+        rows: Callable[[], Iterable[Mapping[str, Any]]],
+        settings: str,
+        source: str,
+        final: bool,
+    ) -> str:
+        from mlflow.entities import DatasetInput, InputTag, Metric, Param
+
+        now = int(time.time() * 1000)
+        tags = {
+            **_system_tags(source),
+            "kind": "trial",
+            "launch": launch,
+            "fingerprint": result.fingerprint,
+            "final": str(final).lower(),
+            "dataset_digest": dataset.corpus.sha256[:36],
+            "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
+            **{f"{slot}.source_sha": part["source"] for slot, part in _own_parts(result.settings)},
+        }
+        run_id: str = self._client.create_run(self.experiment_id, run_name=result.name, tags=tags).info.run_id
+        values = {metric_key(name): result.mean(name) for name in metrics} | dict(_efficiency(result))
+        measured = [Metric(name, round(value, 4), now, 0) for name, value in values.items() if math.isfinite(value)]
+        for curve, points in curves(result).items():
+            measured += [Metric(f"curve/{curve}", round(value, 4), now, step) for step, value in points if math.isfinite(value)]
+        params = [Param(name, value) for name, value in result.params.items()]
+        self._client.log_batch(run_id, metrics=measured, params=params)
+        self._client.log_inputs(run_id, [DatasetInput(self._input(dataset, result), [InputTag("mlflow.data.context", "eval")])])
+        with tempfile.TemporaryDirectory() as folder:
+            _write_artifacts(Path(folder), result, metrics, list(rows()), settings)
+            self._client.log_artifacts(run_id, folder)
+        self._client.set_terminated(run_id, "FINISHED")  # the last write: only now does the run count
+        return run_id
+
+    def _input(self, manifest: Manifest, result: TrialResult) -> Any:
+        from mlflow.entities import Dataset
+
+        queries = result.params["queries"]
+        if queries not in self._inputs:
+            hashes = {"corpus": manifest.corpus.sha256, "queries": manifest.query_set(queries).sha256}
+            profile = json.dumps({"num_queries": len(result.queries), "num_evidence": sum(map(len, result.fates))})
+            source = json.dumps({"uri": manifest.root.as_posix()})
+            self._inputs[queries] = Dataset(
+                f"{manifest.name}@{queries}", digest(hashes)[:36], "local", source, json.dumps(hashes), profile
+            )
+        return self._inputs[queries]
+
+    def log_launch(
+        self,
+        launch: str,
+        results: Sequence[TrialResult],
+        *,
+        metrics: Sequence[str],
+        final: bool,
+        work: Mapping[str, int],
+        report: Mapping[str, bytes],
+    ) -> dict[str, str]:
+        """Log the launch itself with `report` (file name -> content) as artifacts, write the saved views, give their links.
+
+        `metrics` are the headline metrics, the one to sort by first. `comparison.md` of the report becomes the run's note.
+        """
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        opened = len(list(self._search("tags.kind = 'launch' and tags.final = 'true'"))) + final
+        tags = {
+            **_system_tags("launch"),
+            "kind": "launch",
+            "launch": launch,
+            "final": str(final).lower(),
+            "test_openings": str(opened),
+            "trials": str(len(results)),
+        }
+        run_id = self._client.create_run(self.experiment_id, run_name=f"launch {launch}", tags=tags).info.run_id
+        self._client.log_batch(run_id, metrics=[Metric(f"work/{stage}", count, now, 0) for stage, count in work.items()])
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in report.items():
+                Path(folder, name).write_bytes(content)
+            self._client.log_artifacts(run_id, folder)
+        self._client.set_experiment_tag(self.experiment_id, "test_openings", str(opened))
+        self._client.set_tag(run_id, "mlflow.note.content", report.get("comparison.md", b"").decode()[:8000])
+        self._client.set_terminated(run_id, "FINISHED")
+        links: dict[str, str] = {}
+        for view in views(launch, results, [metric_key(name) for name in metrics]):
+            self._client.set_experiment_tag(self.experiment_id, f"mlflow.sharedViewState.{view.key}", view.encoded())
+            links[view.name] = self._link(view)
+        return links
+
+    def _link(self, view: View) -> str:
+        host = self._uri if urlparse(self._uri).scheme in ("http", "https") else "http://127.0.0.1:5000"
+        return f"{host.rstrip('/')}/#/experiments/{self.experiment_id}/runs?viewStateShareKey={view.key}{view.suffix}"
+
+
+def curves(result: TrialResult) -> dict[str, list[tuple[int, float]]]:
+    """Curves over rank (`recall_vs_k`) and over token budget (`recall_vs_tokens`), as `(step, mean)` points."""
+    points: dict[str, list[tuple[int, float]]] = {}
+    for name in result.scores:
+        metric = parse_metric(name)
+        if metric.k is not None:
+            points.setdefault(f"{metric.measure}_vs_k", []).append((metric.k, result.mean(name)))
+        elif metric.tokens is not None:
+            points.setdefault(f"{metric.measure}_vs_tokens", []).append((metric.tokens, result.mean(name)))
+    return {name: sorted(steps) for name, steps in points.items() if len(steps) > 1}
+
+
+def _efficiency(result: TrialResult) -> Iterator[tuple[str, float]]:
+    """Costs and losses under MLflow keys; those a table shows have no slash."""
+    facts = result.efficiency
+    yield from (("lat_p50_ms", facts["latency_p50_ms"]), ("lat_p95_ms", facts["latency_p95_ms"]))
+    yield from ((name, facts[name]) for name in ("context_tokens", "chunks", "redundancy"))
+    shown = {"latency_p50_ms", "latency_p95_ms", "context_tokens", "chunks", "redundancy"}
+    for name, value in facts.items():
+        if name not in shown:
+            group = "selector" if name.startswith("step_") else "latency" if name.endswith("_ms") else "cost"
+            yield f"{group}/{name.removeprefix('step_')}", value
+    lost = result.losses()
+    items = max(1, sum(lost.values()))
+    for fate, count in lost.items():
+        yield f"ledger/{fate.replace(':', '_')}", count / items
+    scored = sum(bool(fates) for fates in result.fates)
+    yield from (("queries/all", len(result.queries)), ("queries/scored", scored), ("queries/unanswerable", len(result.queries) - scored))
+
+
+def _write_artifacts(
+    folder: Path, result: TrialResult, metrics: Sequence[str], rows: Sequence[Mapping[str, Any]], settings: str
+) -> None:
+    (folder / "eval").mkdir()
+    headline = list(metrics)
+    table = {
+        "columns": ["query", "result", "query_id", "type", *headline],
+        "data": [
+            [row["query"], _line(row, headline), row["query_id"], row["type"], *(row["scores"][m] for m in headline)] for row in rows
+        ],
+    }
+    (folder / TABLE).write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
+    with gzip.GzipFile(folder / "per_query.jsonl.gz", "wb", mtime=0) as file:
+        for row in rows:
+            file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+    exact = {
+        "metrics": {name: _finite(value) for name, value in result.means().items()},
+        "efficiency": dict(result.efficiency),
+        "ledger": result.losses(),
+        "warnings": list(result.warnings),
+        "fingerprint": result.fingerprint,
+    }
+    (folder / "metrics.json").write_text(json.dumps(exact, indent=1), encoding="utf-8")
+    (folder / "trial.json").write_text(json.dumps(json.loads(settings), indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
+    """One query's result on one line: scores, then each passage kept with a tick where it is relevant."""
+    scores = " ".join(f"{name} {_short(row['scores'][name])}" for name in metrics[:3])
+    kept = [f"{rank}{'✓' if p['relevant'] else '✗'} {p['doc']}:{p['start']}-{p['end']}" for rank, p in enumerate(row["kept"][:8], 1)]
+    return " | ".join([scores, *kept])
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _own_parts(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for slot, part in settings.items():
+        if isinstance(part, Mapping) and "source" in part:
+            yield slot, part
+
+
+def _system_tags(source: str) -> dict[str, str]:
+    """What MLflow's fluent API would fill in, and the low-level client does not."""
+    tags = {
+        "mlflow.user": getpass.getuser(),
+        "mlflow.source.name": source,
+        "mlflow.source.type": "LOCAL",
+        "harness_version": version("retrieval-harness"),
+    }
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    if commit.returncode == 0:
+        tags["mlflow.source.git.commit"] = commit.stdout.strip()
+    return tags

@@ -1,0 +1,126 @@
+"""Saved views of the MLflow UI: a leaderboard, charts, and a view of the launches, each behind one link.
+
+The format is MLflow's own but undocumented: an experiment tag holds the page's state, deflated and in base64. Tried on
+3.17; a version that does not know the tag shows its default page instead.
+"""
+
+import base64
+import json
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from harness.results import TrialResult
+
+LARGEST = 20_000
+"""MLflow's limit on the characters of a saved view."""
+
+_AXES = ("chunker", "augmenter", "embedder", "retriever", "selector")
+
+
+class View(NamedTuple):
+    """A saved view: its key in the link, its name, the page's state, and what the link needs besides."""
+
+    key: str
+    name: str
+    state: Mapping[str, Any]
+    suffix: str = ""
+
+    def encoded(self) -> str:
+        """The value of the experiment tag."""
+        packed = zlib.compress(json.dumps(self.state, separators=(",", ":")).encode())
+        now = int(time.time() * 1000)
+        state = "deflate;" + base64.b64encode(packed).decode()
+        text = json.dumps({"name": self.name, "createdAt": now, "updatedAt": now, "state": state})
+        if len(text) > LARGEST:
+            raise ValueError(f"view '{self.name}' has {len(text)} characters, MLflow takes {LARGEST}")
+        return text
+
+
+def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> Iterator[View]:
+    """The views of a launch: its trials as a table, as charts, query by query, and all launches of the experiment.
+
+    `keys` are the MLflow keys of the headline metrics, the one to sort by first.
+    """
+    headline = list(keys)[:8]
+    varied = _varied(results)
+    axes = [name for name in varied if name in _AXES] or ["chunker"]
+    trials = f"tags.kind = 'trial' and tags.launch = '{launch}'"
+    columns = [*(f"params.`{name}`" for name in varied[:8]), *(f"metrics.`{key}`" for key in headline)]
+    columns += [f"metrics.`{key}`" for key in ("context_tokens", "lat_p50_ms")]
+    shared = _state(trials, f"metrics.`{headline[0]}`", columns)
+    yield View("leaderboard", "Leaderboard", shared)
+    yield View("charts", "Charts", {**shared, **_charts(headline[0], [*axes, *(n for n in varied if n not in axes)][:5])}, "&compareRunsMode=CHART")
+    yield View("per-query", "Query by query", shared, "&compareRunsMode=ARTIFACT")
+    launches = _state("tags.kind = 'launch'", "attributes.`Created`", ["tags.`trials`", "tags.`final`", "tags.`test_openings`"])
+    yield View("launches", "Launches", launches)
+
+
+def _varied(results: Sequence[TrialResult]) -> list[str]:
+    names = dict.fromkeys(name for result in results for name in result.params)
+    return [name for name in names if len({result.params.get(name) for result in results}) > 1]
+
+
+def _state(query: str, order: str, columns: Sequence[str]) -> dict[str, Any]:
+    return {
+        "searchFilter": query,
+        "orderByKey": order,
+        "orderByAsc": False,
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "datasetsFilter": [],
+        "modelVersionFilter": "All Runs",
+        "selectedColumns": list(columns),
+        "columnOrder": list(columns),
+        "columnWidths": {},
+        "runsExpanded": {},
+        "runsPinned": [],
+        "runsHidden": [],
+        "runsVisibilityMap": {},
+        "runsHiddenMode": "SHOW_ALL",
+        "viewMaximized": False,
+        "runListHidden": False,
+        "isAccordionReordered": True,
+        "useGroupedValuesInCharts": True,
+        "hideEmptyCharts": True,
+        "groupBy": None,
+        "groupsExpanded": {},
+        "autoRefreshEnabled": False,
+        "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
+        "compareRunCharts": [],
+        "compareRunSections": [],
+    }
+
+
+def _charts(metric: str, axes: Sequence[str]) -> dict[str, Any]:
+    sections = {"s0": "Which settings win", "s1": "Quality against cost", "s2": "Recall over rank and token budget"}
+    charts = [
+        _chart("c0", "PARALLEL", "s0", selectedParams=list(axes), selectedMetrics=["context_tokens", metric], showAllRuns=True),
+        _chart("c1", "BAR", "s0", metricKey=metric),
+        _chart("c2", "SCATTER", "s1", xaxis=_axis("context_tokens"), yaxis=_axis(metric)),
+        _chart("c3", "SCATTER", "s1", xaxis=_axis("lat_p50_ms"), yaxis=_axis(metric)),
+        *(
+            _chart(
+                f"c{4 + at}", "LINE", "s2", metricKey=key, selectedMetricKeys=[key], xAxisKey="step", xAxisScaleType="log",
+                scaleType="linear", lineSmoothness=0, useGlobalXaxisKey=False, useGlobalLineSmoothing=False, range={},
+            )
+            for at, key in enumerate(("curve/recall_vs_k", "curve/recall_vs_tokens"))
+        ),
+    ]
+    return {
+        "compareRunCharts": charts,
+        "compareRunSections": [
+            {"uuid": key, "name": name, "display": True, "isReordered": True, "deleted": False, "isGenerated": False}
+            for key, name in sections.items()
+        ],
+    }
+
+
+def _axis(metric: str) -> dict[str, str]:
+    return {"key": metric, "type": "METRIC"}
+
+
+def _chart(key: str, kind: str, section: str, **settings: Any) -> dict[str, Any]:
+    shared = {"deleted": False, "isGenerated": False, "runsCountToCompare": 500}
+    return {"uuid": key, "type": kind, "metricSectionId": section, **shared, **settings}

@@ -1,0 +1,158 @@
+"""Reading an experiment file: YAML in, an Experiment out, every fault named by file and key."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.errors import ConfigError, did_you_mean
+from harness.experiment import SLOTS, Compare, Experiment, slot_value, trial_of
+from harness.metrics import parse_metric
+
+_KEYS = ("name", "question", "data", "queries", "tokenizer", "evidence", *SLOTS, "metrics", "judges", "grid", "compare")
+_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML that refuses a key written twice, and in which only true and false are truth values.
+
+    YAML 1.1 would let the second of two keys win in silence, and read the key `on` as true.
+    """
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+        if key in seen:
+            raise yaml.MarkedYAMLError(problem=f"key '{key}' is written twice", problem_mark=key_node.start_mark)
+        seen[key] = loader.construct_object(value_node, deep=True)  # type: ignore[no-untyped-call]
+    return seen
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))  # type: ignore[no-untyped-call]
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def read_experiment(path: Path) -> Experiment:
+    """The experiment of a file; raises ConfigError with the file and the key at fault."""
+    content = _parse(path)
+    where = path.name
+    for key in content:
+        if key not in _KEYS:
+            raise ConfigError(f"{where}: unknown key '{key}'.{did_you_mean(str(key), _KEYS)} Keys: {', '.join(_KEYS)}")
+    for key in ("name", "data"):
+        if not isinstance(content.get(key), str) or not content[key].strip():
+            raise ConfigError(f"{where}: {key}: expected text, " + ("got " + repr(content[key]) if key in content else "but it is missing"))
+    for key in ("question", "queries", "tokenizer"):
+        if key in content and not isinstance(content[key], str):
+            raise ConfigError(f"{where}: {key}: expected text, got {content[key]!r}")
+    grid = _grid(content.get("grid"), where, path.parent)
+    base = {key: content[key] for key in ("data", "queries", "tokenizer", *SLOTS, "metrics", "judges") if key in content}
+    base |= _evidence(content.get("evidence"), where)
+    for slot in ("chunker", "retriever"):
+        if slot not in base:
+            first = [product[slot][0] for product in grid if slot in product]
+            if len(first) < max(1, len(grid)):
+                raise ConfigError(f"{where}: {slot}: is missing; name one, here or in every part of the grid")
+            base[slot] = first[0]
+    trial = trial_of(base, where=f"{where}:", beside=path.parent)
+    compare = _compare(content.get("compare"), where)
+    if compare.on and compare.on not in trial.metrics:
+        trial = replace(trial, metrics=(*trial.metrics, compare.on))
+    return Experiment(content["name"], trial, grid, content.get("question", ""), compare, path.parent.resolve(), where)
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - derived from SafeLoader
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: is a folder; name an experiment file") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 (byte {error.start})") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f":{mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{line}: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: expected a mapping with the keys {', '.join(_KEYS)}")
+    filled = _substituted(content, path.name, "")
+    assert isinstance(filled, dict)
+    return filled
+
+
+def _substituted(value: Any, where: str, key: str) -> Any:
+    """`value` with `${NAME}` and `${NAME:-default}` replaced from the environment in every text."""
+    if isinstance(value, dict):
+        return {name: _substituted(inner, where, f"{key}.{name}" if key else str(name)) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_substituted(inner, where, f"{key}[{at}]") for at, inner in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+
+    def replacement(match: re.Match[str]) -> str:
+        found = os.environ.get(match["name"], match["default"])
+        if found is None:
+            raise ConfigError(f"{where}: {key}: the environment has no {match['name']}; set it or write ${{{match['name']}:-default}}")
+        return found
+
+    return _VARIABLE.sub(replacement, value)
+
+
+def _grid(value: Any, where: str, beside: Path) -> list[Mapping[str, list[Any]]]:
+    if value is None:
+        return []
+    products = value if isinstance(value, list) else [value]
+    parsed = []
+    for at, product in enumerate(products):
+        place = f"{where}: grid[{at}]" if isinstance(value, list) else f"{where}: grid"
+        if not isinstance(product, dict) or not product:
+            raise ConfigError(f"{place}: expected a mapping of slots or dotted settings to lists of values")
+        parsed.append({str(axis): _axis(str(axis), values, f"{place}.{axis}", beside) for axis, values in product.items()})
+    return parsed
+
+
+def _axis(axis: str, values: Any, where: str, beside: Path) -> list[Any]:
+    if not isinstance(values, list) or not values:
+        raise ConfigError(f"{where}: expected a list of values, got {values!r}")
+    if axis not in SLOTS:
+        return values
+    return [slot_value(axis, spec, where=f"{where}[{at}]", beside=beside) for at, spec in enumerate(values)]
+
+
+def _evidence(value: Any, where: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not set(value) <= {"coverage", "copies"}:
+        raise ConfigError(f"{where}: evidence: expected a mapping with the keys coverage, copies")
+    return value
+
+
+def _compare(value: Any, where: str) -> Compare:
+    if value is None:
+        return Compare()
+    if not isinstance(value, dict) or not set(value) <= {"baseline", "on"}:
+        raise ConfigError(f"{where}: compare: expected a mapping with the keys baseline, on")
+    baseline, on = value.get("baseline", {}), value.get("on")
+    if not isinstance(baseline, dict):
+        raise ConfigError(f"{where}: compare.baseline: expected a mapping of params, such as {{chunker: fixed}}")
+    if on is not None:
+        if not isinstance(on, str):
+            raise ConfigError(f"{where}: compare.on: expected a metric, got {on!r}")
+        try:
+            parse_metric(on)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: compare.on: {error}") from None
+    return Compare({str(key): value if isinstance(value, str) else str(value) for key, value in baseline.items()}, on)

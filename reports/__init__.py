@@ -1,0 +1,6 @@
+"""What a launch means: the comparison of its trials, as records, tables and figures."""
+
+from reports.compare import Comparison, Row, compare
+from reports.launch import launch_report
+
+__all__ = ["Comparison", "Row", "compare", "launch_report"]

@@ -1,0 +1,145 @@
+"""Trials against a baseline on the same queries: paired differences with cluster-bootstrap intervals."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from harness.errors import ConfigError, did_you_mean
+from harness.metrics import parse_metric
+from harness.results import TrialResult
+from harness.run import Launch
+from harness.stats import FEW_CLUSTERS, FEWEST_CLUSTERS, cluster_bootstrap
+from harness.store import digest
+
+Verdict = Literal["baseline", "better", "worse", "cannot tell"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One trial: its mean and the paired difference to the baseline, each with a 95 % interval (NaN where refused)."""
+
+    name: str
+    mean: float
+    low: float
+    high: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    verdict: Verdict
+    losses: Mapping[str, int]
+    context_tokens: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All trials of a launch on one metric, in grid order. `clusters` is the number of independent units of queries."""
+
+    question: str
+    metric: str
+    baseline: str
+    rows: Sequence[Row]
+    queries: int
+    unanswerable: int
+    clusters: int
+    warnings: Sequence[str]
+
+    def _repr_html_(self) -> str:
+        from reports.tables import html
+
+        return html(self)
+
+    def __str__(self) -> str:
+        from reports.tables import text
+
+        return text(self)
+
+
+def compare(launch: Launch, *, on: str | None = None, baseline: Mapping[str, object] | None = None) -> Comparison:
+    """Compare a launch's trials on one metric.
+
+    `on` defaults to the experiment's `compare.on`, else to the first metric at a token budget, since at equal k chunk size
+    and context size are confounded. `baseline` gives params of the baseline trial (the first that has them all), by
+    default the experiment's. Intervals resample clusters of queries 10,000 times, seeded by the trials' fingerprints.
+    Raises ConfigError for an unknown metric or baseline.
+    """
+    results, settings = launch.results, launch.experiment.compare
+    metric = on or settings.on or _default_metric(launch)
+    if metric not in results[0].scores:
+        known = list(results[0].scores)
+        raise ConfigError(f"compare: '{metric}' was not scored.{did_you_mean(metric, known)} Scored: {', '.join(known)}")
+    wanted = {str(key): str(value) for key, value in (baseline or settings.baseline).items()}
+    at = _baseline(results, wanted)
+    scores = np.array([result.scores[metric] for result in results])
+    answerable = ~np.isnan(scores).any(axis=0)
+    if not answerable.any():
+        raise ConfigError(f"compare: no query has a value of {metric}")
+    scores = scores[:, answerable]
+    clusters = np.array(results[0].clusters)[answerable]
+    seed = int(digest([result.fingerprint for result in results])[:8], 16)
+    means = cluster_bootstrap(scores, clusters, seed=seed)
+    differences = cluster_bootstrap(scores - scores[at], clusters, seed=seed)
+    rows = [
+        Row(
+            result.name,
+            math.fsum(scores[n]) / scores.shape[1],
+            float(means.low[n]),
+            float(means.high[n]),
+            float(differences.mean[n]),
+            float(differences.low[n]),
+            float(differences.high[n]),
+            "baseline" if n == at else _verdict(float(differences.low[n]), float(differences.high[n])),
+            result.losses(),
+            result.efficiency["context_tokens"],
+        )
+        for n, result in enumerate(results)
+    ]
+    return Comparison(
+        launch.experiment.question,
+        metric,
+        results[at].name,
+        rows,
+        scores.shape[1],
+        int((~answerable).sum()),
+        means.clusters,
+        _warnings(launch, metric, means.clusters),
+    )
+
+
+def _default_metric(launch: Launch) -> str:
+    metrics = launch.experiment.base.metrics
+    return next((name for name in metrics if parse_metric(name).tokens is not None), metrics[0])
+
+
+def _baseline(results: Sequence[TrialResult], wanted: Mapping[str, str]) -> int:
+    for key in wanted:
+        known = list(results[0].params)
+        if key not in known:
+            raise ConfigError(f"compare.baseline: no param '{key}'.{did_you_mean(key, known)} Params: {', '.join(known)}")
+    for at, result in enumerate(results):
+        if all(result.params.get(key) == value for key, value in wanted.items()):
+            return at
+    told = ", ".join(f"{key}: {value}" for key, value in wanted.items())
+    raise ConfigError(f"compare.baseline: no trial has {told}")
+
+
+def _verdict(low: float, high: float) -> Verdict:
+    if low > 0:
+        return "better"
+    return "worse" if high < 0 else "cannot tell"
+
+
+def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
+    warnings = list(launch.warnings)
+    if clusters < FEWEST_CLUSTERS:
+        warnings.append(f"no intervals: {clusters} clusters of queries, at least {FEWEST_CLUSTERS} are needed")
+    elif clusters < FEW_CLUSTERS:
+        warnings.append(f"{clusters} clusters of queries only: the intervals are rough")
+    chunkers = {(result.params["chunker"], result.params.get("chunker.size")) for result in launch.results}
+    if len(chunkers) > 1 and parse_metric(metric).k is not None:
+        warnings.append(f"chunk sizes differ: {metric} compares contexts of different size; see a metric such as recall@1000t")
+    if len(launch.results) > 2:
+        warnings.append(f"{len(launch.results) - 1} comparisons at 95 % each, not adjusted for their number")
+    return warnings
