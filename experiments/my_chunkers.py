@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from harness import Chunker, Document, Spans
+import itertools
 
 
 @dataclass(frozen=True)
@@ -15,4 +16,4 @@ class ByHeading(Chunker):
     def split(self, doc: Document) -> Spans:
         heads = re.finditer(rf"(?m)^#{{1,{self.level}}} ", doc.text)
         edges = [0, *(head.start() for head in heads if head.start()), len(doc.text)]
-        return list(zip(edges, edges[1:], strict=False))
+        return list(itertools.pairwise(edges))

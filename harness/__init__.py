@@ -7,26 +7,71 @@ if TYPE_CHECKING:
     from harness.component import Augmenter, Chunker, Component, Embedder, Fusion, Retriever, Selector, runtime
     from harness.errors import ConfigError, DataError, HarnessError
     from harness.experiment import Compare, Experiment, Trial
+    from harness.launch import Launch
     from harness.model import Chunk, Document, Drop, Embedded, Hit, Outcome, Query, Rankings, Span, Spans
-    from harness.run import Launch, plan, run
+    from harness.run import plan, run
     from harness.yaml_file import read_experiment
 
 _HOME = {
-    "harness.component": ("Augmenter", "Chunker", "Component", "Embedder", "Fusion", "Retriever", "Selector", "runtime"),
+    "harness.component": (
+        "Augmenter",
+        "Chunker",
+        "Component",
+        "Embedder",
+        "Fusion",
+        "Retriever",
+        "Selector",
+        "runtime",
+    ),
     "harness.errors": ("ConfigError", "DataError", "HarnessError"),
     "harness.experiment": ("Compare", "Experiment", "Trial"),
     "harness.model": (
-        "Chunk", "Document", "Drop", "Embedded", "Hit", "Outcome", "Query", "Rankings", "Span", "Spans",
+        "Chunk",
+        "Document",
+        "Drop",
+        "Embedded",
+        "Hit",
+        "Outcome",
+        "Query",
+        "Rankings",
+        "Span",
+        "Spans",
     ),
-    "harness.run": ("Launch", "plan", "run"),
+    "harness.launch": ("Launch",),
+    "harness.run": ("plan", "run"),
     "harness.yaml_file": ("read_experiment",),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
-    "Augmenter", "Chunk", "Chunker", "Compare", "Component", "ConfigError", "DataError", "Document", "Drop", "Embedded",
-    "Embedder", "Experiment", "Fusion", "HarnessError", "Hit", "Launch", "Outcome", "Query", "Rankings", "Retriever",
-    "Selector", "Span", "Spans", "Trial", "plan", "read_experiment", "run", "runtime",
+    "Augmenter",
+    "Chunk",
+    "Chunker",
+    "Compare",
+    "Component",
+    "ConfigError",
+    "DataError",
+    "Document",
+    "Drop",
+    "Embedded",
+    "Embedder",
+    "Experiment",
+    "Fusion",
+    "HarnessError",
+    "Hit",
+    "Launch",
+    "Outcome",
+    "Query",
+    "Rankings",
+    "Retriever",
+    "Selector",
+    "Span",
+    "Spans",
+    "Trial",
+    "plan",
+    "read_experiment",
+    "run",
+    "runtime",
 ]
 
 

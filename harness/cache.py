@@ -40,15 +40,19 @@ class VectorCache:
 
     def missing(self, space: str, texts: Sequence[str]) -> list[str]:
         """The distinct texts not yet embedded in `space`, in order of first appearance."""
-        distinct = {text_key(text): text for text in reversed(texts)}
+        distinct: dict[bytes, str] = {}
+        for text in texts:
+            distinct.setdefault(text_key(text), text)
         found = self._guarded(lambda db: self._lookup(db, space, list(distinct), columns="key"))
         stored = {row[0] for row in found}
-        return [text for key, text in reversed(distinct.items()) if key not in stored]
+        return [text for key, text in distinct.items() if key not in stored]
 
     def get(self, space: str, texts: Sequence[str]) -> Embedded | None:
         """Vectors for all texts, or None where any is missing."""
         keys = [text_key(text) for text in texts]
-        rows = self._guarded(lambda db: self._lookup(db, space, list(dict.fromkeys(keys)), columns="key, vector, truncated"))
+        rows = self._guarded(
+            lambda db: self._lookup(db, space, list(dict.fromkeys(keys)), columns="key, vector, truncated")
+        )
         stored = {key: (vector, truncated) for key, vector, truncated in rows}
         if len(stored) < len(set(keys)):
             return None

@@ -54,7 +54,9 @@ def checked(cls: type[Component], given: Mapping[str, Any], *, where: str) -> Co
     except ValidationError as error:
         raise ConfigError(f"{where}: {_explain(cls, error)}") from None
     except TypeError as error:
-        raise ConfigError(f"{where}: {error}; a setting is text, a number, true/false, null or a list of them") from None
+        raise ConfigError(
+            f"{where}: {error}; a setting is text, a number, true/false, null or a list of them"
+        ) from None
     problem = made.problem()
     if problem:
         raise ConfigError(f"{where}: {problem}")
@@ -85,7 +87,7 @@ def _default(field: "dataclasses.Field[Any]") -> str:
     if field.default is not dataclasses.MISSING:
         return json.dumps(field.default)
     if field.default_factory is not dataclasses.MISSING:
-        return f"{field.default_factory.__name__}()"
+        return f"{type(field.default_factory()).__name__}()"
     return "required"
 
 
@@ -98,7 +100,9 @@ def _read(spec: Spec, where: str) -> tuple[str, Mapping[str, Any]]:
         ((name, given),) = spec.items()
         if isinstance(name, str) and (given is None or isinstance(given, dict)):
             return name, given or {}
-    raise ConfigError(f"{where}: expected a name or {{name: {{setting: value}}}}, got {json.dumps(spec, default=str)[:80]}")
+    raise ConfigError(
+        f"{where}: expected a name or {{name: {{setting: value}}}}, got {json.dumps(spec, default=str)[:80]}"
+    )
 
 
 def _class(role: str, name: str, where: str, beside: Path) -> type[Component]:
@@ -118,7 +122,9 @@ def _own(role: str, reference: str, where: str, beside: Path) -> type[Component]
     module = _from_file(beside / place, where) if place.endswith(".py") else _from_package(place, where)
     cls = getattr(module, attribute, None)
     if not inspect.isclass(cls):
-        found = [name for name, value in vars(module).items() if inspect.isclass(value) and issubclass(value, ROLES[role])]
+        found = [
+            name for name, value in vars(module).items() if inspect.isclass(value) and issubclass(value, ROLES[role])
+        ]
         raise ConfigError(f"{where}: {place} has no class {attribute}.{did_you_mean(attribute, found)}")
     wanted = ROLES[role]
     if not issubclass(cls, wanted):
@@ -137,7 +143,9 @@ def _mark_own(cls: type[Component]) -> None:
     try:
         file = Path(inspect.getfile(cls)).resolve(strict=True)
     except (TypeError, OSError):
-        raise ConfigError(f"class {cls.__name__} has no source file; put it into a .py file, so that runs can be told apart") from None
+        raise ConfigError(
+            f"class {cls.__name__} has no source file; put it into a .py file, so that runs can be told apart"
+        ) from None
     cls.source = (f"{file}:{cls.__name__}", hashlib.sha256(file.read_bytes()).hexdigest())
 
 
@@ -181,7 +189,9 @@ def _explain(cls: type[Component], error: ValidationError) -> str:
     place = ".".join(str(part) for part in first["loc"])
     names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
     if first["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        return f"{cls.name()} has no setting '{place}'.{did_you_mean(place, names)} Settings: {', '.join(names) or 'none'}"
+        return (
+            f"{cls.name()} has no setting '{place}'.{did_you_mean(place, names)} Settings: {', '.join(names) or 'none'}"
+        )
     if first["type"] in ("missing", "missing_argument"):
         return f"{cls.name()} needs the setting '{place}'"
     return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}, got {json.dumps(first['input'], default=str)[:60]}"

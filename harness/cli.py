@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import ConfigError, HarnessError
 
 if TYPE_CHECKING:
-    from harness.run import Launch
+    from harness.launch import Launch
 
 OK, INVALID, USAGE = 0, 1, 2
 ROLES = ("chunkers", "augmenters", "embedders", "retrievers", "selectors", "judges", "metrics")
@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="harness", description="Evaluate retrieval: one YAML file, a scored grid in MLflow.")
+    parser = argparse.ArgumentParser(
+        prog="harness", description="Evaluate retrieval: one YAML file, a scored grid in MLflow."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, work: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
@@ -48,13 +50,17 @@ def _parser() -> argparse.ArgumentParser:
     started = command("run", _run, "run an experiment and log it to MLflow")
     started.add_argument("experiment", type=Path, help="the experiment file")
     started.add_argument("--workers", type=int, default=1, metavar="N", help="tasks at a time (default 1)")
-    started.add_argument("--on", default="processes", metavar="WHERE", help="processes, or package.module:callable giving an Executor")
+    started.add_argument(
+        "--on", default="processes", metavar="WHERE", help="processes, or package.module:callable giving an Executor"
+    )
     started.add_argument("--final", action="store_true", help="score the locked query set instead; recorded")
     started.add_argument("--no-mlflow", action="store_true", help="log nothing")
     compared = command("compare", _compare, "compare the trials of an experiment on one metric")
     compared.add_argument("experiment", help="the experiment file, or the name of an experiment that has run")
     compared.add_argument("--metric", help="the metric (default: the experiment's compare.on)")
-    compared.add_argument("--baseline", action="append", default=[], metavar="PARAM=VALUE", help="params of the baseline trial")
+    compared.add_argument(
+        "--baseline", action="append", default=[], metavar="PARAM=VALUE", help="params of the baseline trial"
+    )
     compared.add_argument("--json", action="store_true", help="print JSON")
     for made in (planned, started, compared):
         made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
@@ -63,13 +69,17 @@ def _parser() -> argparse.ArgumentParser:
     shown = command("ui", _ui, "open the MLflow UI on the tracking store")
     shown.add_argument("--port", type=int, default=5000)
     for made in (started, shown):
-        made.add_argument("--tracking", metavar="URI", help="MLflow tracking URI (default: MLFLOW_TRACKING_URI, else ./mlflow.db)")
+        made.add_argument(
+            "--tracking", metavar="URI", help="MLflow tracking URI (default: MLFLOW_TRACKING_URI, else ./mlflow.db)"
+        )
     _data_parser(commands)
     return parser
 
 
 def _data_parser(commands: Any) -> None:
-    data = commands.add_parser("data", help="import, check and pin data sets").add_subparsers(required=True, metavar="COMMAND")
+    data = commands.add_parser("data", help="import, check and pin data sets").add_subparsers(
+        required=True, metavar="COMMAND"
+    )
     imported = data.add_parser("import", help="convert a data set into a folder the harness reads")
     imported.set_defaults(command=_import)
     imported.add_argument("kind", choices=("beir", "chroma"), help="the format")
@@ -198,10 +208,24 @@ def _ui(options: argparse.Namespace) -> int:
     if uri.startswith("http"):
         raise ConfigError(f"ui: {uri} is a server; open it in a browser")
     if uri.startswith("sqlite:///") and not Path(uri.removeprefix("sqlite:///")).is_file():
-        raise ConfigError(f"ui: {uri.removeprefix('sqlite:///')} does not exist; run an experiment first, or name a store with --tracking")
+        raise ConfigError(
+            f"ui: {uri.removeprefix('sqlite:///')} does not exist; run an experiment first, or name a store with --tracking"
+        )
     # One worker and no job runner: half a gigabyte and seconds instead of the default's ten processes.
     environment = {**os.environ, **QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    command = [sys.executable, "-P", "-m", "mlflow", "ui", "--backend-store-uri", uri, "--port", str(options.port), "--workers", "1"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "mlflow",
+        "ui",
+        "--backend-store-uri",
+        uri,
+        "--port",
+        str(options.port),
+        "--workers",
+        "1",
+    ]
     print(f"MLflow UI on http://127.0.0.1:{options.port} (Ctrl-C stops it)", flush=True)
     os.execve(sys.executable, command, environment)
 
@@ -223,7 +247,11 @@ def _check(options: argparse.Namespace) -> int:
     errors = warnings = 0
     for finding in check_dataset(_dataset(options.dataset)):
         errors, warnings = errors + (finding.level == "error"), warnings + (finding.level == "warning")
-        print(json.dumps(finding._asdict()) if options.json else f"{finding.level}: {finding.where}: {finding.what} [{finding.code}]")
+        print(
+            json.dumps(finding._asdict())
+            if options.json
+            else f"{finding.level}: {finding.where}: {finding.what} [{finding.code}]"
+        )
     if not options.json:
         print(f"{errors} errors, {warnings} warnings")
     return INVALID if errors else OK

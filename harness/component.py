@@ -145,7 +145,9 @@ class Retriever(Component):
         return Artifact()
 
     @abstractmethod
-    def search(self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None) -> Rankings:
+    def search(
+        self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
+    ) -> Rankings:
         """Rank chunks for all queries in one call.
 
         `corpus` holds one vector per chunk and `vectors` one per query, both None unless `uses_vectors`; `texts` are
@@ -165,7 +167,9 @@ class Fusion(Retriever):
     def fuse(self, rankings: Sequence[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
         """Merge the parts' hits for one query, `(chunk numbers, scores)` each, into one ranking, best first."""
 
-    def search(self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None) -> Rankings:
+    def search(
+        self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
+    ) -> Rankings:
         raise TypeError("a fusion has no index of its own; its parts are searched")
 
 

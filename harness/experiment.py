@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
+from harness.augmenters import NoContext
 from harness.catalog import checked, component, to_spec
 from harness.component import (
     ROLES,
@@ -20,9 +21,8 @@ from harness.component import (
     identity,
     settings,
 )
-from harness.augmenters import NoContext
-from harness.embedders import Local
 from harness.dataset.load import Copies
+from harness.embedders import Local
 from harness.errors import ConfigError, did_you_mean
 from harness.metrics import parse_metric
 from harness.store import canonical, digest
@@ -166,12 +166,22 @@ def names(trials: Sequence[Trial]) -> list[str]:
     for params in every:
         parts = []
         for slot in (*SLOTS, ""):
-            inner = [key for key in varies if key.partition(".")[0] == slot or (not slot and key.partition(".")[0] not in SLOTS)]
-            words = [params[key] if key == slot else f"{key.rpartition('.')[2]}={params[key]}" for key in inner if key in params]
+            inner = [
+                key
+                for key in varies
+                if key.partition(".")[0] == slot or (not slot and key.partition(".")[0] not in SLOTS)
+            ]
+            words = [
+                params[key] if key == slot else f"{key.rpartition('.')[2]}={params[key]}"
+                for key in inner
+                if key in params
+            ]
             if words and slot and slot not in inner:
                 words.insert(0, params[slot])
             # A setting that follows from the component alone tells nothing once the component is named.
-            parts.append(" ".join(words if slot not in inner else [words[0], *_telling(words[1:], slot, params, every)]))
+            parts.append(
+                " ".join(words if slot not in inner else [words[0], *_telling(words[1:], slot, params, every)])
+            )
         made.append(" · ".join(part for part in parts if part) or "base")
     return [name if made.count(name) == 1 else f"{name} #{made[:at].count(name) + 1}" for at, name in enumerate(made)]
 
@@ -182,7 +192,9 @@ def _embedding(key: str) -> bool:
 
 def _telling(words: list[str], slot: str, params: Mapping[str, str], every: Sequence[Mapping[str, str]]) -> list[str]:
     peers = [other for other in every if other[slot] == params[slot]]
-    keys = {key.rpartition(".")[2] for key in params if key.startswith(f"{slot}.") and len({p.get(key) for p in peers}) > 1}
+    keys = {
+        key.rpartition(".")[2] for key in params if key.startswith(f"{slot}.") and len({p.get(key) for p in peers}) > 1
+    }
     return [word for word in words if word.partition("=")[0] in keys]
 
 
@@ -196,7 +208,8 @@ def trial_of(content: Mapping[str, Any], *, where: str, beside: Path) -> Trial:
     if not isinstance(listed, list | tuple):
         raise ConfigError(f"{_join(where, 'judges')}: expected a list")
     given["judges"] = tuple(
-        component("judge", spec, where=f"{_join(where, 'judges')}[{at}]", beside=beside) for at, spec in enumerate(listed)
+        component("judge", spec, where=f"{_join(where, 'judges')}[{at}]", beside=beside)
+        for at, spec in enumerate(listed)
     )
     metrics = given.get("metrics", METRICS)
     if not isinstance(metrics, list | tuple) or not metrics or not all(isinstance(metric, str) for metric in metrics):
@@ -262,7 +275,9 @@ def _with(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
     if len(routes) != 1:
         named = [part.name() for part in parts]
         if routes:
-            raise ConfigError(f"{where}: several steps have it ({', '.join(named)}); name the step: {slot}.STEP.{path[-1]}")
+            raise ConfigError(
+                f"{where}: several steps have it ({', '.join(named)}); name the step: {slot}.STEP.{path[-1]}"
+            )
         known = [key for part in parts for key in settings(part)]
         raise ConfigError(
             f"{where}: {'+'.join(named) or 'none'} has no setting '{'.'.join(path)}'.{did_you_mean(path[-1], known)}"
@@ -271,7 +286,8 @@ def _with(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
     ((at, route),) = routes
     changed = _changed(parts[at], route, value, where=where)
     whole = tuple(changed if place == at else part for place, part in enumerate(parts))
-    return replace(trial, **{slot: whole if isinstance(held, tuple) else changed})
+    filled: Any = whole if isinstance(held, tuple) else changed
+    return replace(trial, **{slot: filled})
 
 
 def _route(part: Component, path: Sequence[str]) -> tuple[str, ...]:

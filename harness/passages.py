@@ -49,7 +49,9 @@ def augment_corpus(augmenter: Augmenter, data: Dataset, chunks: Artifact, count:
         spans = list(zip(starts[at].tolist(), ends[at].tolist(), strict=True))
         given = augmenter.augment(doc, spans)
         if len(given) != len(spans):
-            raise ConfigError(f"augmenter {augmenter.name()}: document '{doc.id}': {len(given)} contexts for {len(spans)} chunks")
+            raise ConfigError(
+                f"augmenter {augmenter.name()}: document '{doc.id}': {len(given)} contexts for {len(spans)} chunks"
+            )
         contexts += given
     # Many chunks share a context: each distinct one is counted once.
     known = {context: count(context + BETWEEN) if context else 0 for context in set(contexts)}
@@ -59,7 +61,9 @@ def augment_corpus(augmenter: Augmenter, data: Dataset, chunks: Artifact, count:
 class Passages:
     """The chunks of a corpus with their contexts, as trials index and show them."""
 
-    def __init__(self, data: Dataset, maps: Mapping[str, TokenMap], chunks: Artifact, contexts: Artifact | None) -> None:
+    def __init__(
+        self, data: Dataset, maps: Mapping[str, TokenMap], chunks: Artifact, contexts: Artifact | None
+    ) -> None:
         self._data = data
         self._maps = maps
         self.doc, self.start, self.end = (chunks.arrays[name] for name in ("doc", "start", "end"))
@@ -96,7 +100,10 @@ class Passages:
         texts = [documents[doc].text[start:end] for doc, start, end in rows]
         if self._contexts is None:
             return texts
-        return [f"{context}{BETWEEN}{text}" if context else text for context, text in zip(self._contexts, texts, strict=True)]
+        return [
+            f"{context}{BETWEEN}{text}" if context else text
+            for context, text in zip(self._contexts, texts, strict=True)
+        ]
 
     def bearing(self, items: Items, touching: bool = False) -> list[Passage]:
         """Every chunk that shares a character with the first place of an evidence item, in corpus order.
@@ -112,4 +119,3 @@ class Passages:
             found |= {int(at) for at in lo + np.flatnonzero(near)}
         chunks = (self.chunk(number) for number in sorted(found))
         return [Passage(chunk.doc, chunk.start, chunk.end, chunk.tokens) for chunk in chunks]
-

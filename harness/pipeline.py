@@ -150,9 +150,7 @@ class Pipeline:
         key = self._passages_key(trial)
         address = digest(key)
         if address not in self._passages:
-            chunks = self.store.get(
-                self._chunk_key(trial), lambda: chunk_corpus(trial.chunker, self.data, self.maps)
-            )
+            chunks = self.store.get(self._chunk_key(trial), lambda: chunk_corpus(trial.chunker, self.data, self.maps))
             contexts = None
             if trial.augmenter.name() != "none":
                 contexts = self.store.get(
@@ -240,7 +238,9 @@ class Pipeline:
         rows = [retriever.fuse([part.row(query) for part in ranked]) for query in range(count)]
         fused = Rankings.of(rows)
         _check_rankings(retriever, fused, len(self.passages(trial)), count)
-        merging = _timed(lambda at: retriever.fuse([part.row(at) for part in ranked]), range(min(LATENCY_QUERIES, count)))
+        merging = _timed(
+            lambda at: retriever.fuse([part.row(at) for part in ranked]), range(min(LATENCY_QUERIES, count))
+        )
         facts = {
             "chunks": parts[0].data["chunks"],
             "index_bytes": sum(part.data["index_bytes"] for part in parts),
@@ -354,7 +354,11 @@ class Pipeline:
                 ],
                 "scores": {name: _number(scores.arrays[f"metric:{name}"][at]) for name in trial.metrics},
                 "kept": [
-                    {**asdict(pick), "relevant": _passage(pick) in relevant, "text": by_id[pick.doc].text[pick.start : pick.end]}
+                    {
+                        **asdict(pick),
+                        "relevant": _passage(pick) in relevant,
+                        "text": by_id[pick.doc].text[pick.start : pick.end],
+                    }
                     for pick in selection.kept
                 ],
                 "dropped": [asdict(pick) for pick in selection.dropped],
@@ -376,11 +380,19 @@ class Pipeline:
             "redundancy": float(scores.arrays["redundancy"].mean()),
             "empty_results": float((scores.arrays["context_tokens"] == 0).sum()),
             **{f"latency_{name}": float(np.percentile(total, at)) for name, at in (("p50_ms", 50), ("p95_ms", 95))},
-            **{f"retrieve_{name}": float(np.percentile(ranked.arrays["ms"], at)) for name, at in (("p50_ms", 50), ("p95_ms", 95))},
-            **{f"select_{name}": float(np.percentile(selection.arrays["ms"], at)) for name, at in (("p50_ms", 50), ("p95_ms", 95))},
+            **{
+                f"retrieve_{name}": float(np.percentile(ranked.arrays["ms"], at))
+                for name, at in (("p50_ms", 50), ("p95_ms", 95))
+            },
+            **{
+                f"select_{name}": float(np.percentile(selection.arrays["ms"], at))
+                for name, at in (("p50_ms", 50), ("p95_ms", 95))
+            },
         }
         if len(embedding):
-            efficiency |= {f"embed_{name}": float(np.percentile(embedding, at)) for name, at in (("p50_ms", 50), ("p95_ms", 95))}
+            efficiency |= {
+                f"embed_{name}": float(np.percentile(embedding, at)) for name, at in (("p50_ms", 50), ("p95_ms", 95))
+            }
         for label, facts in zip(selection.data["steps"], selection.data["statistics"], strict=False):
             efficiency |= {f"step_{label}_{fact}": value for fact, value in facts.items()}
         warnings = []
@@ -391,8 +403,16 @@ class Pipeline:
             )
         data = scores.data
         return TrialResult(
-            name, self.fingerprint(trial), trial.params(), data["queries"], data["clusters"], values, data["fates"],
-            efficiency, warnings, trial.identity(),
+            name,
+            self.fingerprint(trial),
+            trial.params(),
+            data["queries"],
+            data["clusters"],
+            values,
+            data["fates"],
+            efficiency,
+            warnings,
+            trial.identity(),
         )
 
 
@@ -410,7 +430,9 @@ class _Table:
         chunk = hit.chunk
         code = self._reasons.setdefault(reason, len(self._reasons))
         text_tokens = chunk.tokens - chunk.context_tokens
-        self._rows.append((query, chunk.doc, chunk.start, chunk.end, hit.score, text_tokens, chunk.context_tokens, step, code))
+        self._rows.append(
+            (query, chunk.doc, chunk.start, chunk.end, hit.score, text_tokens, chunk.context_tokens, step, code)
+        )
 
     def step(self, at: int, before: Sequence[Hit], after: Sequence[Hit]) -> None:
         totals = self._statistics.setdefault(at, [0.0] * 5)
@@ -436,7 +458,9 @@ class _Table:
 def _labels(steps: Sequence[Selector]) -> list[str]:
     """The steps' names, numbered where a name occurs again."""
     names = [step.name() for step in steps]
-    return [name if name not in names[:at] else f"{name}_{names[: at + 1].count(name)}" for at, name in enumerate(names)]
+    return [
+        name if name not in names[:at] else f"{name}_{names[: at + 1].count(name)}" for at, name in enumerate(names)
+    ]
 
 
 def _space(embedder: Embedder, queries: bool) -> str:
@@ -486,7 +510,7 @@ def _check_rankings(retriever: Retriever, ranked: Rankings, chunks: int, queries
         raise ConfigError(f"{where}: returned rankings for {ranked.queries} queries instead of {queries}")
     if not np.isfinite(ranked.scores).all():
         raise ConfigError(f"{where}: returned a score that is not a number")
-    if len(ranked.ids) and not (0 <= ranked.ids.min() and ranked.ids.max() < chunks):
+    if len(ranked.ids) and not (ranked.ids.min() >= 0 and ranked.ids.max() < chunks):
         raise ConfigError(f"{where}: returned a chunk number outside 0..{chunks - 1}")
     for query in range(queries):
         ids, _ = ranked.row(query)
@@ -496,6 +520,8 @@ def _check_rankings(retriever: Retriever, ranked: Rankings, chunks: int, queries
 
 def _check_outcome(step: Selector, hits: Sequence[Hit], outcome: Outcome) -> None:
     if not isinstance(outcome, Outcome):
-        raise ConfigError(f"selector {step.name()}: select must return an Outcome(kept, dropped), not {type(outcome).__name__}")
+        raise ConfigError(
+            f"selector {step.name()}: select must return an Outcome(kept, dropped), not {type(outcome).__name__}"
+        )
     if len(outcome.kept) + len(outcome.dropped) > len(hits):
         raise ConfigError(f"selector {step.name()}: returned more hits than it was given")

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -18,28 +18,12 @@ from harness.dataset.load import Copies, verify
 from harness.errors import ConfigError, HarnessError, did_you_mean
 from harness.executors import open_executor
 from harness.experiment import Compare, Experiment, Trial, names
+from harness.launch import Launch
 from harness.pipeline import Pipeline
 from harness.progress import progress
 from harness.results import TrialResult
 from harness.store import canonical, digest, explained
 from harness.tracking import Tracker, open_tracker
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One execution of an experiment: the results of its trials, in grid order, and the work it took.
-
-    `work` counts what had to be done, by stage (texts for `embed`, artifacts for the others): empty where everything was
-    stored. `links` are the pages that show the launch in the MLflow UI.
-    """
-
-    id: str
-    experiment: Experiment
-    results: Sequence[TrialResult]
-    work: Mapping[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-    warnings: Sequence[str] = ()
-    links: Mapping[str, str] = field(default_factory=dict)
 
 
 class PlannedTrial(NamedTuple):
@@ -158,7 +142,9 @@ def _counted(pipeline: Pipeline) -> Iterator[Work]:
 def _locked(manifest: Manifest) -> str:
     locked = [name for name, pinned in manifest.queries.items() if pinned.locked]
     if len(locked) != 1:
-        raise ConfigError(f"--final: {manifest.root} has {len(locked)} locked query sets ({', '.join(locked) or 'none'}); it takes one")
+        raise ConfigError(
+            f"--final: {manifest.root} has {len(locked)} locked query sets ({', '.join(locked) or 'none'}); it takes one"
+        )
     return locked[0]
 
 
@@ -204,7 +190,9 @@ def _to_embed(session: Session) -> dict[str, ToEmbed]:
         documents = pipeline.missing(embedder, list(texts))
         queries = pipeline.missing(embedder, pipeline.query_texts, queries=True)
         label = " ".join([embedder.name(), str(getattr(embedder, "model", ""))]).strip()
-        found[label if label not in found else f"{label} {len(found)}"] = ToEmbed(embedder, pipeline, documents, queries)
+        found[label if label not in found else f"{label} {len(found)}"] = ToEmbed(
+            embedder, pipeline, documents, queries
+        )
     return found
 
 
@@ -247,7 +235,9 @@ def run(
             advance(1)
         warnings = _gathered(results)
         if damaged:
-            warnings.append(f"{len(damaged)} damaged files of the store were set aside and made again: {', '.join(damaged[:3])}")
+            warnings.append(
+                f"{len(damaged)} damaged files of the store were set aside and made again: {', '.join(damaged[:3])}"
+            )
         launch = Launch(launch_id, experiment, results, work, time.time() - begin, warnings)
         if tracker:
             links = tracker.log_launch(
@@ -299,7 +289,9 @@ def _add(task: "Future[Work]", work: dict[str, int], damaged: list[str]) -> None
     try:
         _merge(task.result(), work, damaged)
     except BrokenExecutor as error:
-        raise HarnessError("a worker process died (killed, or out of memory); run again to go on, with fewer --workers") from error
+        raise HarnessError(
+            "a worker process died (killed, or out of memory); run again to go on, with fewer --workers"
+        ) from error
 
 
 def _merge(done: Work, work: dict[str, int], damaged: list[str]) -> None:
@@ -372,7 +364,9 @@ def stored_launch(experiment: Experiment | str, *, store: Path | None = None) ->
     session = Session(experiment, place, final=final)
     missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
     if missing:
-        raise ConfigError(f"compare: {missing} of {len(session.trials)} trials of '{experiment.name}' have not run; `harness run` does that")
+        raise ConfigError(
+            f"compare: {missing} of {len(session.trials)} trials of '{experiment.name}' have not run; `harness run` does that"
+        )
     return Launch(launch_id, experiment, session.results())
 
 

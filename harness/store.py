@@ -162,9 +162,14 @@ class Store:
             record = json.loads((folder / _KEY).read_text(encoding="utf-8"))
             content = (folder / _ARRAYS).read_bytes()
         except (FileNotFoundError, ValueError):
-            return self._set_aside(folder) if folder.exists() else None
-        if record.get("sha256") != hashlib.sha256(content).hexdigest() or canonical(record.get("key")) != canonical(key):
-            return self._set_aside(folder)
+            if folder.exists():
+                self._set_aside(folder)
+            return None
+        if record.get("sha256") != hashlib.sha256(content).hexdigest() or canonical(record.get("key")) != canonical(
+            key
+        ):
+            self._set_aside(folder)
+            return None
         with (folder / _ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             loaded = {name: arrays[name] for name in arrays.files}
         data = json.loads(loaded.pop("__data__").tobytes().decode("utf-8", "surrogatepass"))

@@ -106,7 +106,9 @@ class Tracker:
             if found is not None and found.lifecycle_stage == "deleted":
                 client.restore_experiment(found.experiment_id)
             root = self._file.parent / "mlartifacts" / self._name if self._file else None
-            made = found.experiment_id if found else client.create_experiment(self._name, root.as_uri() if root else None)
+            made = (
+                found.experiment_id if found else client.create_experiment(self._name, root.as_uri() if root else None)
+            )
             return client, str(made)
 
         try:
@@ -205,10 +207,14 @@ class Tracker:
         values = {metric_key(name): result.mean(name) for name in metrics} | dict(_efficiency(result))
         measured = [Metric(name, round(value, 4), now, 0) for name, value in values.items() if math.isfinite(value)]
         for curve, points in curves(result).items():
-            measured += [Metric(f"curve/{curve}", round(value, 4), now, step) for step, value in points if math.isfinite(value)]
+            measured += [
+                Metric(f"curve/{curve}", round(value, 4), now, step) for step, value in points if math.isfinite(value)
+            ]
         params = [Param(name, value) for name, value in result.params.items()]
         self._client.log_batch(run_id, metrics=measured, params=params)
-        self._client.log_inputs(run_id, [DatasetInput(self._input(dataset, result), [InputTag("mlflow.data.context", "eval")])])
+        self._client.log_inputs(
+            run_id, [DatasetInput(self._input(dataset, result), [InputTag("mlflow.data.context", "eval")])]
+        )
         with tempfile.TemporaryDirectory() as folder:
             _write_artifacts(Path(folder), result, metrics, list(rows()), settings)
             self._client.log_artifacts(run_id, folder)
@@ -255,7 +261,9 @@ class Tracker:
             "trials": str(len(results)),
         }
         run_id = self._client.create_run(self.experiment_id, run_name=f"launch {launch}", tags=tags).info.run_id
-        self._client.log_batch(run_id, metrics=[Metric(f"work/{stage}", count, now, 0) for stage, count in work.items()])
+        self._client.log_batch(
+            run_id, metrics=[Metric(f"work/{stage}", count, now, 0) for stage, count in work.items()]
+        )
         with tempfile.TemporaryDirectory() as folder:
             for name, content in report.items():
                 Path(folder, name).write_bytes(content)
@@ -301,7 +309,11 @@ def _efficiency(result: TrialResult) -> Iterator[tuple[str, float]]:
     for fate, count in lost.items():
         yield f"ledger/{fate.replace(':', '_')}", count / items
     scored = sum(bool(fates) for fates in result.fates)
-    yield from (("queries/all", len(result.queries)), ("queries/scored", scored), ("queries/unanswerable", len(result.queries) - scored))
+    yield from (
+        ("queries/all", len(result.queries)),
+        ("queries/scored", scored),
+        ("queries/unanswerable", len(result.queries) - scored),
+    )
 
 
 def _write_artifacts(
@@ -312,7 +324,8 @@ def _write_artifacts(
     table = {
         "columns": ["query", "result", "query_id", "type", *headline],
         "data": [
-            [row["query"], _line(row, headline), row["query_id"], row["type"], *(row["scores"][m] for m in headline)] for row in rows
+            [row["query"], _line(row, headline), row["query_id"], row["type"], *(row["scores"][m] for m in headline)]
+            for row in rows
         ],
     }
     (folder / TABLE).write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
@@ -337,7 +350,10 @@ def _finite(value: float) -> float | None:
 def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
     """One query's result on one line: scores, then each passage kept with a tick where it is relevant."""
     scores = " ".join(f"{name} {_short(row['scores'][name])}" for name in metrics[:3])
-    kept = [f"{rank}{'✓' if p['relevant'] else '✗'} {p['doc']}:{p['start']}-{p['end']}" for rank, p in enumerate(row["kept"][:8], 1)]
+    kept = [
+        f"{rank}{'✓' if p['relevant'] else '✗'} {p['doc']}:{p['start']}-{p['end']}"
+        for rank, p in enumerate(row["kept"][:8], 1)
+    ]
     return " | ".join([scores, *kept])
 
 

@@ -51,9 +51,16 @@ def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> I
     columns += [f"metrics.`{key}`" for key in ("context_tokens", "lat_p50_ms")]
     shared = _state(trials, f"metrics.`{headline[0]}`", columns)
     yield View("leaderboard", "Leaderboard", shared)
-    yield View("charts", "Charts", {**shared, **_charts(headline[0], [*axes, *(n for n in varied if n not in axes)][:5])}, "&compareRunsMode=CHART")
+    yield View(
+        "charts",
+        "Charts",
+        {**shared, **_charts(headline[0], [*axes, *(n for n in varied if n not in axes)][:5])},
+        "&compareRunsMode=CHART",
+    )
     yield View("per-query", "Query by query", shared, "&compareRunsMode=ARTIFACT")
-    launches = _state("tags.kind = 'launch'", "attributes.`Created`", ["tags.`trials`", "tags.`final`", "tags.`test_openings`"])
+    launches = _state(
+        "tags.kind = 'launch'", "attributes.`Created`", ["tags.`trials`", "tags.`final`", "tags.`test_openings`"]
+    )
     yield View("launches", "Launches", launches)
 
 
@@ -96,14 +103,31 @@ def _state(query: str, order: str, columns: Sequence[str]) -> dict[str, Any]:
 def _charts(metric: str, axes: Sequence[str]) -> dict[str, Any]:
     sections = {"s0": "Which settings win", "s1": "Quality against cost", "s2": "Recall over rank and token budget"}
     charts = [
-        _chart("c0", "PARALLEL", "s0", selectedParams=list(axes), selectedMetrics=["context_tokens", metric], showAllRuns=True),
+        _chart(
+            "c0",
+            "PARALLEL",
+            "s0",
+            selectedParams=list(axes),
+            selectedMetrics=["context_tokens", metric],
+            showAllRuns=True,
+        ),
         _chart("c1", "BAR", "s0", metricKey=metric),
         _chart("c2", "SCATTER", "s1", xaxis=_axis("context_tokens"), yaxis=_axis(metric)),
         _chart("c3", "SCATTER", "s1", xaxis=_axis("lat_p50_ms"), yaxis=_axis(metric)),
         *(
             _chart(
-                f"c{4 + at}", "LINE", "s2", metricKey=key, selectedMetricKeys=[key], xAxisKey="step", xAxisScaleType="log",
-                scaleType="linear", lineSmoothness=0, useGlobalXaxisKey=False, useGlobalLineSmoothing=False, range={},
+                f"c{4 + at}",
+                "LINE",
+                "s2",
+                metricKey=key,
+                selectedMetricKeys=[key],
+                xAxisKey="step",
+                xAxisScaleType="log",
+                scaleType="linear",
+                lineSmoothness=0,
+                useGlobalXaxisKey=False,
+                useGlobalLineSmoothing=False,
+                range={},
             )
             for at, key in enumerate(("curve/recall_vs_k", "curve/recall_vs_tokens"))
         ),

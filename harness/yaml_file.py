@@ -27,10 +27,10 @@ class _Loader(yaml.SafeLoader):
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: dict[Any, Any] = {}
     for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+        key = loader.construct_object(key_node, deep=True)
         if key in seen:
             raise yaml.MarkedYAMLError(problem=f"key '{key}' is written twice", problem_mark=key_node.start_mark)
-        seen[key] = loader.construct_object(value_node, deep=True)  # type: ignore[no-untyped-call]
+        seen[key] = loader.construct_object(value_node, deep=True)
     return seen
 
 
@@ -38,7 +38,7 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))  # type: ignore[no-untyped-call]
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
@@ -51,12 +51,17 @@ def read_experiment(path: Path) -> Experiment:
             raise ConfigError(f"{where}: unknown key '{key}'.{did_you_mean(str(key), _KEYS)} Keys: {', '.join(_KEYS)}")
     for key in ("name", "data"):
         if not isinstance(content.get(key), str) or not content[key].strip():
-            raise ConfigError(f"{where}: {key}: expected text, " + ("got " + repr(content[key]) if key in content else "but it is missing"))
+            raise ConfigError(
+                f"{where}: {key}: expected text, "
+                + ("got " + repr(content[key]) if key in content else "but it is missing")
+            )
     for key in ("question", "queries", "tokenizer"):
         if key in content and not isinstance(content[key], str):
             raise ConfigError(f"{where}: {key}: expected text, got {content[key]!r}")
     grid = _grid(content.get("grid"), where, path.parent)
-    base = {key: content[key] for key in ("data", "queries", "tokenizer", *SLOTS, "metrics", "judges") if key in content}
+    base = {
+        key: content[key] for key in ("data", "queries", "tokenizer", *SLOTS, "metrics", "judges") if key in content
+    }
     base |= _evidence(content.get("evidence"), where)
     for slot in ("chunker", "retriever"):
         if slot not in base:
@@ -73,7 +78,7 @@ def read_experiment(path: Path) -> Experiment:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - derived from SafeLoader
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -96,7 +101,9 @@ def _parse(path: Path) -> dict[str, Any]:
 def _substituted(value: Any, where: str, key: str) -> Any:
     """`value` with `${NAME}` and `${NAME:-default}` replaced from the environment in every text."""
     if isinstance(value, dict):
-        return {name: _substituted(inner, where, f"{key}.{name}" if key else str(name)) for name, inner in value.items()}
+        return {
+            name: _substituted(inner, where, f"{key}.{name}" if key else str(name)) for name, inner in value.items()
+        }
     if isinstance(value, list):
         return [_substituted(inner, where, f"{key}[{at}]") for at, inner in enumerate(value)]
     if not isinstance(value, str):
@@ -105,7 +112,9 @@ def _substituted(value: Any, where: str, key: str) -> Any:
     def replacement(match: re.Match[str]) -> str:
         found = os.environ.get(match["name"], match["default"])
         if found is None:
-            raise ConfigError(f"{where}: {key}: the environment has no {match['name']}; set it or write ${{{match['name']}:-default}}")
+            raise ConfigError(
+                f"{where}: {key}: the environment has no {match['name']}; set it or write ${{{match['name']}:-default}}"
+            )
         return found
 
     return _VARIABLE.sub(replacement, value)
@@ -115,12 +124,14 @@ def _grid(value: Any, where: str, beside: Path) -> list[Mapping[str, list[Any]]]
     if value is None:
         return []
     products = value if isinstance(value, list) else [value]
-    parsed = []
+    parsed: list[Mapping[str, list[Any]]] = []
     for at, product in enumerate(products):
         place = f"{where}: grid[{at}]" if isinstance(value, list) else f"{where}: grid"
         if not isinstance(product, dict) or not product:
             raise ConfigError(f"{place}: expected a mapping of slots or dotted settings to lists of values")
-        parsed.append({str(axis): _axis(str(axis), values, f"{place}.{axis}", beside) for axis, values in product.items()})
+        parsed.append(
+            {str(axis): _axis(str(axis), values, f"{place}.{axis}", beside) for axis, values in product.items()}
+        )
     return parsed
 
 

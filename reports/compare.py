@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 
 from harness.errors import ConfigError, did_you_mean
+from harness.launch import Launch
 from harness.metrics import parse_metric
 from harness.results import TrialResult
-from harness.run import Launch
 from harness.stats import FEW_CLUSTERS, FEWEST_CLUSTERS, cluster_bootstrap
 from harness.store import digest
 
@@ -69,7 +69,9 @@ def compare(launch: Launch, *, on: str | None = None, baseline: Mapping[str, obj
     metric = on or settings.on or _default_metric(launch)
     if metric not in results[0].scores:
         known = list(results[0].scores)
-        raise ConfigError(f"compare: '{metric}' was not scored.{did_you_mean(metric, known)} Scored: {', '.join(known)}")
+        raise ConfigError(
+            f"compare: '{metric}' was not scored.{did_you_mean(metric, known)} Scored: {', '.join(known)}"
+        )
     wanted = {str(key): str(value) for key, value in (baseline or settings.baseline).items()}
     at = _baseline(results, wanted)
     scores = np.array([result.scores[metric] for result in results])
@@ -117,7 +119,9 @@ def _baseline(results: Sequence[TrialResult], wanted: Mapping[str, str]) -> int:
     for key in wanted:
         known = list(results[0].params)
         if key not in known:
-            raise ConfigError(f"compare.baseline: no param '{key}'.{did_you_mean(key, known)} Params: {', '.join(known)}")
+            raise ConfigError(
+                f"compare.baseline: no param '{key}'.{did_you_mean(key, known)} Params: {', '.join(known)}"
+            )
     for at, result in enumerate(results):
         if all(result.params.get(key) == value for key, value in wanted.items()):
             return at
@@ -139,7 +143,9 @@ def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
         warnings.append(f"{clusters} clusters of queries only: the intervals are rough")
     chunkers = {(result.params["chunker"], result.params.get("chunker.size")) for result in launch.results}
     if len(chunkers) > 1 and parse_metric(metric).k is not None:
-        warnings.append(f"chunk sizes differ: {metric} compares contexts of different size; see a metric such as recall@1000t")
+        warnings.append(
+            f"chunk sizes differ: {metric} compares contexts of different size; see a metric such as recall@1000t"
+        )
     if len(launch.results) > 2:
         warnings.append(f"{len(launch.results) - 1} comparisons at 95 % each, not adjusted for their number")
     return warnings

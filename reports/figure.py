@@ -23,8 +23,9 @@ def recall_over_budget(results: Sequence[TrialResult], question: str = "") -> by
     ordered = sorted(lines, key=lambda name: -lines[name][-1][1])
     for at, name in enumerate(ordered):
         tokens, recall = zip(*lines[name], strict=True)
-        style = {"color": _COLOURS[at % len(_COLOURS)], "linestyle": _LINES[at // len(_COLOURS) % len(_LINES)]}
-        axes.plot(tokens, recall, marker="o", markersize=3.5, linewidth=1.6, label=name, **style)
+        (line,) = axes.plot(tokens, recall, marker="o", markersize=3.5, linewidth=1.6, label=name)
+        line.set_color(_COLOURS[at % len(_COLOURS)])
+        line.set_linestyle(_LINES[at // len(_COLOURS) % len(_LINES)])
     axes.set_xscale("log", base=2)
     axes.set_xticks(tokens, [str(step) for step in tokens])
     axes.set_ylim(0, 1)

@@ -2,7 +2,7 @@
 
 import json
 
-from harness.run import Launch
+from harness.launch import Launch
 from reports.compare import compare
 from reports.figure import recall_over_budget
 from reports.tables import as_json, cells, markdown

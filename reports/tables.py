@@ -28,7 +28,9 @@ def table(comparison: Comparison) -> "object":
 
     grid = Table(title=title(comparison), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in _HEAD:
-        grid.add_column(name, justify="left" if name in ("trial", "verdict", "lost first by") else "right", overflow="fold")
+        grid.add_column(
+            name, justify="left" if name in ("trial", "verdict", "lost first by") else "right", overflow="fold"
+        )
     for row in comparison.rows:
         grid.add_row(*cells(row))
     return Group(grid, *footnotes(comparison))
@@ -72,7 +74,8 @@ def html(comparison: Comparison) -> str:
     """The comparison as an HTML table, for notebooks."""
     head = "".join(f"<th>{escaping.escape(name)}</th>" for name in _HEAD)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escaping.escape(cell)}</td>" for cell in cells(row)) + "</tr>" for row in comparison.rows
+        "<tr>" + "".join(f"<td>{escaping.escape(cell)}</td>" for cell in cells(row)) + "</tr>"
+        for row in comparison.rows
     )
     notes = "".join(f"<p>{escaping.escape(note)}</p>" for note in footnotes(comparison))
     return f"<table><caption>{escaping.escape(title(comparison))}</caption><tr>{head}</tr>{rows}</table>{notes}"

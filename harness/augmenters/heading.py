@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from harness.component import Augmenter
 from harness.model import Document
 
-_LINE = re.compile(r"^(?:(?P<marks>#{1,6})[ \t]+(?P<text>[^\r\n]*?)[ \t]*#*|[ ]{0,3}(?P<fence>```|~~~)[^\r\n]*)\r?$", re.MULTILINE)
+_LINE = re.compile(
+    r"^(?:(?P<marks>#{1,6})[ \t]+(?P<text>[^\r\n]*?)[ \t]*#*|[ ]{0,3}(?P<fence>```|~~~)[^\r\n]*)\r?$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,13 @@
 """Measuring pieces of a document and packing neighbours into chunks of a size."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Literal
 
-from harness.model import Document, Spans
+import numpy as np
+
+from harness.model import Document, Ints, Spans
+import itertools
 
 Unit = Literal["tokens", "characters"]
 Length = Callable[[int, int], int]
@@ -18,25 +21,34 @@ def length_in(doc: Document, unit: Unit) -> Length:
 
 
 def windows(doc: Document, start: int, end: int, *, size: int, overlap: int = 0, unit: Unit = "tokens") -> Spans:
-    """Spans of `size` units over `[start, end)`, each beginning `size - overlap` after the one before.
+    """Spans of at most `size` units over `[start, end)`, each repeating at most the last `overlap` of the one before.
 
-    The last one ends at `end` and is never wholly inside the one before it. A character of more tokens than `size` stays
-    whole.
+    The last one ends at `end` and is never wholly inside the one before it. Only a single character of more tokens than
+    `size` exceeds it.
     """
-    if unit == "characters":
-        edges: Sequence[int] = range(start, end)
-    else:
-        starts = doc.token_map().starts
-        lo, hi = starts.searchsorted((start, end))
-        edges = [start, *starts[lo:hi].tolist()[1:]] if hi > lo else [start]
+    edges, lengths = _edges(doc, start, end, unit)
     spans: Spans = []
-    for at in range(0, max(1, len(edges)), size - overlap):
-        stop = edges[at + size] if at + size < len(edges) else end
-        if stop > edges[at]:
-            spans.append((edges[at], stop))
-        if stop == end:
+    first = 0
+    while first < len(edges) - 1:
+        last = max(first + 1, int(np.searchsorted(lengths, lengths[first] + size, "right")) - 1)
+        spans.append((int(edges[first]), int(edges[last])))
+        if last == len(edges) - 1:
             break
+        first = max(first + 1, int(np.searchsorted(lengths, lengths[last] - overlap)))
     return spans
+
+
+def _edges(doc: Document, start: int, end: int, unit: Unit) -> tuple[Ints, Ints]:
+    """Where a span may be cut, both ends included, and how many units lie before each of these offsets."""
+    if unit == "characters":
+        edges = np.arange(start, end + 1)
+        return edges, edges - start
+    starts = doc.token_map().starts
+    lo, hi = np.searchsorted(starts, (start, end))
+    edges = np.unique(np.concatenate([[start], starts[lo:hi], [end]]))
+    # White space before the first token is no edge of its own.
+    edges = np.delete(edges, 1) if hi > lo and starts[lo] > start else edges
+    return edges, np.searchsorted(starts, edges) - lo
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -49,6 +61,16 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     return first.start(), end
 
 
+def tidied(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
+    """Spans trimmed; the blank ones are left out, and those that then lie wholly inside the one before."""
+    tidy: Spans = []
+    for span in spans:
+        start, end = trimmed(text, *span)
+        if start < end and not (tidy and tidy[-1][0] <= start and end <= tidy[-1][1]):
+            tidy.append((start, end))
+    return tidy
+
+
 def pieces_at(edges: Iterable[int], start: int, end: int) -> Spans:
     """The spans between consecutive edges, from `start` to `end`; every character lies in exactly one.
 
@@ -57,7 +79,7 @@ def pieces_at(edges: Iterable[int], start: int, end: int) -> Spans:
     """
     inner = sorted({edge for edge in edges if start < edge < end})
     bounds = [start, *inner, end]
-    return [(a, b) for a, b in zip(bounds, bounds[1:], strict=False) if a < b]
+    return [(a, b) for a, b in itertools.pairwise(bounds) if a < b]
 
 
 def packed(pieces: Spans, length: Length, *, size: int, overlap: int = 0) -> Spans:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from harness.chunkers.packing import packed, pieces_at, trimmed, windows
+from harness.chunkers.packing import packed, pieces_at, tidied, trimmed, windows
 from harness.component import Chunker, Positive
 from harness.model import Document, Spans
 
@@ -25,4 +25,4 @@ class Paragraph(Chunker):
                 fits = length(*trimmed(doc.text, start, end)) <= self.size
                 sized += [(start, end)] if fits else windows(doc, start, end, size=self.size)
             pieces = packed(sized, length, size=self.size)
-        return [trimmed(doc.text, *span) for span in pieces]
+        return tidied(doc.text, pieces)

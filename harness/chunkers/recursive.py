@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from harness.chunkers.packing import Length, Unit, length_in, packed, pieces_at, trimmed, windows
+from harness.chunkers.packing import Length, Unit, length_in, packed, pieces_at, tidied, windows
 from harness.component import Chunker, NotNegative, Positive
 from harness.model import Document, Spans
 
@@ -26,8 +26,7 @@ class Recursive(Chunker):
 
     def split(self, doc: Document) -> Spans:
         length = length_in(doc, self.unit)
-        spans = self._split(doc, 0, len(doc.text), self.separators, length)
-        return [trimmed(doc.text, *span) for span in spans]
+        return tidied(doc.text, self._split(doc, 0, len(doc.text), self.separators, length))
 
     def _split(self, doc: Document, start: int, end: int, separators: tuple[str, ...], length: Length) -> Spans:
         if length(start, end) <= self.size:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from harness.chunkers.packing import packed, pieces_at, trimmed, windows
+from harness.chunkers.packing import packed, pieces_at, tidied, windows
 from harness.chunkers.punkt import sentence_starts
 from harness.component import Chunker, NotNegative, Positive
 from harness.model import Document, Spans
@@ -27,4 +27,4 @@ class Sentence(Chunker):
         pieces: Spans = []
         for start, end in pieces_at(sentence_starts(doc.text, self.language), 0, len(doc.text)):
             pieces += [(start, end)] if length(start, end) <= self.size else windows(doc, start, end, size=self.size)
-        return [trimmed(doc.text, *span) for span in packed(pieces, length, size=self.size, overlap=self.overlap)]
+        return tidied(doc.text, packed(pieces, length, size=self.size, overlap=self.overlap))

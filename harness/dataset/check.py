@@ -47,7 +47,9 @@ def _documents(pinned: PinnedFile, documents: dict[str, Document]) -> Iterator[F
         for line, value in json_lines(pinned.path):
             doc = document(line, value)
             if doc.id in documents:
-                yield Finding("error", "duplicate-id", str(line), f"document '{doc.id}' already stands in line {lines[doc.id]}")
+                yield Finding(
+                    "error", "duplicate-id", str(line), f"document '{doc.id}' already stands in line {lines[doc.id]}"
+                )
                 continue
             documents[doc.id] = doc
             lines[doc.id] = line.number
@@ -67,7 +69,9 @@ def _queries(pinned: PinnedFile, documents: dict[str, Document]) -> Iterator[Fin
         for line, value in json_lines(pinned.path):
             item = query(line, value)
             if item.id in lines:
-                yield Finding("error", "duplicate-id", str(line), f"query '{item.id}' already stands in line {lines[item.id]}")
+                yield Finding(
+                    "error", "duplicate-id", str(line), f"query '{item.id}' already stands in line {lines[item.id]}"
+                )
             lines.setdefault(item.id, line.number)
             yield from _query(item, documents)
             same = texts.setdefault(" ".join(item.text.lower().split()), item.id)

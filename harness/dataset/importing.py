@@ -33,7 +33,15 @@ def import_dataset(kind: str, source: Path, target: Path, *, name: str, licence:
         sets = sorted((draft / "queries").glob("*.jsonl"))
         queries = {path.stem: PinnedFile(path, "", locked=path.stem == "test" and len(sets) > 1) for path in sets}
         write_manifest(
-            Manifest(draft, name, PinnedFile(draft / "corpus.jsonl", ""), queries, f"Imported from {kind} format", licence, source.name)
+            Manifest(
+                draft,
+                name,
+                PinnedFile(draft / "corpus.jsonl", ""),
+                queries,
+                f"Imported from {kind} format",
+                licence,
+                source.name,
+            )
         )
         draft.chmod(0o755)
         if target.exists():
@@ -130,7 +138,9 @@ def import_chroma(source: Path, draft: Path) -> Imported:
             raise DataError(f"{path}: not UTF-8 (byte {error.start})") from None
     if not texts:
         raise DataError(f"{source / 'corpora'}: holds no .md file")
-    counts = Imported(documents=_write(draft / "corpus.jsonl", ({"id": k, "title": k, "text": v} for k, v in texts.items())))
+    counts = Imported(
+        documents=_write(draft / "corpus.jsonl", ({"id": k, "title": k, "text": v} for k, v in texts.items()))
+    )
     questions = list(_questions(source / "questions_df.csv", texts))
     counts["validation queries"] = _write(draft / "queries" / "validation.jsonl", iter(questions))
     counts["references"] = sum(len(question["evidence"]) for question in questions)
@@ -153,7 +163,12 @@ def _questions(path: Path, texts: dict[str, str]) -> Iterator[dict[str, Any]]:
                 raise line.fault(f"corpus_id: no file corpora/{corpus}.md")
             numbers[corpus] = numbers.get(corpus, 0) + 1
             evidence = [_reference(line, corpus, texts[corpus], reference) for reference in _references(line, written)]
-            yield {"id": f"{corpus}-{numbers[corpus]:03d}", "text": question, "evidence": evidence, "metadata": {"corpus": corpus}}
+            yield {
+                "id": f"{corpus}-{numbers[corpus]:03d}",
+                "text": question,
+                "evidence": evidence,
+                "metadata": {"corpus": corpus},
+            }
 
 
 def _references(line: Line, written: str) -> list[Any]:

@@ -149,7 +149,8 @@ def _place_fault(place: RawPlace, by_id: Mapping[str, Document]) -> str | None:
 
 def _shift(place: RawPlace, text: str) -> str:
     """Where the quote really stands, as far as that can be said."""
-    assert place.quote is not None and place.start is not None
+    assert place.quote is not None
+    assert place.start is not None
     starts = occurrences(text, place.quote)
     if not starts:
         return "; the quote stands nowhere in the document"
@@ -171,7 +172,8 @@ def _resolve(raw: Sequence[RawQuery], documents: Sequence[Document], copies: Cop
     by_id = {doc.id: doc for doc in documents}
     finder = CopyFinder(documents) if copies == "credit" else None
     return [
-        Query(q.id, q.text, tuple(_evidence(item, by_id, finder) for item in q.evidence), q.answer, q.metadata) for q in raw
+        Query(q.id, q.text, tuple(_evidence(item, by_id, finder) for item in q.evidence), q.answer, q.metadata)
+        for q in raw
     ]
 
 
@@ -181,7 +183,9 @@ def _evidence(item: RawEvidence, by_id: Mapping[str, Document], finder: "CopyFin
     places = [Span(p.doc, p.start or 0, p.end or 0) for p in item.places]
     if finder:
         for place in list(places):
-            places += [copy for copy in finder.copies(by_id[place.doc].text[place.start : place.end]) if copy not in places]
+            places += [
+                copy for copy in finder.copies(by_id[place.doc].text[place.start : place.end]) if copy not in places
+            ]
     return Evidence(tuple(places), item.grade)
 
 
@@ -205,7 +209,9 @@ class CopyFinder:
         if len(quote) < SHORTEST_COPY:
             return []
         if quote not in self._known:
-            self._known[quote] = [span for start in occurrences(self._joined, quote) if (span := self._span(start, quote))]
+            self._known[quote] = [
+                span for start in occurrences(self._joined, quote) if (span := self._span(start, quote))
+            ]
         return self._known[quote]
 
     def _span(self, at: int, quote: str) -> Span | None:

@@ -60,7 +60,9 @@ def find_dataset(name: str, beside: Path) -> Path:
             return folder
     near = sorted({path.parent.name for root in roots[:3] for path in root.glob(f"datasets/*/{MANIFEST}")})
     known = f" Found: {', '.join(near)}" if near else ""
-    raise DataError(f"data: no data set '{name}' ({candidates[0] / MANIFEST} does not exist).{did_you_mean(name, near)}{known}")
+    raise DataError(
+        f"data: no data set '{name}' ({candidates[0] / MANIFEST} does not exist).{did_you_mean(name, near)}{known}"
+    )
 
 
 def sha256_of(path: Path) -> str:
@@ -82,7 +84,9 @@ def read_manifest(root: Path) -> Manifest:
         raise DataError(f"{path}: expected a mapping with the keys {', '.join(sorted(_KEYS))}")
     for key in content:
         if key not in _KEYS:
-            raise DataError(f"{path}: unknown key '{key}'.{did_you_mean(str(key), _KEYS)} Keys: {', '.join(sorted(_KEYS))}")
+            raise DataError(
+                f"{path}: unknown key '{key}'.{did_you_mean(str(key), _KEYS)} Keys: {', '.join(sorted(_KEYS))}"
+            )
     queries = content.get("queries")
     if not isinstance(queries, dict) or not queries:
         raise DataError(f"{path}: queries: expected a mapping of query set names to files")
@@ -101,7 +105,10 @@ def write_manifest(manifest: Manifest) -> None:
     """Write `manifest.yaml` with the hashes the files have now."""
 
     def entry(file: PinnedFile) -> dict[str, Any]:
-        pinned: dict[str, Any] = {"file": file.path.relative_to(manifest.root).as_posix(), "sha256": sha256_of(file.path)}
+        pinned: dict[str, Any] = {
+            "file": file.path.relative_to(manifest.root).as_posix(),
+            "sha256": sha256_of(file.path),
+        }
         return pinned | ({"locked": True} if file.locked else {})
 
     content = {
@@ -124,7 +131,11 @@ def _text(path: Path, content: dict[str, Any], key: str, default: str = "") -> s
 
 
 def _pinned(path: Path, where: str, entry: Any) -> PinnedFile:
-    if not isinstance(entry, dict) or not isinstance(entry.get("file"), str) or not isinstance(entry.get("sha256"), str):
+    if (
+        not isinstance(entry, dict)
+        or not isinstance(entry.get("file"), str)
+        or not isinstance(entry.get("sha256"), str)
+    ):
         raise DataError(f"{path}: {where}: expected {{file: NAME, sha256: HEX}}")
     unknown = set(entry) - {"file", "sha256", "locked"}
     if unknown:

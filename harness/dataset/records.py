@@ -144,7 +144,9 @@ def _known(line: Line, value: dict[str, Any], keys: set[str], where: str = "") -
     for key in value:
         if key not in keys:
             place = f"{where}: " if where else ""
-            raise line.fault(f"{place}unknown key '{key}'. Keys: {', '.join(sorted(keys))}; anything else belongs in metadata")
+            raise line.fault(
+                f"{place}unknown key '{key}'. Keys: {', '.join(sorted(keys))}; anything else belongs in metadata"
+            )
 
 
 def _identifier(line: Line, value: dict[str, Any]) -> str:

@@ -64,4 +64,6 @@ def _client(base_url: str | None, retries: int) -> Any:
     try:
         return openai.OpenAI(base_url=base_url, max_retries=retries)
     except openai.OpenAIError:
-        raise ConfigError("embedder api: set OPENAI_API_KEY (any text will do for a local server that asks for none)") from None
+        raise ConfigError(
+            "embedder api: set OPENAI_API_KEY (any text will do for a local server that asks for none)"
+        ) from None

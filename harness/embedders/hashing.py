@@ -9,6 +9,7 @@ import numpy as np
 
 from harness.component import Embedder, Positive
 from harness.model import Embedded
+import itertools
 
 _WORD = re.compile(r"\w+")
 
@@ -28,7 +29,7 @@ class Hashing(Embedder):
         vectors = np.zeros((len(texts), self.dimensions), np.float64)
         for row, text in zip(vectors, texts, strict=True):
             words = _WORD.findall(text.lower())
-            features = words + [f"{a} {b}" for a, b in zip(words, words[1:], strict=False)] if self.pairs else words
+            features = words + [f"{a} {b}" for a, b in itertools.pairwise(words)] if self.pairs else words
             for feature in features:
                 code = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
                 row[(code >> 1) % self.dimensions] += 1 if code & 1 else -1

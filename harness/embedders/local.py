@@ -46,11 +46,13 @@ class Local(Embedder):
         import torch
 
         model = _load(self.model, self.revision, self.device)
+        if not texts:
+            return Embedded(np.empty((0, 0), np.float32), np.empty(0, np.bool_))
         prompt = self.query_prompt if queries else self.document_prompt
         encoded = model.tokenizer([prompt + text for text in texts], truncation=True, max_length=model.max_seq_length)
         truncated = np.array([bool(row.overflowing) for row in encoded.encodings], np.bool_)
         lengths = [min(-(-len(ids) // STEP) * STEP, model.max_seq_length) for ids in encoded["input_ids"]]
-        vectors: np.typing.NDArray[np.float32] | None = None
+        vectors = np.empty((len(texts), model.get_embedding_dimension()), np.float32)
         for length, rows in _batches(lengths):
             filled = rows + rows[:1] * (BATCH - len(rows))
             features = model.tokenizer.pad(
@@ -61,10 +63,8 @@ class Local(Embedder):
             ).to(self.device)
             with torch.inference_mode():
                 output = model.forward(dict(features))["sentence_embedding"].float().cpu().numpy()
-            if vectors is None:
-                vectors = np.empty((len(texts), output.shape[1]), np.float32)
             vectors[rows] = output[: len(rows)]
-        return Embedded(np.empty((0, 0), np.float32) if vectors is None else vectors, truncated)
+        return Embedded(vectors, truncated)
 
 
 def _batches(lengths: Sequence[int]) -> list[tuple[int, list[int]]]:
@@ -88,7 +88,9 @@ def _load(name: str, revision: str | None, device: str) -> Any:
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
     except ImportError as error:
-        raise ConfigError("embedder local: sentence-transformers is missing; pip install 'retrieval-harness[local]'") from error
+        raise ConfigError(
+            "embedder local: sentence-transformers is missing; pip install 'retrieval-harness[local]'"
+        ) from error
     logging.disable_progress_bar()
     where = name if revision else str(_packaged(name) or name)
     try:

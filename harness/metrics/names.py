@@ -34,7 +34,9 @@ def parse_metric(name: str) -> Metric:
         known = ", ".join(MEASURES)
         raise ConfigError(f"no metric named '{name}'.{did_you_mean(measure, MEASURES)} Measures: {known}")
     if not match:
-        raise ConfigError(f"metric '{name}': write {measure}@5 for a rank, {measure}@1000t for a token budget, or {measure}")
+        raise ConfigError(
+            f"metric '{name}': write {measure}@5 for a rank, {measure}@1000t for a token budget, or {measure}"
+        )
     if not match["cutoff"]:
         return Metric(measure)
     if measure.endswith("precision_omega"):

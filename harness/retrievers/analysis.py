@@ -11,8 +11,41 @@ _WORD = re.compile(r"\w+")
 _POSSESSIVE = re.compile(r"['’]s\b")
 # Lucene's English stop set: the 33 words its EnglishAnalyzer leaves out.
 _LUCENE = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to"
-    " was will with".split()
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "but",
+        "by",
+        "for",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "no",
+        "not",
+        "of",
+        "on",
+        "or",
+        "such",
+        "that",
+        "the",
+        "their",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "to",
+        "was",
+        "will",
+        "with",
+    ]
 )
 
 

@@ -54,7 +54,11 @@ class BM25(Retriever):
         scores = self._idf(found_in, len(texts))[term] * tf * scale / (tf + norm)
         by_term = np.argsort(term, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(found_in)])
-        arrays = {"chunks": chunks[by_term].astype(np.int32), "scores": scores[by_term], "offsets": offsets}
+        arrays: dict[str, Any] = {
+            "chunks": chunks[by_term].astype(np.int32),
+            "scores": scores[by_term],
+            "offsets": offsets,
+        }
         return Artifact(arrays, list(vocabulary))
 
     def _idf(self, found_in: Ints, total: int) -> Floats:
@@ -64,7 +68,9 @@ class BM25(Retriever):
         idf = np.log(odds)
         return np.where(idf < 0, 0.25 * idf.mean() if len(idf) else 0.0, idf)
 
-    def search(self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None) -> Rankings:
+    def search(
+        self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
+    ) -> Rankings:
         analyze = Analyzer(self.stemmer, self.stop_words)
         number = {word: at for at, word in enumerate(index.data)}
         return Rankings.of([self._rank(index.arrays, [number[w] for w in analyze(t) if w in number]) for t in texts])
@@ -75,5 +81,5 @@ class BM25(Retriever):
         if not parts:
             return np.empty(0, np.int64), np.empty(0)
         matched, at = np.unique(np.concatenate([chunks[part] for part in parts]), return_inverse=True)
-        total = np.bincount(at, weights=np.concatenate([scores[part] for part in parts]))
+        total: Floats = np.bincount(at, weights=np.concatenate([scores[part] for part in parts])).astype(np.float64)
         return best_first(matched.astype(np.int64), total, self.depth, decimals=9)

@@ -23,7 +23,9 @@ class Dense(Retriever):
     depth: Positive = 50
     similarity: Literal["cosine", "dot"] = "cosine"
 
-    def search(self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None) -> Rankings:
+    def search(
+        self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
+    ) -> Rankings:
         import faiss
 
         if corpus is None or vectors is None:
@@ -34,7 +36,10 @@ class Dense(Retriever):
         flat.add(self._prepared(corpus))
         scores, ids = flat.search(self._prepared(vectors), min(self.depth + _SPARE, len(corpus)))
         return Rankings.of(
-            [best_first(row.astype(np.int64), score.astype(np.float64), self.depth) for row, score in zip(ids, scores, strict=True)]
+            [
+                best_first(row.astype(np.int64), score.astype(np.float64), self.depth)
+                for row, score in zip(ids, scores, strict=True)
+            ]
         )
 
     def _prepared(self, vectors: Vectors) -> Vectors:
@@ -43,4 +48,5 @@ class Dense(Retriever):
         if self.similarity == "dot":
             return np.ascontiguousarray(vectors)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        unit: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        return unit

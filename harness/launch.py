@@ -1,0 +1,24 @@
+"""What running an experiment leaves in one's hands."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.experiment import Experiment
+from harness.results import TrialResult
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One execution of an experiment: the results of its trials, in grid order, and the work it took.
+
+    `work` counts what had to be done, by stage (texts for `embed`, artifacts for the others): empty where everything was
+    stored. `links` are the pages that show the launch in the MLflow UI.
+    """
+
+    id: str
+    experiment: Experiment
+    results: Sequence[TrialResult]
+    work: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    warnings: Sequence[str] = ()
+    links: Mapping[str, str] = field(default_factory=dict)

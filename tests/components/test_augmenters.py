@@ -1,0 +1,35 @@
+"""Heading paths."""
+
+from harness.augmenters import Heading
+from harness.model import Document
+
+TEXT = """# Bread
+intro
+## Dough
+### Kneading
+fold
+```
+# not a heading
+```
+still kneading
+## Baking
+hot
+"""
+
+
+def test_the_path_above_each_chunk() -> None:
+    """Title first, once; a lower level closes deeper ones; code fences hold no headings."""
+    doc = Document("d", TEXT, "Bread")
+    at = [TEXT.index(word) for word in ("intro", "fold", "still", "hot")]
+    assert Heading().augment(doc, [(start, start + 1) for start in at]) == [
+        "Bread",
+        "Bread > Dough > Kneading",
+        "Bread > Dough > Kneading",
+        "Bread > Baking",
+    ]
+
+
+def test_a_title_that_is_no_heading_leads() -> None:
+    """And a document without either has no context."""
+    assert Heading(" / ").augment(Document("d", TEXT, "Book"), [(8, 9)]) == ["Book / Bread"]
+    assert Heading().augment(Document("d", "plain"), [(0, 5)]) == [""]

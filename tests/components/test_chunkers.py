@@ -1,0 +1,82 @@
+"""Each chunker on texts small enough to cut in one's head; tokens are words."""
+
+import pytest
+
+from harness.chunkers import Fixed, Paragraph, Recursive, Sentence
+from harness.component import Chunker
+from harness.model import Document
+from harness.tokens import Tokenizer
+
+
+def pieces(chunker: Chunker, text: str) -> list[str]:
+    doc = Document("d", text, tokens=Tokenizer("words").map(text))
+    return [text[start:end] for start, end in chunker.split(doc) if text[start:end].strip()]
+
+
+def test_fixed_by_tokens() -> None:
+    """Two words a chunk; the white space before a word belongs to the chunk before it."""
+    assert pieces(Fixed(2), "a b c d e") == ["a b ", "c d ", "e"]
+
+
+def test_fixed_overlap_never_ends_in_a_chunk_inside_the_last() -> None:
+    """Windows of 3 stepping by 1 over 4 words: two chunks, no third one inside the second."""
+    assert pieces(Fixed(3, 2), "a b c d") == ["a b c ", "b c d"]
+
+
+def test_fixed_by_characters() -> None:
+    """Characters need no tokens."""
+    assert pieces(Fixed(4, 1, "characters"), "abcdefgh") == ["abcd", "defg", "gh"]
+
+
+def test_sentences_are_packed_up_to_the_size() -> None:
+    """Signs are tokens: 'Rub in butter.' is 4. Two such sentences fit 8."""
+    text = "Rub in butter. Add cold water. Chill it well."
+    assert pieces(Sentence(8), text) == ["Rub in butter. Add cold water.", "Chill it well."]
+
+
+def test_sentences_overlap_by_whole_sentences() -> None:
+    """Four tokens of overlap are one sentence of four."""
+    text = "Rub in butter. Add cold water. Chill it well."
+    assert pieces(Sentence(8, 4), text) == ["Rub in butter. Add cold water.", "Add cold water. Chill it well."]
+
+
+def test_an_over_long_sentence_is_cut_not_dropped() -> None:
+    """And leaves no empty chunk."""
+    assert pieces(Sentence(3), "one two three four five. Six.") == ["one two three", "four five.", "Six."]
+
+
+def test_abbreviations_do_not_end_sentences() -> None:
+    """Punkt knows 'Dr.'."""
+    assert pieces(Sentence(6), "Ask Dr. Oats first. Then stir it.") == ["Ask Dr. Oats first.", "Then stir it."]
+
+
+def test_paragraphs_between_any_blank_lines() -> None:
+    """CRLF, runs of blank lines, lines of white space only."""
+    assert pieces(Paragraph(), "a\r\n\r\nb b\nstill b\n \t\n\n\nc\n") == ["a", "b b\nstill b", "c"]
+
+
+def test_paragraphs_packed_and_cut() -> None:
+    """'a' and 'b c' fit 3; 'd e f g' does not and is cut."""
+    assert pieces(Paragraph(3), "a\n\nb c\n\nd e f g") == ["a\n\nb c", "d e f", "g"]
+
+
+def test_recursive_prefers_paragraphs_then_lines_then_words() -> None:
+    """Only what is too long is split further."""
+    text = "a b\n\nc d e\nf g h i j"
+    assert pieces(Recursive(3), text) == ["a b", "c d e", "f g h", "i j"]
+
+
+def test_recursive_merges_small_neighbours() -> None:
+    """Lines of one word are merged up to the size."""
+    assert pieces(Recursive(2, separators=("\n",)), "a\nb\nc\nd\ne") == ["a\nb", "c\nd", "e"]
+
+
+def test_recursive_keeps_runs_of_separators_together() -> None:
+    """Three newlines are one boundary."""
+    assert pieces(Recursive(1, separators=("\n",)), "a\n\n\nb") == ["a", "b"]
+
+
+@pytest.mark.parametrize("chunker", [Fixed, Sentence, Recursive])
+def test_overlap_must_be_smaller_than_size(chunker: type[Fixed]) -> None:
+    """Else a window would never move."""
+    assert "smaller than size" in str(chunker(10, 10).problem())

@@ -1,0 +1,81 @@
+"""Imports: the counts of the published sets, and nothing half-written."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.dataset import import_dataset, load_dataset
+from harness.errors import DataError
+
+
+def test_scifact(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    """5,183 documents, 300 test queries, 339 judgments; the test set is locked."""
+    counts = import_dataset("beir", shared("beir-scifact"), tmp_path / "scifact", name="scifact")
+    assert (counts["documents"], counts["test queries"], counts["test judgments"]) == (5183, 300, 339)
+    data = load_dataset(tmp_path / "scifact", "test", final=True)
+    assert sum(len(query.evidence) for query in data.query_set.queries) == 339
+    assert data.documents[0].text.startswith(f"{data.documents[0].title}\n\n")
+    with pytest.raises(DataError, match="locked"):
+        load_dataset(tmp_path / "scifact", "test")
+
+
+def test_chroma(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    """472 questions with 790 references over five corpora."""
+    counts = import_dataset("chroma", shared("chroma-chunking"), tmp_path / "chroma", name="chroma")
+    assert counts == {"documents": 5, "validation queries": 472, "references": 790}
+    queries = load_dataset(tmp_path / "chroma", "validation").query_set.queries
+    assert Counter(query.metadata["corpus"] for query in queries) == {
+        "wikitexts": 144,
+        "pubmed": 99,
+        "finance": 97,
+        "state_of_the_union": 76,
+        "chatlogs": 56,
+    }
+
+
+@pytest.fixture
+def beir(tmp_path: Path) -> Path:
+    folder = tmp_path / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text('{"_id": "d#1", "title": "T", "text": "x"}\n{"_id": "d2", "text": "y"}\n')
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "?"}\n{"_id": "q2", "text": "!"}\n')
+    (folder / "qrels/dev.tsv").write_bytes(b"query-id\tcorpus-id\tscore\r\nq1\td#1\t2\r\nq1\td2\t0\r\nq2\tgone\t1\r\n")
+    return folder
+
+
+def test_grades_negatives_and_absent_documents(beir: Path, tmp_path: Path) -> None:
+    """Grade 0 is not evidence; a judged document that the corpus lacks is counted; `#` in an id is a letter."""
+    counts = import_dataset("beir", beir, tmp_path / "out", name="out")
+    assert counts["dev judgments of absent documents"] == 1
+    first, second = load_dataset(tmp_path / "out", "dev").query_set.queries
+    assert [(item.places[0].doc, item.grade) for item in first.evidence] == [("d#1", 2)]
+    assert second.evidence == ()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "what"),
+    [
+        ("qrels/dev.tsv", b"q1\td2\n", "dev.tsv:1: expected query, document and score"),
+        ("qrels/dev.tsv", b"q1\td2\t1\nq1\td2\tyes\n", "dev.tsv:2: score: expected a whole number, got 'yes'"),
+        ("qrels/dev.tsv", b"q9\td2\t1\n", "dev.tsv:1: no query 'q9'"),
+        ("corpus.jsonl", b'{"_id": 7, "text": "x"}\n', "corpus.jsonl:1: _id: expected text, got 7"),
+        ("queries.jsonl", b"{]\n", "queries.jsonl:1: not valid JSON"),
+        ("corpus.jsonl", b'{"_id": "d2", "text": "\\udfff"}\n', "half a surrogate pair"),
+    ],
+)
+def test_nothing_is_left_of_a_failed_import(beir: Path, tmp_path: Path, file: str, content: bytes, what: str) -> None:
+    """One line naming file and line, and no folder."""
+    (beir / file).write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        import_dataset("beir", beir, tmp_path / "out", name="out")
+    assert what in str(caught.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["beir"]
+
+
+def test_an_existing_data_set_is_not_overwritten(beir: Path, tmp_path: Path) -> None:
+    """Not even by an equal one."""
+    import_dataset("beir", beir, tmp_path / "out", name="out")
+    with pytest.raises(DataError, match="already holds files"):
+        import_dataset("beir", beir, tmp_path / "out", name="out")

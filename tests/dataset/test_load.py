@@ -1,0 +1,147 @@
+"""Reading data sets: what is accepted, and the one line that refuses the rest."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.dataset import load_dataset, read_manifest
+from harness.dataset.manifest import write_manifest
+from harness.errors import DataError
+from harness.model import Span
+
+DOC = {"id": "a", "text": "Salt the water until it tastes of the sea. Boil."}
+QUOTE = "Salt the water until it tastes of the sea."
+
+
+def query(**evidence: Any) -> dict[str, Any]:
+    return {"id": "q", "text": "How salty?", "evidence": [{"doc": "a", "start": 0, "end": 42, "quote": QUOTE, **evidence}]}
+
+
+def test_a_good_one(make_data: Callable[..., Path]) -> None:
+    """Documents, evidence, cluster."""
+    data = load_dataset(make_data([DOC], [query()]), "validation")
+    (found,) = data.query_set.queries
+    assert data.slice(found.evidence[0].places[0]) == QUOTE
+    assert found.cluster == "a"
+
+
+def test_copies_elsewhere_are_equivalent_places(make_data: Callable[..., Path]) -> None:
+    """Whole-word copies in any document count, unless the experiment says otherwise."""
+    twin = {"id": "b", "text": f"Once more: {QUOTE}"}
+    inside = {"id": "c", "text": f"x{QUOTE[:-1]}y"}
+    root = make_data([DOC, twin, inside], [query()])
+    credited = load_dataset(root, "validation").query_set.queries[0].evidence[0]
+    assert credited.places == (Span("a", 0, 42), Span("b", 11, 53))
+    ignored = load_dataset(root, "validation", copies="ignore").query_set.queries[0].evidence[0]
+    assert ignored.places == (Span("a", 0, 42),)
+
+
+def test_short_quotes_are_not_looked_for_elsewhere(make_data: Callable[..., Path]) -> None:
+    """'Boil.' in another recipe is no evidence."""
+    asked = {"id": "q", "text": "Then?", "evidence": [{"doc": "a", "start": 43, "end": 48, "quote": "Boil."}]}
+    data = load_dataset(make_data([DOC, {"id": "b", "text": "Boil."}], [asked]), "validation")
+    assert len(data.query_set.queries[0].evidence[0].places) == 1
+
+
+def test_places_written_as_equivalent(make_data: Callable[..., Path]) -> None:
+    """`also` lists them."""
+    root = make_data([DOC], [query(also=[{"doc": "a", "start": 43, "end": 48}])])
+    assert load_dataset(root, "validation").query_set.queries[0].evidence[0].places[1] == Span("a", 43, 48)
+
+
+def test_document_evidence_with_grades(make_data: Callable[..., Path]) -> None:
+    """`{"doc"}` alone; the grade of the query is the default."""
+    asked = {"id": "q", "text": "?", "grade": 2, "evidence": [{"doc": "a"}, {"doc": "b", "grade": 3}]}
+    (found,) = load_dataset(make_data([DOC, {**DOC, "id": "b"}], [asked]), "validation").query_set.queries
+    assert [item.grade for item in found.evidence] == [2, 3]
+    assert found.by_document
+
+
+@pytest.mark.parametrize(
+    ("documents", "queries", "where", "what"),
+    [
+        ([DOC, DOC], [query()], "corpus.jsonl:2", "id 'a' already stands in line 1"),
+        ([{"id": "a"}], [query()], "corpus.jsonl:1", "text: is missing"),
+        ([{**DOC, "txt": ""}], [query()], "corpus.jsonl:1", "unknown key 'txt'"),
+        ([{**DOC, "id": " "}], [query()], "corpus.jsonl:1", "id: is empty"),
+        ([{**DOC, "text": 5}], [query()], "corpus.jsonl:1", "text: expected text, not 5"),
+        ([DOC], [query(doc="b")], "validation.jsonl:1", "no document 'b' in the corpus"),
+        ([DOC], [query(end=4200)], "validation.jsonl:1", "not inside 'a', which has 48 characters"),
+        ([DOC], [query(start=9, end=9)], "validation.jsonl:1", "span 9-9"),
+        ([DOC], [query(start=True)], "validation.jsonl:1", "whole numbers"),
+        ([DOC], [query(start=1, end=43)], "validation.jsonl:1", "it stands -1 characters away, at 0-42"),
+        ([DOC], [query(quote="Sugar the water until it tastes of the sea")], "validation.jsonl:1", "stands nowhere"),
+        ([DOC], [query(grade=0)], "validation.jsonl:1", "grade: expected a number above 0"),
+        ([DOC], [query(), query()], "validation.jsonl:2", "id 'q' already"),
+        ([DOC], [{**query(), "evidence": {}}], "validation.jsonl:1", "evidence: expected a list"),
+        (
+            [DOC],
+            [{**query(), "evidence": [{"doc": "a"}, query()["evidence"][0]]}],
+            "validation.jsonl:1",
+            "spans and whole documents in one query",
+        ),
+    ],
+)
+def test_faults_name_file_and_line(
+    make_data: Callable[..., Path], documents: list[Any], queries: list[Any], where: str, what: str
+) -> None:
+    """One clear line each."""
+    with pytest.raises(DataError) as caught:
+        load_dataset(make_data(documents, queries), "validation")
+    assert where in str(caught.value)
+    assert what in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        (b'{"id": "a", "text": "x"', "not valid JSON"),
+        (b'{"id": "a", "text": "\xff"}', "not UTF-8"),
+        (b'["a"]', "expected a JSON object"),
+        (b'{"id": "a", "text": "x\\ud800"}', "half a surrogate pair, U+D800, at character 1"),
+        (b'{"id": "a", "text": "x", "metadata": {"n": NaN}}', "NaN is not JSON"),
+        (b"[" * 100_000, "not valid JSON"),
+    ],
+)
+def test_malformed_lines(make_data: Callable[..., Path], line: bytes, what: str) -> None:
+    """Broken JSON, encodings, halves of surrogate pairs."""
+    root = make_data([DOC], [query()])
+    (root / "corpus.jsonl").write_bytes(line + b"\n")
+    write_manifest(read_manifest(root))
+    with pytest.raises(DataError, match="corpus.jsonl:1: ") as caught:
+        load_dataset(root, "validation")
+    assert what in str(caught.value)
+
+
+def test_byte_order_mark_crlf_and_blank_lines_are_accepted(make_data: Callable[..., Path]) -> None:
+    """What other systems write."""
+    root = make_data([DOC], [query()])
+    (root / "corpus.jsonl").write_bytes(b"\xef\xbb\xbf" + json.dumps(DOC).encode() + b"\r\n\r\n")
+    write_manifest(read_manifest(root))
+    assert len(load_dataset(root, "validation").documents) == 1
+
+
+def test_a_changed_file_is_not_the_pinned_one(make_data: Callable[..., Path]) -> None:
+    """The message says how to accept the change."""
+    root = make_data([DOC], [query()])
+    (root / "corpus.jsonl").write_text(json.dumps({**DOC, "title": "new"}))
+    with pytest.raises(DataError, match="harness data pin"):
+        load_dataset(root, "validation")
+
+
+def test_a_locked_set_stays_closed(make_data: Callable[..., Path]) -> None:
+    """Until the final score."""
+    root = make_data([DOC], [query()], [query()])
+    with pytest.raises(DataError, match="--final"):
+        load_dataset(root, "test")
+    assert load_dataset(root, "test", final=True).query_set.answerable == 1
+
+
+def test_an_unknown_set(make_data: Callable[..., Path]) -> None:
+    """With what there is."""
+    with pytest.raises(DataError, match="Did you mean 'validation'"):
+        load_dataset(make_data([DOC], [query()]), "validaton")

@@ -1,0 +1,47 @@
+"""The first cause of each loss."""
+
+from harness.metrics import Items, losses
+from harness.metrics.ledger import Step
+from harness.metrics.matching import Passage
+from harness.model import Evidence, Span
+
+ITEMS = Items((Evidence((Span("a", 0, 100),)), Evidence((Span("a", 200, 220),))), 0.5, False)
+WHOLE, SECOND = Passage("a", 0, 120), Passage("a", 190, 230)
+
+
+def fates(oracle: list[Passage], candidates: list[Passage], steps: list[Step], selected: list[Passage]) -> list[str]:
+    return losses(ITEMS, oracle, candidates, steps, selected).fates
+
+
+def test_found() -> None:
+    """Nothing is lost."""
+    assert fates([WHOLE, SECOND], [WHOLE, SECOND], [], [WHOLE, SECOND]) == ["found", "found"]
+
+
+def test_split_apart_by_the_chunker() -> None:
+    """No chunk holds half of the first item, and not enough of them were selected."""
+    thirds = [Passage("a", start, start + 34) for start in (0, 34, 68)]
+    assert fates([*thirds, SECOND], [thirds[0], SECOND], [], [thirds[0], SECOND]) == ["split", "found"]
+
+
+def test_a_split_item_whose_pieces_are_selected_is_found() -> None:
+    """Splitting is a loss only where it loses something."""
+    thirds = [Passage("a", start, start + 34) for start in (0, 34, 68)]
+    assert fates([*thirds, SECOND], [*thirds, SECOND], [], [*thirds, SECOND]) == ["found", "found"]
+
+
+def test_not_retrieved() -> None:
+    """A chunk holds it, the candidates do not."""
+    assert fates([WHOLE, SECOND], [SECOND], [], [SECOND]) == ["not_retrieved", "found"]
+
+
+def test_the_first_step_that_drops_it_is_named() -> None:
+    """A later step cannot be blamed; a budget is named as such."""
+    steps = [Step("top_k", False, [WHOLE]), Step("token_budget", True, [SECOND])]
+    assert fates([WHOLE, SECOND], [WHOLE, SECOND], steps, []) == ["dropped:top_k", "over_budget"]
+
+
+def test_cut_by_a_budget() -> None:
+    """The chunk survives every step, but only its beginning."""
+    steps = [Step("token_budget", True, [])]
+    assert fates([WHOLE, SECOND], [WHOLE, SECOND], steps, [Passage("a", 0, 40), SECOND]) == ["over_budget", "found"]

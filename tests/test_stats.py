@@ -1,0 +1,59 @@
+"""The bootstrap: by hand, against scipy, and by simulation."""
+
+import numpy as np
+import pytest
+from scipy.stats import bootstrap
+
+from harness.stats import cluster_bootstrap, cluster_sums
+
+
+def test_sums_by_cluster() -> None:
+    """Queries 1 and 3 share a cluster."""
+    sums, sizes = cluster_sums(np.array([[1.0, 2.0, 3.0]]), ["a", "b", "a"])
+    assert sums.tolist() == [[4.0, 2.0]]
+    assert sizes.tolist() == [2.0, 1.0]
+
+
+def test_equal_scores_have_an_interval_of_no_width() -> None:
+    """Nothing varies, so nothing is uncertain."""
+    found = cluster_bootstrap(np.full((1, 12), 0.25), range(12), seed=1)
+    assert (found.mean[0], found.low[0], found.high[0], found.clusters) == (0.25, 0.25, 0.25, 12)
+
+
+def test_fewer_than_five_clusters_give_no_interval() -> None:
+    """Four documents cannot say how documents vary."""
+    found = cluster_bootstrap(np.random.default_rng(0).random((2, 40)), np.arange(40) % 4, seed=1)
+    assert np.isnan(found.low).all()
+    assert not np.isnan(found.mean).any()
+
+
+def test_with_clusters_of_one_it_is_the_plain_bootstrap() -> None:
+    """scipy's percentile bootstrap, up to resampling noise of two independent runs."""
+    scores = np.random.default_rng(3).beta(2, 1, 60)
+    ours = cluster_bootstrap(scores[None], range(60), seed=5, resamples=20_000)
+    theirs = bootstrap((scores,), np.mean, method="percentile", n_resamples=20_000, rng=np.random.default_rng(6))
+    assert ours.low[0] == pytest.approx(theirs.confidence_interval.low, abs=0.004)
+    assert ours.high[0] == pytest.approx(theirs.confidence_interval.high, abs=0.004)
+
+
+def test_intervals_cover_the_truth_when_queries_share_documents() -> None:
+    """400 data sets of 60 clusters with a strong common part: about 95 % of intervals hold the true mean, 0."""
+    rng = np.random.default_rng(11)
+    covered = naive = 0
+    clusters = np.repeat(np.arange(60), 4)
+    for trial in range(400):
+        scores = rng.normal(size=60)[clusters] + 0.5 * rng.normal(size=240)
+        found = cluster_bootstrap(scores[None], clusters, seed=trial, resamples=1000)
+        covered += found.low[0] <= 0 <= found.high[0]
+        plain = cluster_bootstrap(scores[None], range(240), seed=trial, resamples=1000)
+        naive += plain.low[0] <= 0 <= plain.high[0]
+    assert 0.92 <= covered / 400 <= 0.98
+    assert naive / 400 < 0.80  # why clusters matter
+
+
+def test_the_seed_decides() -> None:
+    """Equal seeds give equal intervals, other seeds others."""
+    scores = np.random.default_rng(0).random((3, 30))
+    one, two, three = (cluster_bootstrap(scores, range(30), seed=seed) for seed in (1, 1, 2))
+    assert one.low.tolist() == two.low.tolist()
+    assert one.low.tolist() != three.low.tolist()
