@@ -1,0 +1,29 @@
+# Everything happens in .venv; only Python 3.11+ and PyPI are needed.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test lint bench clean
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[offline,test]'
+	touch $@
+
+demo: $(VENV)/.installed          ## run the sample experiment: 12 trials, scored, compared, logged to MLflow
+	$(BIN)/harness run experiments/quickstart.yaml
+
+test: $(VENV)/.installed          ## all tests
+	HF_HUB_OFFLINE=1 MLFLOW_DISABLE_TELEMETRY=true $(BIN)/pytest
+
+lint: $(VENV)/.installed          ## ruff, mypy --strict, the floors of the architecture
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed         ## ratios of cost, measured in one run each
+	HF_HUB_OFFLINE=1 $(BIN)/python -P bench/bench.py
+
+clean:                            ## remove what the targets above made
+	rm -rf $(VENV) .harness mlflow.db* mlartifacts *.egg-info
