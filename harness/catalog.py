@@ -44,6 +44,8 @@ def component(role: str, spec: Spec, *, where: str, beside: Path) -> Component:
     """
     name, given = _read(spec, where)
     cls = _class(role, name, where, beside)
+    if not isinstance(given, dict):
+        raise ConfigError(f"{where}: {name}: expected a mapping of settings, got {json.dumps(given, default=str)[:60]}")
     return checked(cls, given, where=f"{where}.{name}" if given else where)
 
 
@@ -91,15 +93,15 @@ def _default(field: "dataclasses.Field[Any]") -> str:
     return "required"
 
 
-def _read(spec: Spec, where: str) -> tuple[str, Mapping[str, Any]]:
+def _read(spec: Spec, where: str) -> tuple[str, Any]:
     if spec is None:
         return "none", {}
     if isinstance(spec, str):
         return spec, {}
     if isinstance(spec, dict) and len(spec) == 1:
         ((name, given),) = spec.items()
-        if isinstance(name, str) and (given is None or isinstance(given, dict)):
-            return name, given or {}
+        if isinstance(name, str):
+            return name, {} if given is None else given
     raise ConfigError(
         f"{where}: expected a name or {{name: {{setting: value}}}}, got {json.dumps(spec, default=str)[:80]}"
     )

@@ -132,12 +132,21 @@ class Experiment:
     fixed: tuple[Trial, ...] = ()
     """The trials themselves, where they are known instead of a grid."""
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics asked for, that of the comparison included."""
+        wanted = (*self.base.metrics, self.compare.on) if self.compare.on else self.base.metrics
+        return tuple(dict.fromkeys(wanted))
+
     def trials(self) -> list[Trial]:
         """The distinct trials of the grid, in order; checked, so a fault in any raises ConfigError before work starts."""
         products = [self.grid] if isinstance(self.grid, Mapping) else list(self.grid)
         expanded = self.fixed or [trial for product in products or [{}] for trial in self._product(product)]
-        checked_trials = [Trial.from_json(trial.to_json()) for trial in expanded]
-        return list({digest(trial.identity()): trial for trial in reversed(checked_trials)}.values())[::-1]
+        checked_trials = [Trial.from_json(replace(trial, metrics=self.metrics).to_json()) for trial in expanded]
+        distinct: dict[str, Trial] = {}
+        for trial in checked_trials:
+            distinct.setdefault(digest(trial.identity()), trial)
+        return list(distinct.values())
 
     def _product(self, axes: Mapping[str, Sequence[Any]]) -> Iterable[Trial]:
         # Slots first: a dotted path speaks about the component that is then in its slot.

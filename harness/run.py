@@ -4,11 +4,11 @@ import contextlib
 import json
 import os
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,16 +98,22 @@ class Work(NamedTuple):
     damaged: list[str]
 
 
-@lru_cache(maxsize=4)
+_local = threading.local()
+
+
 def _pipeline(place: Place) -> Pipeline:
-    return Pipeline(
-        read_manifest(Path(place.root)),
-        place.queries,
-        Path(place.store),
-        tokenizer=place.tokenizer,
-        copies=place.copies,
-        final=place.final,
-    )
+    """This thread's pipeline for a place: tasks that share a corpus share what it has read, threads share nothing."""
+    known: dict[Place, Pipeline] = _local.__dict__.setdefault("pipelines", {})
+    if place not in known:
+        known[place] = Pipeline(
+            read_manifest(Path(place.root)),
+            place.queries,
+            Path(place.store),
+            tokenizer=place.tokenizer,
+            copies=place.copies,
+            final=place.final,
+        )
+    return known[place]
 
 
 def _chunk(trial_json: str, place: Place) -> Work:
@@ -231,7 +237,10 @@ def run(
         for at, (trial, name) in enumerate(zip(session.trials, session.names, strict=True)):
             if at in tasks:
                 _add(tasks[at], work, damaged)
-            results.append(_logged(session, trial, name, launch_id, tracker))
+            # A damaged artifact is only found when it is read: making it again is work as well.
+            with _counted(session.pipeline(trial)) as mended:
+                results.append(_logged(session, trial, name, launch_id, tracker))
+            _merge(mended, work, damaged)
             advance(1)
         warnings = _gathered(results)
         if damaged:
@@ -328,8 +337,7 @@ def _gathered(results: Sequence[TrialResult]) -> list[str]:
 
 def _headline(experiment: Experiment) -> list[str]:
     """The metrics asked for, that of the comparison first."""
-    metrics = experiment.base.metrics
-    return sorted(metrics, key=lambda metric: metric != experiment.compare.on)
+    return sorted(experiment.metrics, key=lambda metric: metric != experiment.compare.on)
 
 
 def _record(session: Session, launch: Launch) -> None:

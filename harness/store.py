@@ -139,7 +139,10 @@ class Store:
     def _publish(self, address: str, key: Key, artifact: Artifact) -> None:
         final = self.path(address)
         final.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=final.parent))
+        # The lock of the address is held: a draft that stands here was left by a writer that was killed.
+        draft = self.root / "drafts" / address
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
         try:
             text = np.frombuffer(canonical(artifact.data).encode("utf-8", "surrogatepass"), np.uint8)
             with (draft / _ARRAYS).open("wb") as file:

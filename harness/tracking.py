@@ -99,6 +99,7 @@ class Tracker:
         logging.getLogger("mlflow").setLevel(logging.ERROR)
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
+        from sqlalchemy.exc import SQLAlchemyError
 
         def opened() -> tuple[Any, str]:
             client = MlflowClient(self._uri)  # runs the migrations of a new database
@@ -120,7 +121,7 @@ class Tracker:
                 with contextlib.closing(sqlite3.connect(self._file, timeout=60)) as database:
                     database.execute("PRAGMA journal_mode=WAL")
                 return client, experiment_id
-        except (MlflowException, sqlite3.DatabaseError, OSError) as error:
+        except (MlflowException, SQLAlchemyError, sqlite3.DatabaseError, OSError) as error:
             raise HarnessError(
                 f"MLflow: {self._uri} cannot be used: {' '.join(str(error).split())[:200]}; name another with --tracking, or "
                 "leave MLflow out with --no-mlflow"

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +70,6 @@ def read_experiment(path: Path) -> Experiment:
             base[slot] = first[0]
     trial = trial_of(base, where=f"{where}:", beside=path.parent)
     compare = _compare(content.get("compare"), where)
-    if compare.on and compare.on not in trial.metrics:
-        trial = replace(trial, metrics=(*trial.metrics, compare.on))
     return Experiment(content["name"], trial, grid, content.get("question", ""), compare, path.parent.resolve(), where)
 
 
@@ -88,11 +85,11 @@ def _parse(path: Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f":{mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{line}: {error.problem or error.context}") from None
+        raise ConfigError(f"{path.name}{line}: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{path.name}: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
-        raise ConfigError(f"{path}: expected a mapping with the keys {', '.join(_KEYS)}")
+        raise ConfigError(f"{path.name}: expected a mapping with the keys {', '.join(_KEYS)}")
     filled = _substituted(content, path.name, "")
     assert isinstance(filled, dict)
     return filled

@@ -111,7 +111,7 @@ def compare(launch: Launch, *, on: str | None = None, baseline: Mapping[str, obj
 
 
 def _default_metric(launch: Launch) -> str:
-    metrics = launch.experiment.base.metrics
+    metrics = launch.experiment.metrics
     return next((name for name in metrics if parse_metric(name).tokens is not None), metrics[0])
 
 

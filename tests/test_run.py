@@ -1,0 +1,253 @@
+"""Launches end to end, through the real command line: repeatable, resumable, concurrent, cheap the second time."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXPERIMENT = """
+name: garden
+question: Which chunks?
+data: garden
+tokenizer: words
+chunker: {fixed: {size: 20}}
+embedder: {hashing: {dimensions: 64}}
+retriever: dense
+selector: [dedup, {top_k: {k: 6}}, {token_budget: {tokens: 100}}]
+metrics: [recall@3, recall@50t, ndcg@5, mrr, map, precision@3, span_iou@3, span_recall@3, precision_omega, chroma_iou@3]
+grid:
+  chunker: [{fixed: {size: 20}}, {recursive: {size: 30}}, {own.py:Lines: {}}]
+  retriever: [dense, bm25, hybrid]
+compare: {baseline: {chunker: fixed}, on: recall@50t}
+"""
+OWN = '''
+import re
+from dataclasses import dataclass
+from harness import Chunker, Document, Spans
+
+@dataclass(frozen=True)
+class Lines(Chunker):
+    """Sentences, one a chunk."""
+
+    def split(self, doc: Document) -> Spans:
+        return [match.span() for match in re.finditer(r"[^.]+\\.?", doc.text)]
+'''
+HARNESS = str(Path(sys.executable).parent / "harness")
+
+
+@pytest.fixture
+def project(garden_data: Path, tmp_path: Path) -> Path:
+    """A folder with an experiment, a chunker of one's own and a data set."""
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments/garden.yaml").write_text(EXPERIMENT)
+    (tmp_path / "experiments/own.py").write_text(OWN)
+    return tmp_path
+
+
+def harness(project: Path, *arguments: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [HARNESS, *arguments], cwd=project, capture_output=True, text=True, env={**os.environ, **environment}, check=False
+    )
+    assert done.returncode == code, done.stderr + done.stdout
+    return done
+
+
+def score_files(store: Path) -> dict[str, str]:
+    """The bytes of every score artifact, by address."""
+    found = {}
+    for path in store.glob("objects/*/*/key.json"):
+        if json.loads(path.read_text())["key"]["stage"] == "score":
+            found[path.parent.name] = hashlib.sha256((path.parent / "arrays.npz").read_bytes()).hexdigest()
+    return found
+
+
+def run(project: Path, store: str, *more: str) -> str:
+    return harness(project, "run", "experiments/garden.yaml", "--store", store, "--no-mlflow", *more).stdout
+
+
+def test_two_stores_and_two_workers_give_the_same_bytes(project: Path) -> None:
+    """Per-query scores are byte-identical in a fresh store, and with one or two workers."""
+    run(project, "one")
+    run(project, "two", "--workers", "2")
+    run(project, "three", "--on", "concurrent.futures:ThreadPoolExecutor", "--workers", "3")
+    first = score_files(project / "one")
+    assert len(first) == 9
+    assert first == score_files(project / "two") == score_files(project / "three")
+
+
+def test_a_second_run_does_no_stage_work(project: Path) -> None:
+    """Nine trials share three chunkings, six indexes and their embeddings; afterwards all is stored."""
+    out = run(project, "s")
+    assert "1 tokenize, 3 chunk" in out
+    stages = Counter(json.loads(path.read_text())["key"]["stage"] for path in (project / "s").glob("objects/*/*/key.json"))
+    assert stages == {"tokenize": 1, "chunk": 3, "index": 6, "retrieve": 9, "select": 9, "score": 9, "time": 1}
+    assert "worked out: nothing" in run(project, "s")
+
+
+def test_only_what_changed_is_done_again(project: Path) -> None:
+    """Another selector costs neither chunking, embedding nor retrieval; an edited chunker only its own trials."""
+    run(project, "s")
+    file = project / "experiments/garden.yaml"
+    file.write_text(EXPERIMENT.replace("k: 6", "k: 5"))
+    assert "worked out: 9 select, 9 score\n" in run(project, "s")
+    file.write_text(EXPERIMENT)
+    own = project / "experiments/own.py"
+    own.write_text(OWN + "# edited\n")
+    out = run(project, "s")
+    assert "worked out: 1 chunk, 2 index, 3 retrieve, 3 select, 3 score\n" in out
+
+
+def test_killed_ten_times_it_ends_as_if_undisturbed(project: Path) -> None:
+    """SIGKILL as soon as a growing number of artifacts is stored; none of them is ever made again."""
+    run(project, "calm")
+    store = project / "storm"
+    seen: dict[Path, int] = {}
+    killed = 0
+    for least in (1, 2, 4, 6, 9, 12, 16, 20, 25, 30):
+        process = subprocess.Popen(
+            [HARNESS, "run", "experiments/garden.yaml", "--store", "storm", "--no-mlflow"],
+            cwd=project,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while process.poll() is None and len(list(store.glob("objects/*/*/key.json"))) < least:
+            pass
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            killed += 1
+        process.wait()
+        for path, made in seen.items():
+            assert path.stat().st_mtime_ns == made, f"{path} was made twice"
+        seen = {path: path.stat().st_mtime_ns for path in store.glob("objects/*/*/key.json")}
+    assert killed == 10
+    run(project, "storm")
+    assert all(path.stat().st_mtime_ns == made for path, made in seen.items())
+    assert score_files(store) == score_files(project / "calm")
+
+
+def test_two_launches_at_once(project: Path, tracking: str) -> None:
+    """One store, one MLflow database: both succeed, no trial is worked out or logged twice."""
+    command = [HARNESS, "run", "experiments/garden.yaml", "--store", "s", "--tracking", tracking]
+    both = [subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    outputs = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    runs = logged(tracking)
+    assert Counter(run.data.tags["kind"] for run in runs) == {"trial": 9, "launch": 2}
+    assert len({run.data.tags["fingerprint"] for run in runs if run.data.tags["kind"] == "trial"}) == 9
+    assert all(run.info.status == "FINISHED" for run in runs)
+
+
+def logged(tracking: str) -> list[Any]:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking)
+    experiment = client.get_experiment_by_name("garden")
+    assert experiment is not None
+    return list(client.search_runs([experiment.experiment_id]))
+
+
+def test_a_damaged_store_is_mended_and_told(project: Path) -> None:
+    """Every artifact and the vectors truncated: a note, and the same scores."""
+    run(project, "s")
+    before = score_files(project / "s")
+    for path in (project / "s").glob("objects/*/*/arrays.npz"):
+        path.write_bytes(path.read_bytes()[:-7])
+    vectors = project / "s/vectors.sqlite"
+    vectors.write_bytes(vectors.read_bytes()[:3000])
+    out = run(project, "s")
+    assert "damaged files of the store were set aside and made again" in " ".join(out.split())
+    assert score_files(project / "s") == before
+
+
+def test_a_store_that_cannot_be_written_is_told(project: Path) -> None:
+    """A file where the folder should be: one line, exit code 2, nothing else touched."""
+    (project / "s").write_text("")
+    done = harness(project, "run", "experiments/garden.yaml", "--store", "s", "--no-mlflow", code=2)
+    assert done.stderr.startswith("harness: store ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_locked_set_is_opened_only_on_purpose_and_counted(project: Path, tracking: str) -> None:
+    """`queries: test` is refused; `--final` scores it and counts the opening."""
+    file = project / "experiments/garden.yaml"
+    file.write_text(EXPERIMENT.replace("data: garden", "data: garden\nqueries: test"))
+    assert "--final" in harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=2).stderr
+    file.write_text(EXPERIMENT)
+    for _ in range(2):
+        harness(project, "run", "experiments/garden.yaml", "--tracking", tracking, "--final")
+    launches = [run.data.tags for run in logged(tracking) if run.data.tags["kind"] == "launch"]
+    assert sorted(tags["test_openings"] for tags in launches) == ["1", "2"]
+
+
+def test_plan_counts_and_does_not_embed(project: Path) -> None:
+    """Texts to embed before; nothing to do afterwards."""
+    planned = harness(project, "plan", "experiments/garden.yaml", "--store", "s").stdout
+    assert "9 trials, 0 of them stored" in planned
+    assert "to embed with hashing: " in planned
+    assert not (project / "s/vectors.sqlite").exists() or "no charge" in planned
+    count = int(planned.split("to embed with hashing: ")[1].split()[0])
+    assert f"{count} embed" in run(project, "s")
+    after = harness(project, "plan", "experiments/garden.yaml", "--store", "s").stdout
+    assert "9 trials, 9 of them stored" in after
+    assert "nothing to embed" in after
+
+
+def test_compare_by_file_and_by_name(project: Path) -> None:
+    """The same table; JSON for programs; exit code 2 for what is not known."""
+    missing = harness(project, "compare", "experiments/garden.yaml", "--store", "s", code=2).stderr
+    assert "9 of 9 trials of 'garden' have not run" in missing
+    run(project, "s")
+    by_file = harness(project, "compare", "experiments/garden.yaml", "--store", "s").stdout
+    by_name = harness(project, "compare", "garden", "--store", "s").stdout
+    assert by_file == by_name
+    assert "13 queries" not in by_file
+    assert "1 queries without evidence" in by_file
+    found = json.loads(harness(project, "compare", "garden", "--store", "s", "--json", "--metric", "mrr").stdout)
+    assert found["metric"] == "mrr"
+    assert [row["verdict"] for row in found["rows"]].count("baseline") == 1
+    told = harness(project, "compare", "gardn", "--store", "s", code=2).stderr
+    assert "Did you mean 'garden'" in told
+    assert "was not scored" in harness(project, "compare", "garden", "--store", "s", "--metric", "recall@7", code=2).stderr
+    assert "no trial has chunker: sentence" in harness(
+        project, "compare", "garden", "--store", "s", "--baseline", "chunker=sentence", code=2
+    ).stderr
+
+
+def test_awkward_corpora_give_results(project: Path, make_data: Any) -> None:
+    """One document, empty documents and queries, a megabyte on one line, CRLF, NUL: numbers, not tracebacks."""
+    quote = "Keep the lid on."
+    text = f"\x00 {quote}\r\n" + "word " * 200_000
+    documents = [{"id": "d", "text": text}, {"id": "empty", "text": ""}, {"id": "blank", "text": " \r\n\t"}]
+    queries = [
+        {"id": "1", "text": "lid?", "evidence": [{"doc": "d", "start": 2, "end": 2 + len(quote), "quote": quote}]},
+        {"id": "2", "text": "", "evidence": [{"doc": "empty"}]},
+    ]
+    make_data(documents, queries, name="odd")
+    (project / "experiments/odd.yaml").write_text(EXPERIMENT.replace("data: garden", "data: odd").replace("size: 20", "size: 400"))
+    out = harness(project, "run", "experiments/odd.yaml", "--store", "s", "--no-mlflow").stdout
+    assert "2 queries" in out
+    assert "no intervals: 2 clusters" in " ".join(out.split())
+
+
+def test_chunkers_that_return_nonsense_are_told(project: Path) -> None:
+    """The document and the span, in one line."""
+    (project / "experiments/own.py").write_text(OWN.replace("match.span() for match", "(0, 10**6) for match"))
+    done = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--workers", "2", code=2)
+    assert "chunker lines: document 'bed0'" in done.stderr
+    assert "0-1000000" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_bug_shows_its_traceback(project: Path) -> None:
+    """An exception in a researcher's own code is not hidden behind a polite line."""
+    (project / "experiments/own.py").write_text(OWN.replace("return [", "raise RuntimeError('oops')\n        return ["))
+    done = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=1)
+    assert "Traceback" in done.stderr
+    assert "RuntimeError: oops" in done.stderr
