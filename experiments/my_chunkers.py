@@ -1,10 +1,10 @@
 """A chunker of one's own: a frozen dataclass in any file, named in YAML as `my_chunkers.py:ByHeading`."""
 
+import itertools
 import re
 from dataclasses import dataclass
 
 from harness import Chunker, Document, Spans
-import itertools
 
 
 @dataclass(frozen=True)

@@ -253,6 +253,7 @@ def run(
                 launch_id,
                 results,
                 metrics=_headline(experiment),
+                begun=begin,
                 final=final,
                 work=work,
                 report=report(launch) if report else {},

@@ -2,7 +2,6 @@
 
 import contextlib
 import getpass
-import gzip
 import json
 import math
 import os
@@ -18,7 +17,7 @@ from urllib.parse import urlparse
 
 from harness.dataset import Manifest
 from harness.errors import HarnessError
-from harness.metrics import parse_metric
+from harness.projection import TABLE, curves, metric_key, trial_metrics, write_files
 from harness.results import TrialResult
 from harness.store import digest, locked
 from harness.views import View, views
@@ -34,19 +33,6 @@ QUIET = {
     # The default metric writer thread would add a second to every run.
     "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
 }
-TABLE = "eval/per_query.json"
-
-
-def metric_key(name: str) -> str:
-    """The MLflow name of a metric: no `@`, ranks zero-padded so that they sort.
-
-    >>> metric_key("recall@5"), metric_key("recall@1000t"), metric_key("mrr")
-    ('recall_05', 'recall_1000t', 'mrr')
-    """
-    metric = parse_metric(name)
-    if metric.k is not None:
-        return f"{metric.measure}_{metric.k:02d}"
-    return metric.measure if metric.tokens is None else f"{metric.measure}_{metric.tokens}t"
 
 
 def default_uri() -> str:
@@ -191,9 +177,8 @@ class Tracker:
         source: str,
         final: bool,
     ) -> str:
-        from mlflow.entities import DatasetInput, InputTag, Metric, Param
+        from mlflow.entities import DatasetInput, InputTag, Param
 
-        now = int(time.time() * 1000)
         tags = {
             **_system_tags(source),
             "kind": "trial",
@@ -205,19 +190,17 @@ class Tracker:
             **{f"{slot}.source_sha": part["source"] for slot, part in _own_parts(result.settings)},
         }
         run_id: str = self._client.create_run(self.experiment_id, run_name=result.name, tags=tags).info.run_id
-        values = {metric_key(name): result.mean(name) for name in metrics} | dict(_efficiency(result))
-        measured = [Metric(name, round(value, 4), now, 0) for name, value in values.items() if math.isfinite(value)]
+        measured = _measured(trial_metrics(result, metrics))
         for curve, points in curves(result).items():
-            measured += [
-                Metric(f"curve/{curve}", round(value, 4), now, step) for step, value in points if math.isfinite(value)
-            ]
+            for step, value in points:
+                measured += _measured({f"curve/{curve}": value}, step)
         params = [Param(name, value) for name, value in result.params.items()]
         self._client.log_batch(run_id, metrics=measured, params=params)
         self._client.log_inputs(
             run_id, [DatasetInput(self._input(dataset, result), [InputTag("mlflow.data.context", "eval")])]
         )
         with tempfile.TemporaryDirectory() as folder:
-            _write_artifacts(Path(folder), result, metrics, list(rows()), settings)
+            write_files(Path(folder), result, metrics, list(rows()), settings)
             self._client.log_artifacts(run_id, folder)
         self._client.set_terminated(run_id, "FINISHED")  # the last write: only now does the run count
         return run_id
@@ -241,17 +224,17 @@ class Tracker:
         results: Sequence[TrialResult],
         *,
         metrics: Sequence[str],
+        begun: float,
         final: bool,
         work: Mapping[str, int],
         report: Mapping[str, bytes],
     ) -> dict[str, str]:
         """Log the launch itself with `report` (file name -> content) as artifacts, write the saved views, give their links.
 
-        `metrics` are the headline metrics, the one to sort by first. `comparison.md` of the report becomes the run's note.
+        `metrics` are the headline metrics, the one to sort by first: the launch shows those of its top trial. `begun` is
+        when it started, in seconds since the epoch. `comparison.md` of the report becomes the run's note.
         """
-        from mlflow.entities import Metric
-
-        now = int(time.time() * 1000)
+        top = max(results, key=lambda result: (result.mean(metrics[0]), result.name))
         opened = len(list(self._search("tags.kind = 'launch' and tags.final = 'true'"))) + final
         tags = {
             **_system_tags("launch"),
@@ -260,11 +243,14 @@ class Tracker:
             "final": str(final).lower(),
             "test_openings": str(opened),
             "trials": str(len(results)),
+            "top_trial": top.name,
         }
-        run_id = self._client.create_run(self.experiment_id, run_name=f"launch {launch}", tags=tags).info.run_id
-        self._client.log_batch(
-            run_id, metrics=[Metric(f"work/{stage}", count, now, 0) for stage, count in work.items()]
-        )
+        run = self._client.create_run(self.experiment_id, round(begun * 1000), tags, run_name=f"launch {launch}")
+        run_id = run.info.run_id
+        values = {metric_key(name): top.mean(name) for name in metrics} | {
+            f"work/{stage}": n for stage, n in work.items()
+        }
+        self._client.log_batch(run_id, metrics=_measured(values))
         with tempfile.TemporaryDirectory() as folder:
             for name, content in report.items():
                 Path(folder, name).write_bytes(content)
@@ -281,85 +267,6 @@ class Tracker:
     def _link(self, view: View) -> str:
         host = self._uri if urlparse(self._uri).scheme in ("http", "https") else "http://127.0.0.1:5000"
         return f"{host.rstrip('/')}/#/experiments/{self.experiment_id}/runs?viewStateShareKey={view.key}{view.suffix}"
-
-
-def curves(result: TrialResult) -> dict[str, list[tuple[int, float]]]:
-    """Curves over rank (`recall_vs_k`) and over token budget (`recall_vs_tokens`), as `(step, mean)` points."""
-    points: dict[str, list[tuple[int, float]]] = {}
-    for name in result.scores:
-        metric = parse_metric(name)
-        if metric.k is not None:
-            points.setdefault(f"{metric.measure}_vs_k", []).append((metric.k, result.mean(name)))
-        elif metric.tokens is not None:
-            points.setdefault(f"{metric.measure}_vs_tokens", []).append((metric.tokens, result.mean(name)))
-    return {name: sorted(steps) for name, steps in points.items() if len(steps) > 1}
-
-
-def _efficiency(result: TrialResult) -> Iterator[tuple[str, float]]:
-    """Costs and losses under MLflow keys; those a table shows have no slash."""
-    facts = result.efficiency
-    yield from (("lat_p50_ms", facts["latency_p50_ms"]), ("lat_p95_ms", facts["latency_p95_ms"]))
-    yield from ((name, facts[name]) for name in ("context_tokens", "chunks", "redundancy"))
-    shown = {"latency_p50_ms", "latency_p95_ms", "context_tokens", "chunks", "redundancy"}
-    for name, value in facts.items():
-        if name not in shown:
-            group = "selector" if name.startswith("step_") else "latency" if name.endswith("_ms") else "cost"
-            yield f"{group}/{name.removeprefix('step_')}", value
-    lost = result.losses()
-    items = max(1, sum(lost.values()))
-    for fate, count in lost.items():
-        yield f"ledger/{fate.replace(':', '_')}", count / items
-    scored = sum(bool(fates) for fates in result.fates)
-    yield from (
-        ("queries/all", len(result.queries)),
-        ("queries/scored", scored),
-        ("queries/unanswerable", len(result.queries) - scored),
-    )
-
-
-def _write_artifacts(
-    folder: Path, result: TrialResult, metrics: Sequence[str], rows: Sequence[Mapping[str, Any]], settings: str
-) -> None:
-    (folder / "eval").mkdir()
-    headline = list(metrics)
-    table = {
-        "columns": ["query", "result", "query_id", "type", *headline],
-        "data": [
-            [row["query"], _line(row, headline), row["query_id"], row["type"], *(row["scores"][m] for m in headline)]
-            for row in rows
-        ],
-    }
-    (folder / TABLE).write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
-    with gzip.GzipFile(folder / "per_query.jsonl.gz", "wb", mtime=0) as file:
-        for row in rows:
-            file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
-    exact = {
-        "metrics": {name: _finite(value) for name, value in result.means().items()},
-        "efficiency": dict(result.efficiency),
-        "ledger": result.losses(),
-        "warnings": list(result.warnings),
-        "fingerprint": result.fingerprint,
-    }
-    (folder / "metrics.json").write_text(json.dumps(exact, indent=1), encoding="utf-8")
-    (folder / "trial.json").write_text(json.dumps(json.loads(settings), indent=1, ensure_ascii=False), encoding="utf-8")
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
-    """One query's result on one line: scores, then each passage kept with a tick where it is relevant."""
-    scores = " ".join(f"{name} {_short(row['scores'][name])}" for name in metrics[:3])
-    kept = [
-        f"{rank}{'✓' if p['relevant'] else '✗'} {p['doc']}:{p['start']}-{p['end']}"
-        for rank, p in enumerate(row["kept"][:8], 1)
-    ]
-    return " | ".join([scores, *kept])
-
-
-def _short(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
 
 
 def _own_parts(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -380,3 +287,11 @@ def _system_tags(source: str) -> dict[str, str]:
     if commit.returncode == 0:
         tags["mlflow.source.git.commit"] = commit.stdout.strip()
     return tags
+
+
+def _measured(values: Mapping[str, float], step: int = 0) -> list[Any]:
+    """MLflow metrics with four decimals; what is not a number is left out, since MLflow stores infinity as 1.8e308."""
+    from mlflow.entities import Metric
+
+    now = int(time.time() * 1000)
+    return [Metric(name, round(value, 4), now, step) for name, value in values.items() if math.isfinite(value)]

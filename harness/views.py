@@ -45,18 +45,13 @@ def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> I
     """
     headline = list(keys)[:8]
     varied = _varied(results)
-    axes = [name for name in varied if name in _AXES] or ["chunker"]
+    axes = varied[:5] or ["chunker"]
     trials = f"tags.kind = 'trial' and tags.launch = '{launch}'"
-    columns = [*(f"params.`{name}`" for name in varied[:8]), *(f"metrics.`{key}`" for key in headline)]
+    columns = [*(f"params.`{name}`" for name in varied[:6]), *(f"metrics.`{key}`" for key in headline)]
     columns += [f"metrics.`{key}`" for key in ("context_tokens", "lat_p50_ms")]
     shared = _state(trials, f"metrics.`{headline[0]}`", columns)
     yield View("leaderboard", "Leaderboard", shared)
-    yield View(
-        "charts",
-        "Charts",
-        {**shared, **_charts(headline[0], [*axes, *(n for n in varied if n not in axes)][:5])},
-        "&compareRunsMode=CHART",
-    )
+    yield View("charts", "Charts", {**shared, **_charts(headline[0], axes)}, "&compareRunsMode=CHART")
     yield View("per-query", "Query by query", shared, "&compareRunsMode=ARTIFACT")
     launches = _state(
         "tags.kind = 'launch'", "attributes.`Created`", ["tags.`trials`", "tags.`final`", "tags.`test_openings`"]
@@ -65,8 +60,11 @@ def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> I
 
 
 def _varied(results: Sequence[TrialResult]) -> list[str]:
+    """Params with several values among the trials that have them, slots first; a missing one is no value."""
     names = dict.fromkeys(name for result in results for name in result.params)
-    return [name for name in names if len({result.params.get(name) for result in results}) > 1]
+    values = {name: {result.params[name] for result in results if name in result.params} for name in names}
+    values["embedder"] = values.get("embedder", set()) - {"none"}  # follows from the retriever
+    return sorted((name for name in names if len(values[name]) > 1), key=lambda name: name not in _AXES)
 
 
 def _state(query: str, order: str, columns: Sequence[str]) -> dict[str, Any]:

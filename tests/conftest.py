@@ -105,7 +105,9 @@ def garden_data(make_data: MakeData) -> Path:
     documents = garden()
     asked = questions(documents)
     locked = [{**asked[0], "id": "locked-1"}]
-    return make_data(documents, [*asked, {"id": "none", "text": "What is the price of saffron?"}], locked, name="garden")
+    return make_data(
+        documents, [*asked, {"id": "none", "text": "What is the price of saffron?"}], locked, name="garden"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -61,9 +61,15 @@ def test_parts_of_a_component_are_settings() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("recursve", "x.yaml: grid.chunker[1]: no chunker named 'recursve'. Did you mean 'recursive'? Built in: fixed, sentence"),
-        ({"recursive": {"overlp": 1}}, "grid.chunker[1].recursive: recursive has no setting 'overlp'. Did you mean 'overlap'? Settings:"),
-        ({"fixed": {"size": "512"}}, "grid.chunker[1].fixed: size: input should be a valid integer, got \"512\""),
+        (
+            "recursve",
+            "x.yaml: grid.chunker[1]: no chunker named 'recursve'. Did you mean 'recursive'? Built in: fixed, sentence",
+        ),
+        (
+            {"recursive": {"overlp": 1}},
+            "grid.chunker[1].recursive: recursive has no setting 'overlp'. Did you mean 'overlap'? Settings:",
+        ),
+        ({"fixed": {"size": "512"}}, 'grid.chunker[1].fixed: size: input should be a valid integer, got "512"'),
         ({"fixed": {"size": 0}}, "size: input should be greater than 0, got 0"),
         ({"fixed": {"size": 1.5}}, "size: input should be a valid integer"),
         ({"fixed": {"size": True}}, "size: input should be a valid integer"),

@@ -28,7 +28,9 @@ def result(name: str, values: Sequence[float], size: int = 100) -> TrialResult:
 
 def launch(*results: TrialResult, on: str | None = "recall@5") -> Launch:
     base = Trial("d", Fixed(), BM25(), metrics=("recall@5", "recall@100t"))
-    return Launch("l", Experiment("n", base, question="Which <one>?", compare=Compare({"chunker": "base"}, on)), results)
+    return Launch(
+        "l", Experiment("n", base, question="Which <one>?", compare=Compare({"chunker": "base"}, on)), results
+    )
 
 
 HALF = [n % 2 for n in range(QUERIES)]

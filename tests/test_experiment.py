@@ -68,7 +68,9 @@ CHUNKERS = st.one_of(
     st.builds(Fixed, st.integers(1, 999), st.just(0), st.sampled_from(["tokens", "characters"])),
     st.builds(Sentence, st.integers(10, 999), st.integers(0, 9)),
     st.builds(Paragraph, st.none() | st.integers(1, 99)),
-    st.builds(Recursive, st.integers(1, 999), separators=st.lists(st.text(min_size=1, max_size=3), max_size=3).map(tuple)),
+    st.builds(
+        Recursive, st.integers(1, 999), separators=st.lists(st.text(min_size=1, max_size=3), max_size=3).map(tuple)
+    ),
 )
 SELECTORS = st.lists(
     st.one_of(
@@ -78,7 +80,9 @@ SELECTORS = st.lists(
     ),
     max_size=3,
 ).map(tuple)
-RETRIEVERS = st.one_of(st.builds(Dense, st.integers(1, 99)), st.builds(BM25, k1=st.floats(0, 3)), st.builds(Hybrid, weight=st.floats(0, 1)))
+RETRIEVERS = st.one_of(
+    st.builds(Dense, st.integers(1, 99)), st.builds(BM25, k1=st.floats(0, 3)), st.builds(Hybrid, weight=st.floats(0, 1))
+)
 
 
 @given(chunker=CHUNKERS, selector=SELECTORS, retriever=RETRIEVERS)
@@ -118,7 +122,10 @@ def test_dotted_paths_reach_parts(read: Any) -> None:
 
 def test_settings_that_change_only_speed_are_no_difference() -> None:
     """`device` is a runtime setting."""
-    one, other = Trial("d", Fixed(), Dense(), embedder=Local(device="cpu")), Trial("d", Fixed(), Dense(), embedder=Local(device="cuda"))
+    one, other = (
+        Trial("d", Fixed(), Dense(), embedder=Local(device="cpu")),
+        Trial("d", Fixed(), Dense(), embedder=Local(device="cuda")),
+    )
     assert one.identity() == other.identity()
     assert one.to_json() != other.to_json()
 
@@ -150,14 +157,23 @@ BASE = f"{HEAD}chunker: fixed\nretriever: dense\n"
         (f"{BASE}selector: [top_k, {{top: 3}}]", "x.yaml: selector[1]: no selector named 'top'. Did you mean 'top_k'?"),
         (f"{BASE}evidence: {{coverage: 0}}", "x.yaml: coverage: expected a number above 0"),
         (f"{BASE}evidence: {{coverag: 1}}", "x.yaml: evidence: expected a mapping with the keys coverage, copies"),
-        (f"{BASE}judges: [context_precision]", "x.yaml: judges[0]: no judge named 'context_precision'. Built in: none yet"),
+        (
+            f"{BASE}judges: [context_precision]",
+            "x.yaml: judges[0]: no judge named 'context_precision'. Built in: none yet",
+        ),
         (f"{BASE}grid: [chunker]", "x.yaml: grid[0]: expected a mapping"),
         (f"{BASE}grid: {{chunker: fixed}}", "x.yaml: grid.chunker: expected a list of values"),
         (f"{BASE}grid: {{chunker: [fixed, recursve]}}", "x.yaml: grid.chunker[1]: no chunker named 'recursve'"),
-        (f"{BASE}grid: {{chunkr.size: [1]}}", "x.yaml: grid.chunkr.size: no slot named 'chunkr'. Did you mean 'chunker'?"),
+        (
+            f"{BASE}grid: {{chunkr.size: [1]}}",
+            "x.yaml: grid.chunkr.size: no slot named 'chunkr'. Did you mean 'chunker'?",
+        ),
         (f"{BASE}grid: {{chunker.sise: [1]}}", "grid.chunker.sise: fixed has no setting 'sise'. Did you mean 'size'?"),
         (f"{BASE}grid: {{chunker.size: ['1']}}", "grid.chunker.size: size: input should be a valid integer"),
-        (f"{BASE}grid: {{chunker: [fixed, paragraph], chunker.unit: [tokens]}}", "write `grid` as a list to vary it apart"),
+        (
+            f"{BASE}grid: {{chunker: [fixed, paragraph], chunker.unit: [tokens]}}",
+            "write `grid` as a list to vary it apart",
+        ),
         (f"{BASE}selector: [top_k, top_k]\ngrid: {{selector.k: [1]}}", "several steps have it (top_k, top_k)"),
         (f"{BASE}compare: {{on: recal}}", "x.yaml: compare.on: no metric named 'recal'"),
         (f"{BASE}compare: {{basline: x}}", "x.yaml: compare: expected a mapping with the keys baseline, on"),

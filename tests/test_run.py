@@ -53,7 +53,12 @@ def project(garden_data: Path, tmp_path: Path) -> Path:
 
 def harness(project: Path, *arguments: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [HARNESS, *arguments], cwd=project, capture_output=True, text=True, env={**os.environ, **environment}, check=False
+        [HARNESS, *arguments],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
     )
     assert done.returncode == code, done.stderr + done.stdout
     return done
@@ -86,7 +91,9 @@ def test_a_second_run_does_no_stage_work(project: Path) -> None:
     """Nine trials share three chunkings, six indexes and their embeddings; afterwards all is stored."""
     out = run(project, "s")
     assert "1 tokenize, 3 chunk" in out
-    stages = Counter(json.loads(path.read_text())["key"]["stage"] for path in (project / "s").glob("objects/*/*/key.json"))
+    stages = Counter(
+        json.loads(path.read_text())["key"]["stage"] for path in (project / "s").glob("objects/*/*/key.json")
+    )
     assert stages == {"tokenize": 1, "chunk": 3, "index": 6, "retrieve": 9, "select": 9, "score": 9, "time": 1}
     assert "worked out: nothing" in run(project, "s")
 
@@ -135,7 +142,10 @@ def test_killed_ten_times_it_ends_as_if_undisturbed(project: Path) -> None:
 def test_two_launches_at_once(project: Path, tracking: str) -> None:
     """One store, one MLflow database: both succeed, no trial is worked out or logged twice."""
     command = [HARNESS, "run", "experiments/garden.yaml", "--store", "s", "--tracking", tracking]
-    both = [subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    both = [
+        subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     outputs = [process.communicate() for process in both]
     assert [process.returncode for process in both] == [0, 0], outputs
     runs = logged(tracking)
@@ -214,10 +224,13 @@ def test_compare_by_file_and_by_name(project: Path) -> None:
     assert [row["verdict"] for row in found["rows"]].count("baseline") == 1
     told = harness(project, "compare", "gardn", "--store", "s", code=2).stderr
     assert "Did you mean 'garden'" in told
-    assert "was not scored" in harness(project, "compare", "garden", "--store", "s", "--metric", "recall@7", code=2).stderr
-    assert "no trial has chunker: sentence" in harness(
-        project, "compare", "garden", "--store", "s", "--baseline", "chunker=sentence", code=2
-    ).stderr
+    assert (
+        "was not scored" in harness(project, "compare", "garden", "--store", "s", "--metric", "recall@7", code=2).stderr
+    )
+    assert (
+        "no trial has chunker: sentence"
+        in harness(project, "compare", "garden", "--store", "s", "--baseline", "chunker=sentence", code=2).stderr
+    )
 
 
 def test_awkward_corpora_give_results(project: Path, make_data: Any) -> None:
@@ -230,7 +243,9 @@ def test_awkward_corpora_give_results(project: Path, make_data: Any) -> None:
         {"id": "2", "text": "", "evidence": [{"doc": "empty"}]},
     ]
     make_data(documents, queries, name="odd")
-    (project / "experiments/odd.yaml").write_text(EXPERIMENT.replace("data: garden", "data: odd").replace("size: 20", "size: 400"))
+    (project / "experiments/odd.yaml").write_text(
+        EXPERIMENT.replace("data: garden", "data: odd").replace("size: 20", "size: 400")
+    )
     out = harness(project, "run", "experiments/odd.yaml", "--store", "s", "--no-mlflow").stdout
     assert "2 queries" in out
     assert "no intervals: 2 clusters" in " ".join(out.split())

@@ -13,16 +13,22 @@ from harness import Compare, Experiment, Launch, Trial, run
 from harness.chunkers import Fixed, Recursive
 from harness.embedders import Hashing
 from harness.errors import HarnessError
+from harness.projection import metric_key
 from harness.retrievers import BM25, Dense
 from harness.selectors import Dedup, TopK
-from harness.tracking import metric_key
 from reports import launch_report
 
 
 @pytest.fixture
 def study(garden_data: Path, tmp_path: Path) -> Experiment:
     base = Trial(
-        "garden", Fixed(20), Dense(), tokenizer="words", embedder=Hashing(64), selector=(Dedup(), TopK(6)), metrics=("recall@3", "ndcg@5")
+        "garden",
+        Fixed(20),
+        Dense(),
+        tokenizer="words",
+        embedder=Hashing(64),
+        selector=(Dedup(), TopK(6)),
+        metrics=("recall@3", "ndcg@5"),
     )
     grid = {"chunker": [Fixed(20), Recursive(40)], "retriever": [Dense(), BM25()]}
     return Experiment("beds", base, grid, "Which?", Compare({"chunker": "fixed"}, "recall@50t"), beside=tmp_path)
@@ -49,7 +55,14 @@ def test_a_launch_in_mlflow(study: Experiment, tracking: str, tmp_path: Path) ->
     assert first.data.params == dict(result.params)
     assert first.data.params["chunker.size"] == "20"
     assert first.data.metrics["recall_03"] == round(result.mean("recall@3"), 4)
-    for key in ("lat_p50_ms", "context_tokens", "chunks", "ledger/found", "queries/unanswerable", "selector/top_k_kept"):
+    for key in (
+        "lat_p50_ms",
+        "context_tokens",
+        "chunks",
+        "ledger/found",
+        "queries/unanswerable",
+        "selector/top_k_kept",
+    ):
         assert key in first.data.metrics
     curve = client.get_metric_history(first.info.run_id, "curve/recall_vs_tokens")
     assert [point.step for point in curve] == [50, 125, 250, 500, 1000, 2000, 4000]
@@ -117,7 +130,8 @@ def test_the_report_lies_beside_the_launch(study: Experiment, tracking: str, tmp
 
 
 @pytest.mark.parametrize(
-    ("name", "key"), [("recall@5", "recall_05"), ("recall@100", "recall_100"), ("recall@1000t", "recall_1000t"), ("mrr", "mrr")]
+    ("name", "key"),
+    [("recall@5", "recall_05"), ("recall@100", "recall_100"), ("recall@1000t", "recall_1000t"), ("mrr", "mrr")],
 )
 def test_metric_keys(name: str, key: str) -> None:
     """MLflow refuses `@`, and sorts as text."""

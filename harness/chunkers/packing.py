@@ -1,5 +1,6 @@
 """Measuring pieces of a document and packing neighbours into chunks of a size."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterable
 from typing import Literal
@@ -7,7 +8,6 @@ from typing import Literal
 import numpy as np
 
 from harness.model import Document, Ints, Spans
-import itertools
 
 Unit = Literal["tokens", "characters"]
 Length = Callable[[int, int], int]

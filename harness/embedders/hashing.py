@@ -1,5 +1,6 @@
 """A vector without a model."""
 
+import itertools
 import re
 import zlib
 from collections.abc import Sequence
@@ -9,7 +10,6 @@ import numpy as np
 
 from harness.component import Embedder, Positive
 from harness.model import Embedded
-import itertools
 
 _WORD = re.compile(r"\w+")
 

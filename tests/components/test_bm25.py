@@ -11,7 +11,11 @@ from harness.retrievers.analysis import Analyzer
 RNG = np.random.default_rng(8)
 VOCABULARY = [f"w{n}" for n in range(60)]
 TEXTS = [" ".join(RNG.choice(VOCABULARY, RNG.integers(1, 40), p=np.arange(60, 0, -1) / 1830)) for _ in range(80)]
-QUERIES = [" ".join(RNG.choice(VOCABULARY, RNG.integers(1, 6))) for _ in range(40)] + ["w1 w1 w5", "unknown w3", "unknown"]
+QUERIES = [" ".join(RNG.choice(VOCABULARY, RNG.integers(1, 6))) for _ in range(40)] + [
+    "w1 w1 w5",
+    "unknown w3",
+    "unknown",
+]
 
 
 def ours(**settings: object) -> list[dict[int, float]]:
@@ -56,5 +60,11 @@ def test_two_words_by_hand() -> None:
 
 def test_the_analyzer_lowers_stems_and_drops() -> None:
     """As Lucene's English analyzer does; stop words only as whole words."""
-    assert Analyzer("porter", "lucene")("The Baker’s loaves WERE rising into theory") == ["baker", "loav", "were", "rise", "theori"]
+    assert Analyzer("porter", "lucene")("The Baker’s loaves WERE rising into theory") == [
+        "baker",
+        "loav",
+        "were",
+        "rise",
+        "theori",
+    ]
     assert Analyzer("none", "none")("L'été, 20 °C") == ["l", "été", "20", "c"]

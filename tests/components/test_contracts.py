@@ -26,7 +26,16 @@ from harness.tokens import Tokenizer
 
 ALL = [cls for known in BUILTINS.values() for cls in known.values()]
 WORDS = Tokenizer("words")
-TEXTS = ["", " \n\t ", "One.", "é ñ 你好 🧑‍🍳 ok", "a" * 5000, "No stop no end " * 300, "L1\r\n\r\nL2\r\n \r\nL3", "\x00a\x00 b"]
+TEXTS = [
+    "",
+    " \n\t ",
+    "One.",
+    "é ñ 你好 🧑‍🍳 ok",
+    "a" * 5000,
+    "No stop no end " * 300,
+    "L1\r\n\r\nL2\r\n \r\nL3",
+    "\x00a\x00 b",
+]
 
 
 @pytest.mark.parametrize("cls", ALL)
@@ -156,7 +165,9 @@ def test_retrievers(cls: Any) -> None:
         assert rows == ranked(cls(depth=6), corpus, queries)
         for ids, scores in rows:
             assert len(ids) == len(set(ids)) <= min(6, len(corpus))
-            assert all(a > b or (a == b and i < j) for a, b, i, j in zip(scores, scores[1:], ids, ids[1:], strict=False))
+            assert all(
+                a > b or (a == b and i < j) for a, b, i, j in zip(scores, scores[1:], ids, ids[1:], strict=False)
+            )
 
 
 WORDS_OF_TOPIC = ["salt", "rye", "oven steam", "salt and rye", "butter"]
@@ -177,7 +188,10 @@ def ranked(retriever: Any, texts: list[str], queries: list[str]) -> list[tuple[l
 HITS = st.lists(
     st.builds(
         lambda at, text, score: Hit(
-            Chunk("d", at * 50, at * 50 + len(text), text, tokens=len(text), token_map=Tokenizer("words").map("x " * 900)), score
+            Chunk(
+                "d", at * 50, at * 50 + len(text), text, tokens=len(text), token_map=Tokenizer("words").map("x " * 900)
+            ),
+            score,
         ),
         st.integers(0, 30),
         st.text("ab cde", min_size=1, max_size=12),
@@ -186,7 +200,14 @@ HITS = st.lists(
     max_size=12,
     unique_by=lambda hit: hit.chunk.start,
 )
-SELECTOR_CASES = [*(cls() for cls in SELECTORS), TopK(2), Threshold(-1), Dedup(0.5), TokenBudget(12), TokenBudget(12, "stop")]
+SELECTOR_CASES = [
+    *(cls() for cls in SELECTORS),
+    TopK(2),
+    Threshold(-1),
+    Dedup(0.5),
+    TokenBudget(12),
+    TokenBudget(12, "stop"),
+]
 
 
 @pytest.mark.parametrize("selector", SELECTOR_CASES, ids=repr)

@@ -25,7 +25,9 @@ def test_weighted_scores_are_scaled_first() -> None:
 
 def test_equal_scores_scale_to_one() -> None:
     """A ranking of one hit counts in full."""
-    ids, scores = Hybrid(fusion="weighted").fuse([(np.array([5]), np.array([0.2])), (np.empty(0, np.int64), np.empty(0))])
+    ids, scores = Hybrid(fusion="weighted").fuse(
+        [(np.array([5]), np.array([0.2])), (np.empty(0, np.int64), np.empty(0))]
+    )
     assert (ids.tolist(), scores.tolist()) == ([5], [0.5])
 
 

@@ -48,7 +48,12 @@ def test_each_finding(make_data: Callable[..., Path]) -> None:
 
 def test_documents_and_queries(make_data: Callable[..., Path]) -> None:
     """Duplicate ids, empty texts, NUL, queries asked twice or without evidence."""
-    documents = [{"id": "a", "text": TEXT}, {"id": "a", "text": "x"}, {"id": "b", "text": " "}, {"id": "c", "text": "\x00"}]
+    documents = [
+        {"id": "a", "text": TEXT},
+        {"id": "a", "text": "x"},
+        {"id": "b", "text": " "},
+        {"id": "c", "text": "\x00"},
+    ]
     root = make_data(documents, [{"id": "q", "text": "Why?"}, {"id": "q", "text": " "}, {"id": "r", "text": "why?"}])
     assert Counter(finding.code for finding in check_dataset(root)) == {
         "duplicate-id": 2,

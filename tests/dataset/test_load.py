@@ -17,7 +17,11 @@ QUOTE = "Salt the water until it tastes of the sea."
 
 
 def query(**evidence: Any) -> dict[str, Any]:
-    return {"id": "q", "text": "How salty?", "evidence": [{"doc": "a", "start": 0, "end": 42, "quote": QUOTE, **evidence}]}
+    return {
+        "id": "q",
+        "text": "How salty?",
+        "evidence": [{"doc": "a", "start": 0, "end": 42, "quote": QUOTE, **evidence}],
+    }
 
 
 def test_a_good_one(make_data: Callable[..., Path]) -> None:

@@ -11,7 +11,10 @@ from harness.metrics.matching import Passage
 from harness.model import Evidence, Span, TokenMap
 
 SPAN = st.builds(
-    lambda doc, start, length: (doc, start, start + length), st.sampled_from("ab"), st.integers(0, 30), st.integers(1, 14)
+    lambda doc, start, length: (doc, start, start + length),
+    st.sampled_from("ab"),
+    st.integers(0, 30),
+    st.integers(1, 14),
 )
 ITEMS = st.lists(st.lists(SPAN, min_size=1, max_size=3), min_size=1, max_size=4)
 RANKING = st.lists(SPAN, max_size=8)
@@ -26,7 +29,9 @@ def together(passages: list[tuple[str, int, int]]) -> Set:
     return set().union(*map(members, passages)) if passages else set()
 
 
-def naive_found(items: list[list[tuple[str, int, int]]], ranking: list[tuple[str, int, int]], coverage: float) -> list[int | None]:
+def naive_found(
+    items: list[list[tuple[str, int, int]]], ranking: list[tuple[str, int, int]], coverage: float
+) -> list[int | None]:
     found: list[int | None] = []
     for places in items:
         ranks = [
@@ -39,7 +44,9 @@ def naive_found(items: list[list[tuple[str, int, int]]], ranking: list[tuple[str
     return found
 
 
-def naive(name: str, k: int, items: list[list[tuple[str, int, int]]], ranking: list[tuple[str, int, int]], coverage: float) -> float:
+def naive(
+    name: str, k: int, items: list[list[tuple[str, int, int]]], ranking: list[tuple[str, int, int]], coverage: float
+) -> float:
     top = ranking[:k]
     ranks = sorted(rank for rank in naive_found(items, top, coverage) if rank)
     if name == "recall":
@@ -54,6 +61,7 @@ def naive(name: str, k: int, items: list[list[tuple[str, int, int]]], ranking: l
         ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(k, len(items)) + 1))
         return min(1, sum(1 / math.log2(rank + 1) for rank in ranks) / ideal)
     if name == "precision":
+
         def relevant(chunk: tuple[str, int, int]) -> bool:
             return any(
                 members(chunk) & members(place)
@@ -76,7 +84,9 @@ def naive(name: str, k: int, items: list[list[tuple[str, int, int]]], ranking: l
     return shared / len(gold | retrieved)
 
 
-@pytest.mark.parametrize("name", ["recall", "hit", "mrr", "map", "ndcg", "precision", "span_recall", "span_precision", "span_iou"])
+@pytest.mark.parametrize(
+    "name", ["recall", "hit", "mrr", "map", "ndcg", "precision", "span_recall", "span_precision", "span_iou"]
+)
 @given(items=ITEMS, ranking=RANKING, k=st.integers(1, 9), coverage=st.sampled_from([0.1, 0.5, 0.8, 1.0]))
 @settings(max_examples=150, deadline=None)
 def test_measures_agree_with_sets(
@@ -91,7 +101,9 @@ def test_measures_agree_with_sets(
 
 @given(ranking=RANKING, budget=st.integers(1, 60), starts=st.sets(st.integers(0, 44), max_size=30))
 @settings(max_examples=200, deadline=None)
-def test_budgets_agree_with_counting_token_by_token(ranking: list[tuple[str, int, int]], budget: int, starts: set[int]) -> None:
+def test_budgets_agree_with_counting_token_by_token(
+    ranking: list[tuple[str, int, int]], budget: int, starts: set[int]
+) -> None:
     """Walk down the ranking character by character, paying for each token that starts, until the budget is spent."""
     import numpy as np
 

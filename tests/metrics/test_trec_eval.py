@@ -65,7 +65,9 @@ def test_random_runs_against_pytrec_eval() -> None:
     qrels: Qrels = {}
     run: Run = {}
     for query in map(str, range(60)):
-        qrels[query] = {doc: int(grade) for doc, grade in zip(documents, rng.integers(0, 4, 40), strict=True) if rng.random() < 0.3}
+        qrels[query] = {
+            doc: int(grade) for doc, grade in zip(documents, rng.integers(0, 4, 40), strict=True) if rng.random() < 0.3
+        }
         qrels[query][documents[0]] = 2
         retrieved = rng.choice(40, rng.integers(1, 40), replace=False)
         run[query] = {documents[n]: float(np.round(rng.random(), 1)) for n in retrieved}

@@ -1,0 +1,129 @@
+"""How a trial looks in MLflow: keys, values, curves and files, as plain data."""
+
+import gzip
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.metrics import parse_metric
+from harness.results import TrialResult
+from harness.stats import cluster_bootstrap
+
+TABLE = "eval/per_query.json"
+"""The per-query table that MLflow's UI shows side by side: first column `query`, second `result`."""
+
+
+def metric_key(name: str) -> str:
+    """The MLflow name of a metric: no `@`, ranks zero-padded so that they sort.
+
+    >>> metric_key("recall@5"), metric_key("recall@1000t"), metric_key("mrr")
+    ('recall_05', 'recall_1000t', 'mrr')
+    """
+    metric = parse_metric(name)
+    if metric.k is not None:
+        return f"{metric.measure}_{metric.k:02d}"
+    return metric.measure if metric.tokens is None else f"{metric.measure}_{metric.tokens}t"
+
+
+def trial_metrics(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
+    """All scalar metrics of a trial: the headline ones with their intervals, costs, losses."""
+    values = {metric_key(name): result.mean(name) for name in metrics}
+    return values | dict(_efficiency(result)) | _intervals(result, metrics)
+
+
+def curves(result: TrialResult) -> dict[str, list[tuple[int, float]]]:
+    """Curves over rank (`recall_vs_k`) and over token budget (`recall_vs_tokens`), as `(step, mean)` points."""
+    points: dict[str, list[tuple[int, float]]] = {}
+    for name in result.scores:
+        metric = parse_metric(name)
+        if metric.k is not None:
+            points.setdefault(f"{metric.measure}_vs_k", []).append((metric.k, result.mean(name)))
+        elif metric.tokens is not None:
+            points.setdefault(f"{metric.measure}_vs_tokens", []).append((metric.tokens, result.mean(name)))
+    return {name: sorted(steps) for name, steps in points.items() if len(steps) > 1}
+
+
+def _intervals(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
+    """95 % cluster-bootstrap intervals of the headline metrics, as `ci/<metric>_lo` and `_hi`."""
+    scores = np.array([result.scores[name] for name in metrics])
+    shown = ~np.isnan(scores).all(axis=1)
+    valid = ~np.isnan(scores[shown]).any(axis=0)
+    if not valid.any():
+        return {}
+    seed = int(result.fingerprint[:8], 16)
+    found = cluster_bootstrap(scores[shown][:, valid], np.array(result.clusters)[valid], seed=seed)
+    keys = [metric_key(name) for name, kept in zip(metrics, shown, strict=True) if kept]
+    bounds = {f"ci/{key}_lo": low for key, low in zip(keys, found.low.tolist(), strict=True)}
+    return bounds | {f"ci/{key}_hi": high for key, high in zip(keys, found.high.tolist(), strict=True)}
+
+
+def _efficiency(result: TrialResult) -> Iterator[tuple[str, float]]:
+    """Costs and losses; those a table shows have no slash."""
+    facts = result.efficiency
+    yield from (("lat_p50_ms", facts["latency_p50_ms"]), ("lat_p95_ms", facts["latency_p95_ms"]))
+    yield from ((name, facts[name]) for name in ("context_tokens", "chunks", "redundancy"))
+    shown = {"latency_p50_ms", "latency_p95_ms", "context_tokens", "chunks", "redundancy"}
+    for name, value in facts.items():
+        if name not in shown:
+            group = "selector" if name.startswith("step_") else "latency" if name.endswith("_ms") else "cost"
+            yield f"{group}/{name.removeprefix('step_')}", value
+    lost = result.losses()
+    items = max(1, sum(lost.values()))
+    for fate, count in lost.items():
+        yield f"ledger/{fate.replace(':', '_')}", count / items
+    scored = sum(bool(fates) for fates in result.fates)
+    yield from (
+        ("queries/all", len(result.queries)),
+        ("queries/scored", scored),
+        ("queries/unanswerable", len(result.queries) - scored),
+    )
+
+
+def write_files(
+    folder: Path, result: TrialResult, metrics: Sequence[str], rows: Sequence[Mapping[str, Any]], settings: str
+) -> None:
+    """The artifacts of a trial's run, under `folder`: a table of queries, everything about them, and exact metrics."""
+    (folder / "eval").mkdir()
+    headline = list(metrics)
+    table = {
+        "columns": ["query", "result", "query_id", "type", *headline],
+        "data": [
+            [row["query"], _line(row, headline), row["query_id"], row["type"], *(row["scores"][m] for m in headline)]
+            for row in rows
+        ],
+    }
+    (folder / TABLE).write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
+    with gzip.GzipFile(folder / "per_query.jsonl.gz", "wb", mtime=0) as file:
+        for row in rows:
+            file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+    exact = {
+        "metrics": {name: _finite(value) for name, value in result.means().items()},
+        "efficiency": dict(result.efficiency),
+        "ledger": result.losses(),
+        "warnings": list(result.warnings),
+        "fingerprint": result.fingerprint,
+    }
+    (folder / "metrics.json").write_text(json.dumps(exact, indent=1), encoding="utf-8")
+    (folder / "trial.json").write_text(json.dumps(json.loads(settings), indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
+    """One query's result on one line: scores, then each passage kept with a tick where it is relevant."""
+    scores = " ".join(f"{name} {_short(row['scores'][name])}" for name in metrics[:3])
+    kept = [
+        f"{rank}{'✓' if p['relevant'] else '✗'} {p['doc']}:{p['start']}-{p['end']}"
+        for rank, p in enumerate(row["kept"][:8], 1)
+    ]
+    return " | ".join([scores, *kept])
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
