@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,8 @@ from harness.dataset import Dataset, Manifest, load_dataset
 from harness.dataset.load import Copies
 from harness.errors import ConfigError
 from harness.experiment import Trial
-from harness.metrics import Items, losses, parse_metric, score_queries
+from harness.metrics import Items, Step, Trace, losses, parse_metric, score_queries
 from harness.metrics.intervals import size, union
-from harness.metrics.ledger import Step
 from harness.metrics.matching import Passage, Ranking
 from harness.metrics.measures import SPAN_MEASURES
 from harness.model import Embedded, Hit, Outcome, Rankings, TokenMap, Vectors
@@ -33,7 +32,7 @@ CURVES = tuple(f"{measure}@{k}" for measure in ("recall", "precision", "ndcg") f
 )
 """Metrics scored for every trial besides those asked for, so that curves over rank and token budget can be drawn."""
 
-LATENCY_QUERIES = 16
+LATENCY_QUERIES = 10
 """How many queries are timed one at a time; all others travel in one batch."""
 
 _SLAB = 256
@@ -319,13 +318,19 @@ class Pipeline:
     ) -> Iterator[list[str]]:
         passages, ranked = self.passages(trial), _ranked(self.rankings(trial))
         for number, (needed, selection, row) in enumerate(zip(items, selected, kept, strict=True)):
-            chunks = [passages.chunk(at) for at in ranked.row(number)[0].tolist()]
-            candidates = [Passage(chunk.doc, chunk.start, chunk.end) for chunk in chunks]
-            steps = [
-                Step(label, step.spends_budget, [_passage(pick) for pick in selection.dropped if pick.step == label])
-                for label, step in zip(_labels(trial.selector), trial.selector, strict=True)
-            ]
-            yield losses(needed, passages.bearing(needed), candidates, steps, row).fates
+
+            def trace(number: int = number, needed: Items = needed, selection: Selection = selection) -> Trace:
+                chunks = (passages.chunk(at) for at in ranked.row(number)[0].tolist())
+                steps = [
+                    Step(
+                        label, step.spends_budget, [_passage(pick) for pick in selection.dropped if pick.step == label]
+                    )
+                    for label, step in zip(_labels(trial.selector), trial.selector, strict=True)
+                ]
+                candidates = [Passage(chunk.doc, chunk.start, chunk.end) for chunk in chunks]
+                return Trace(passages.bearing(needed), candidates, steps)
+
+            yield losses(needed, row, trace).fates
 
     def _refuse_span_measures(self, trial: Trial) -> None:
         asked = [name for name in trial.metrics if parse_metric(name).measure in SPAN_MEASURES]
@@ -355,13 +360,13 @@ class Pipeline:
                 "scores": {name: _number(scores.arrays[f"metric:{name}"][at]) for name in trial.metrics},
                 "kept": [
                     {
-                        **asdict(pick),
+                        **pick._asdict(),
                         "relevant": _passage(pick) in relevant,
                         "text": by_id[pick.doc].text[pick.start : pick.end],
                     }
                     for pick in selection.kept
                 ],
-                "dropped": [asdict(pick) for pick in selection.dropped],
+                "dropped": [pick._asdict() for pick in selection.dropped],
             }
 
     def result(self, trial: Trial, name: str) -> TrialResult:

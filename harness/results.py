@@ -3,15 +3,14 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from harness.model import Floats
 
 
-@dataclass(frozen=True)
-class Picked:
+class Picked(NamedTuple):
     """One passage in one query's result: kept, or dropped by a step with a reason."""
 
     doc: str

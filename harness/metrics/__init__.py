@@ -1,9 +1,21 @@
 """Measures of what was retrieved: from evidence spans and documents, at rank and token cutoffs."""
 
-from harness.metrics.ledger import CAUSES, Ledger, losses
+from harness.metrics.ledger import CAUSES, Ledger, Step, Trace, losses
 from harness.metrics.matching import Items, Ranking
 from harness.metrics.measures import MEASURES
 from harness.metrics.names import Metric, parse_metric
 from harness.metrics.scoring import score_queries
 
-__all__ = ["CAUSES", "MEASURES", "Items", "Ledger", "Metric", "Ranking", "losses", "parse_metric", "score_queries"]
+__all__ = [
+    "CAUSES",
+    "MEASURES",
+    "Items",
+    "Ledger",
+    "Metric",
+    "Ranking",
+    "Step",
+    "Trace",
+    "losses",
+    "parse_metric",
+    "score_queries",
+]

@@ -1,6 +1,6 @@
 """The loss ledger: for each evidence item that did not reach the selection, the first thing that lost it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from harness.metrics.matching import Items, Passage, Ranking
@@ -24,33 +24,36 @@ class Ledger(NamedTuple):
     fates: list[str]
 
 
-def losses(
-    items: Items,
-    oracle: Sequence[Passage],
-    candidates: Sequence[Passage],
-    steps: Sequence[Step],
-    selected: Sequence[Passage],
-) -> Ledger:
-    """Follow each item from the chunker to the selection.
+class Trace(NamedTuple):
+    """The way of one query's evidence: all chunks of the corpus that bear it, what was retrieved, the selector steps."""
 
-    `oracle` are all chunks of the corpus that share a character with the evidence, `candidates` what was retrieved.
-    """
+    bearing: Sequence[Passage]
+    candidates: Sequence[Passage]
+    steps: Sequence[Step]
+
+
+def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], Trace]) -> Ledger:
+    """Follow each item from the chunker to the selection; `trace` is asked for only where an item is missing."""
     final = Ranking(selected, items).found
     fates = [FOUND] * len(final)
     if None not in final:
         return Ledger(fates)
-    stages: list[tuple[str, list[int | None]]] = [(NOT_RETRIEVED, Ranking(candidates, items).found)]
-    left = list(candidates)
+    bearing, candidates, steps = trace()
+    # Passages of documents without evidence cannot find any; ranks do not matter here.
+    docs = {place.doc for item in items.evidence for place in item.places}
+    left = [passage for passage in candidates if passage.doc in docs]
+    stages: list[tuple[str, list[int | None]]] = [(NOT_RETRIEVED, Ranking(left, items).found)]
     for step in steps:
-        left = [passage for passage in left if not any(_inside(passage, gone) for gone in step.dropped)]
+        dropped = [passage for passage in step.dropped if passage.doc in docs]
+        left = [passage for passage in left if not any(_inside(passage, gone) for gone in dropped)]
         cause = OVER_BUDGET if step.spends_budget else f"dropped:{step.label}"
         stages.append((cause, Ranking(left, items).found))
     # What every step let through whole and the selection still lacks was cut short by the step that cuts: the budget.
     stages.append((OVER_BUDGET, final))
     for number, rank in enumerate(final):
         if rank is None:
-            alone = any(Ranking([chunk], items).found[number] for chunk in oracle)
-            fates[number] = next(cause for cause, found in stages if found[number] is None) if alone else SPLIT
+            whole = any(Ranking([chunk], items).found[number] for chunk in bearing)
+            fates[number] = next(cause for cause, found in stages if found[number] is None) if whole else SPLIT
     return Ledger(fates)
 
 

@@ -35,12 +35,20 @@ class Ranking:
 
     For document evidence the ranking is that of distinct documents, each at the rank of its best chunk, so that every
     measure equals trec_eval's. Ranks count from 1.
+
+    `near` holds `(rank, passage)` for passages in documents with evidence, `found` per evidence item the rank at which it
+    is found or None, `gains` `(rank, grade)` of the items that are found.
     """
 
     def __init__(self, passages: Sequence[Passage], items: Items) -> None:
         self.items = items
         self.passages = _distinct_documents(passages) if items.by_document else list(passages)
-        self._gold_docs = {place.doc for item in items.evidence for place in item.places}
+        docs = {place.doc for item in items.evidence for place in item.places}
+        # Only passages in documents that hold evidence can matter to a match; most are not.
+        self.near = [(rank, passage) for rank, passage in enumerate(self.passages, 1) if passage.doc in docs]
+        self.found = [self._find(item) for item in items.evidence]
+        pairs = zip(self.found, items.evidence, strict=True)
+        self.gains = [(rank, item.grade) for rank, item in pairs if rank is not None]
 
     def within(self, tokens: int, maps: Mapping[str, TokenMap], raw: Sequence[Passage]) -> "Ranking":
         """This query's ranking down to a token budget: whole passages while they fit, then one cut to what is left.
@@ -62,20 +70,10 @@ class Ranking:
             break
         return Ranking(kept, self.items)
 
-    @cached_property
-    def near(self) -> list[tuple[int, Passage]]:
-        """`(rank, passage)` for the passages in documents that hold evidence; no other can matter to a match."""
-        return [(rank, p) for rank, p in enumerate(self.passages, 1) if p.doc in self._gold_docs]
-
-    @cached_property
-    def found(self) -> list[int | None]:
-        """Per evidence item, the rank at which it is found, or None."""
-        ranks = (self._place_rank(place, item) for item in self.items.evidence for place in item.places)
-        found: list[int | None] = []
-        for item in self.items.evidence:
-            hits = [rank for rank in (next(ranks) for _ in item.places) if rank is not None]
-            found.append(min(hits, default=None))
-        return found
+    def _find(self, item: Evidence) -> int | None:
+        """The rank at which an item is found at one of its places."""
+        ranks = (self._place_rank(place, item) for place in item.places)
+        return min((rank for rank in ranks if rank is not None), default=None)
 
     def _place_rank(self, place: tuple[str, int, int], item: Evidence) -> int | None:
         doc, start, end = place

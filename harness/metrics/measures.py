@@ -14,8 +14,7 @@ Measure = Callable[[Ranking, int | None], float]
 
 def _found(ranking: Ranking, k: int | None) -> list[tuple[int, float]]:
     """`(rank, grade)` of the items found in the top k."""
-    pairs = zip(ranking.found, ranking.items.evidence, strict=True)
-    return [(rank, item.grade) for rank, item in pairs if rank is not None and (k is None or rank <= k)]
+    return ranking.gains if k is None else [gain for gain in ranking.gains if gain[0] <= k]
 
 
 def recall(ranking: Ranking, k: int | None) -> float:

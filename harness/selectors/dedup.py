@@ -1,11 +1,15 @@
 """One of several near-copies."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
-from harness.component import Fraction, Selector
+from pydantic import Field
+
+from harness.component import Selector
 from harness.model import Drop, Hit, Outcome, Query
 
 _WORD = re.compile(r"\w{3,}")
@@ -19,30 +23,41 @@ class Dedup(Selector):
     their texts are equal.
     """
 
-    similarity: Fraction = 0.9
+    similarity: Annotated[float, Field(gt=0, le=1)] = 0.9
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
         kept: list[Hit] = []
         dropped: list[Drop] = []
+        # Sets with a Jaccard index of at least s share a word among their first n - ceil(s n) + 1 in any common order
+        # (prefix filtering; Chaudhuri, Ganti & Kaushik, ICDE 2006). Only kept hits under such a word are compared.
+        by_word: dict[str, list[int]] = {}
         for hit in hits:
-            twin = next((better for better in kept if self._alike(hit.chunk.text, better.chunk.text)), None)
-            if twin is None:
-                kept.append(hit)
-            else:
+            words = _words(hit.chunk.text)
+            prefix = words[: len(words) - math.ceil(self.similarity * len(words) - 1e-9) + 1] or (hit.chunk.text,)
+            near = sorted({number for word in prefix for number in by_word.get(word, ())})
+            twin = next((kept[number] for number in near if self._alike(hit.chunk.text, kept[number].chunk.text)), None)
+            if twin is not None:
                 dropped.append(Drop(hit, f"near-copy of {twin.chunk.id}"))
+                continue
+            for word in prefix:
+                by_word.setdefault(word, []).append(len(kept))
+            kept.append(hit)
         return Outcome(kept, dropped)
 
     def _alike(self, one: str, other: str) -> bool:
-        a, b = _words(one), _words(other)
-        # The Jaccard index is at most smaller / larger: most pairs are settled by their sizes.
-        if min(len(a), len(b)) < self.similarity * max(len(a), len(b)):
-            return False
-        if not a and not b:
+        a, b = _word_set(one), _word_set(other)
+        if not a or not b:
             return one == other
         shared = len(a & b)
-        return shared >= self.similarity * (len(a) + len(b) - shared)
+        return shared >= self.similarity * (len(a) + len(b) - shared) - 1e-9
 
 
 @lru_cache(maxsize=50_000)
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
+
+
+@lru_cache(maxsize=50_000)
+def _words(text: str) -> tuple[str, ...]:
+    """The distinct words of a text, long ones first: they are rare, so that few hits share a prefix."""
+    return tuple(sorted(_word_set(text), key=lambda word: (-len(word), word)))

@@ -1,7 +1,6 @@
 """The first cause of each loss."""
 
-from harness.metrics import Items, losses
-from harness.metrics.ledger import Step
+from harness.metrics import Items, Step, Trace, losses
 from harness.metrics.matching import Passage
 from harness.model import Evidence, Span
 
@@ -10,7 +9,7 @@ WHOLE, SECOND = Passage("a", 0, 120), Passage("a", 190, 230)
 
 
 def fates(oracle: list[Passage], candidates: list[Passage], steps: list[Step], selected: list[Passage]) -> list[str]:
-    return losses(ITEMS, oracle, candidates, steps, selected).fates
+    return losses(ITEMS, selected, lambda: Trace(oracle, candidates, steps)).fates
 
 
 def test_found() -> None:

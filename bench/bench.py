@@ -1,0 +1,155 @@
+"""What the harness costs beside the work it cannot avoid: ratios within one run, since machines differ and are noisy.
+
+`make bench`, or `python -P bench/bench.py PART...` with some of: cold warm selector memory. Nothing is asserted; `memory` takes
+minutes and needs an imported data set named by BENCH_DATA (default datasets/chroma).
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+HARNESS = str(Path(sys.executable).parent / "harness")
+
+HEAD = """
+name: bench
+data: {data}
+queries: validation
+chunker: {{fixed: {{size: 128}}}}
+embedder: {embedder}
+retriever: {{dense: {{depth: 50}}}}
+"""
+COLD = """
+grid:
+  chunker: [{fixed: {size: 128}}, {fixed: {size: 256}}, {sentence: {size: 128, overlap: 25}}, {recursive: {size: 256}}]
+  retriever: [dense, bm25, hybrid]
+"""
+FLOOR = """
+import sys, json
+from harness.embedders import Local
+texts, queries = json.load(open(sys.argv[1]))
+Local().embed(texts); Local().embed(queries, queries=True)
+"""
+
+
+def children_cpu(command: list[str], cwd: Path) -> tuple[float, float, str]:
+    """CPU seconds and greatest resident memory (MB) of a finished child process, and what it printed."""
+    program = (
+        "import subprocess, sys, resource; done = subprocess.run(sys.argv[1:], capture_output=True, text=True);"
+        "print(done.stdout); print(done.stderr, file=sys.stderr); u = resource.getrusage(resource.RUSAGE_CHILDREN);"
+        "print(u.ru_utime + u.ru_stime, u.ru_maxrss / 1024)"
+    )
+    environment = {**os.environ, "PYTHONSAFEPATH": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command], cwd=cwd, capture_output=True, text=True, check=True, env=environment
+    )
+    *printed, last = done.stdout.strip().splitlines()
+    if "Traceback" in done.stderr or "harness:" in done.stderr:
+        raise SystemExit(done.stderr)
+    cpu, memory = map(float, last.split())
+    return cpu, memory, "\n".join(printed)
+
+
+def experiment(folder: Path, body: str, *, embedder: str = "local", data: Path = ROOT / "datasets/cookbook") -> str:
+    path = folder / "bench.yaml"
+    path.write_text(HEAD.format(data=data, embedder=embedder) + body)
+    return str(path)
+
+
+def cold(folder: Path) -> None:
+    """A cold grid of 12 trials against embedding its distinct texts once, both from process start."""
+    file = experiment(folder, COLD)
+    cpu, memory, printed = children_cpu([HARNESS, "run", file, "--no-mlflow"], folder)
+    texts = [sorted(distinct_texts(file, folder), key=len, reverse=True), queries_of(file, folder)]
+    (folder / "texts.json").write_text(json.dumps(texts))
+    floor, _, _ = children_cpu([sys.executable, "-P", "-c", FLOOR, str(folder / "texts.json")], folder)
+    embedded = next(line for line in printed.splitlines() if "worked out" in line)
+    print(
+        f"cold grid: {cpu:.1f} CPU s, embedding its {sum(map(len, texts))} distinct texts alone {floor:.1f}: x {cpu / floor:.2f}"
+    )
+    print(f"  {embedded}; {memory:.0f} MB at most")
+
+
+def distinct_texts(file: str, folder: Path) -> set[str]:
+    session = opened(file, folder)
+    return {text for trial in session.trials for text in session.pipeline(trial).passages(trial).texts}
+
+
+def queries_of(file: str, folder: Path) -> list[str]:
+    session = opened(file, folder)
+    return session.pipeline(session.trials[0]).query_texts
+
+
+def opened(file: str, folder: Path) -> "object":
+    from harness import read_experiment
+    from harness.run import Session
+
+    return Session(read_experiment(Path(file)), folder / ".harness")
+
+
+def warm(folder: Path) -> None:
+    """A grid of 100 trials whose stages are all stored."""
+    grid = "grid:\n  selector.top_k.k: [%s]\n  chunker.size: [64, 96, 128, 192, 256]\n" % ", ".join(
+        map(str, range(1, 21))
+    )
+    file = experiment(folder, "selector: [{top_k: {k: 5}}]\n" + grid, embedder="hashing")
+    first, _, _ = children_cpu([HARNESS, "run", file, "--no-mlflow"], folder)
+    again, memory, printed = children_cpu([HARNESS, "run", file, "--no-mlflow"], folder)
+    print(
+        f"warm grid of 100 trials: {again:.1f} CPU s, cold {first:.1f}: x {again / first:.2f}; {memory:.0f} MB at most"
+    )
+    print(f"  {next(line for line in printed.splitlines() if 'worked out' in line)}")
+
+
+def selector(folder: Path) -> None:
+    """What one more trial costs that differs only in its selector."""
+    from harness import read_experiment
+    from harness.run import Session
+
+    grid = "grid:\n  selector: [%s]\n"
+    for name, steps in {
+        "top_k": [f"{{top_k: {{k: {k}}}}}" for k in range(1, 11)],
+        "threshold": [f"{{threshold: {{score: 0.{k}}}}}" for k in range(1, 10)],
+        "dedup, top_k": [f"[{{dedup: {{similarity: 0.{k}}}}}, top_k]" for k in range(70, 80)],
+        "token_budget": [f"{{token_budget: {{tokens: {k}00}}}}" for k in range(5, 15)],
+    }.items():
+        file = experiment(folder, grid % ", ".join(steps), embedder="hashing")
+        session = Session(read_experiment(Path(file)), folder / ".harness")
+        queries = len(session.pipeline(session.trials[0]).query_texts)
+        session.pipeline(session.trials[0]).scores(session.trials[0])
+        spent = [cpu_of(lambda trial=trial: session.pipeline(trial).scores(trial)) for trial in session.trials[1:]]
+        per_hundred = 1000 * sum(spent) / len(spent) / queries * 100
+        print(f"one more trial, selector {name:<13}: {per_hundred:.0f} CPU ms per 100 queries")
+
+
+def cpu_of(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def memory(folder: Path) -> None:
+    """Peak memory and CPU of a grid on a larger corpus."""
+    data = Path(os.environ.get("BENCH_DATA", ROOT / "datasets/chroma")).resolve()
+    if not data.is_dir():
+        print(f"memory: no data set at {data}; left out")
+        return
+    cpu, peak, printed = children_cpu([HARNESS, "run", experiment(folder, COLD, data=data)], folder)
+    print(f"cold grid on {data.name}: {cpu:.0f} CPU s, {peak:.0f} MB at most")
+    print(f"  {next(line for line in printed.splitlines() if 'worked out' in line)}")
+
+
+PARTS = {"cold": cold, "warm": warm, "selector": selector, "memory": memory}
+
+if __name__ == "__main__":
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for part in sys.argv[1:] or PARTS:
+        with tempfile.TemporaryDirectory() as name:
+            PARTS[part](Path(name))
