@@ -116,7 +116,7 @@ def selector(folder: Path) -> None:
     for name, steps in {
         "top_k": [f"{{top_k: {{k: {k}}}}}" for k in range(1, 11)],
         "threshold": [f"{{threshold: {{score: 0.{k}}}}}" for k in range(1, 10)],
-        "dedup, top_k": [f"[{{dedup: {{similarity: 0.{k}}}}}, top_k]" for k in range(70, 80)],
+        "dedup, top_k": [f"[{{dedup: {{similarity: 0.{k}}}}}, top_k]" for k in range(85, 95)],
         "token_budget": [f"{{token_budget: {{tokens: {k}00}}}}" for k in range(5, 15)],
     }.items():
         file = experiment(folder, grid % ", ".join(steps), embedder="hashing")

@@ -35,7 +35,8 @@ class Dedup(Selector):
             words = _words(hit.chunk.text)
             prefix = words[: len(words) - math.ceil(self.similarity * len(words) - 1e-9) + 1] or (hit.chunk.text,)
             near = sorted({number for word in prefix for number in by_word.get(word, ())})
-            twin = next((kept[number] for number in near if self._alike(hit.chunk.text, kept[number].chunk.text)), None)
+            text, limit = hit.chunk.text, self.similarity - 1e-9
+            twin = next((kept[number] for number in near if _jaccard(text, kept[number].chunk.text) >= limit), None)
             if twin is not None:
                 dropped.append(Drop(hit, f"near-copy of {twin.chunk.id}"))
                 continue
@@ -44,12 +45,15 @@ class Dedup(Selector):
             kept.append(hit)
         return Outcome(kept, dropped)
 
-    def _alike(self, one: str, other: str) -> bool:
-        a, b = _word_set(one), _word_set(other)
-        if not a or not b:
-            return one == other
-        shared = len(a & b)
-        return shared >= self.similarity * (len(a) + len(b) - shared) - 1e-9
+
+@lru_cache(maxsize=200_000)
+def _jaccard(one: str, other: str) -> float:
+    """The Jaccard index of two texts' words. Many queries and trials meet the same pair of chunks."""
+    a, b = _word_set(one), _word_set(other)
+    if not a or not b:
+        return float(one == other)
+    shared = len(a & b)
+    return shared / (len(a) + len(b) - shared)
 
 
 @lru_cache(maxsize=50_000)
