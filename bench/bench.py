@@ -1,7 +1,7 @@
 """What the harness costs beside the work it cannot avoid: ratios within one run, since machines differ and are noisy.
 
-`make bench`, or `python -P bench/bench.py PART...` with some of: cold warm selector memory. Nothing is asserted; `memory` takes
-minutes and needs an imported data set named by BENCH_DATA (default datasets/chroma).
+`make bench`, or `python -P bench/bench.py PART...` with some of: cold warm selector memory. Nothing is asserted;
+`memory` takes minutes and needs an imported data set named by BENCH_DATA (default datasets/chroma).
 """
 
 import json
@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 HARNESS = str(Path(sys.executable).parent / "harness")
@@ -71,7 +72,7 @@ def cold(folder: Path) -> None:
     floor, _, _ = children_cpu([sys.executable, "-P", "-c", FLOOR, str(folder / "texts.json")], folder)
     embedded = next(line for line in printed.splitlines() if "worked out" in line)
     print(
-        f"cold grid: {cpu:.1f} CPU s, embedding its {sum(map(len, texts))} distinct texts alone {floor:.1f}: x {cpu / floor:.2f}"
+        f"cold grid: {cpu:.1f} CPU s, its {sum(map(len, texts))} distinct texts alone {floor:.1f}: x {cpu / floor:.2f}"
     )
     print(f"  {embedded}; {memory:.0f} MB at most")
 
@@ -86,7 +87,7 @@ def queries_of(file: str, folder: Path) -> list[str]:
     return session.pipeline(session.trials[0]).query_texts
 
 
-def opened(file: str, folder: Path) -> "object":
+def opened(file: str, folder: Path) -> Any:
     from harness import read_experiment
     from harness.run import Session
 
@@ -95,9 +96,8 @@ def opened(file: str, folder: Path) -> "object":
 
 def warm(folder: Path) -> None:
     """A grid of 100 trials whose stages are all stored."""
-    grid = "grid:\n  selector.top_k.k: [%s]\n  chunker.size: [64, 96, 128, 192, 256]\n" % ", ".join(
-        map(str, range(1, 21))
-    )
+    depths = ", ".join(map(str, range(1, 21)))
+    grid = f"grid:\n  selector.top_k.k: [{depths}]\n  chunker.size: [64, 96, 128, 192, 256]\n"
     file = experiment(folder, "selector: [{top_k: {k: 5}}]\n" + grid, embedder="hashing")
     first, _, _ = children_cpu([HARNESS, "run", file, "--no-mlflow"], folder)
     again, memory, printed = children_cpu([HARNESS, "run", file, "--no-mlflow"], folder)
@@ -123,14 +123,14 @@ def selector(folder: Path) -> None:
         session = Session(read_experiment(Path(file)), folder / ".harness")
         queries = len(session.pipeline(session.trials[0]).query_texts)
         session.pipeline(session.trials[0]).scores(session.trials[0])
-        spent = [cpu_of(lambda trial=trial: session.pipeline(trial).scores(trial)) for trial in session.trials[1:]]
+        spent = [cpu_of(session.pipeline(trial).scores, trial) for trial in session.trials[1:]]
         per_hundred = 1000 * sum(spent) / len(spent) / queries * 100
         print(f"one more trial, selector {name:<13}: {per_hundred:.0f} CPU ms per 100 queries")
 
 
-def cpu_of(work: Callable[[], object]) -> float:
+def cpu_of(work: Callable[..., object], *arguments: object) -> float:
     begin = time.process_time()
-    work()
+    work(*arguments)
     return time.process_time() - begin
 
 

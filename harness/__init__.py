@@ -1,4 +1,4 @@
-"""The harness' face: what a researcher imports. Each name is loaded when it is first used, so that start-up stays light."""
+"""The harness' face: what a researcher imports, each name loaded when first used, so that start-up stays light."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -8,8 +8,22 @@ if TYPE_CHECKING:
     from harness.errors import ConfigError, DataError, HarnessError
     from harness.experiment import Compare, Experiment, Trial
     from harness.launch import Launch
-    from harness.model import Chunk, Document, Drop, Embedded, Hit, Outcome, Query, Rankings, Span, Spans
+    from harness.model import (
+        Chunk,
+        Document,
+        Drop,
+        Embedded,
+        Hit,
+        Outcome,
+        Query,
+        Rankings,
+        Span,
+        Spans,
+        Vectors,
+        best_first,
+    )
     from harness.run import plan, run
+    from harness.store import Artifact
     from harness.yaml_file import read_experiment
 
 _HOME = {
@@ -36,7 +50,10 @@ _HOME = {
         "Rankings",
         "Span",
         "Spans",
+        "Vectors",
+        "best_first",
     ),
+    "harness.store": ("Artifact",),
     "harness.launch": ("Launch",),
     "harness.run": ("plan", "run"),
     "harness.yaml_file": ("read_experiment",),
@@ -44,6 +61,7 @@ _HOME = {
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "Artifact",
     "Augmenter",
     "Chunk",
     "Chunker",
@@ -68,6 +86,8 @@ __all__ = [
     "Span",
     "Spans",
     "Trial",
+    "Vectors",
+    "best_first",
     "plan",
     "read_experiment",
     "run",

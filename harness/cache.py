@@ -98,8 +98,8 @@ class VectorCache:
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
             db.execute(
-                "CREATE TABLE IF NOT EXISTS vectors (space TEXT, key BLOB, vector BLOB NOT NULL, truncated INTEGER NOT NULL,"
-                " PRIMARY KEY (space, key)) WITHOUT ROWID"
+                "CREATE TABLE IF NOT EXISTS vectors (space TEXT, key BLOB, vector BLOB NOT NULL,"
+                " truncated INTEGER NOT NULL, PRIMARY KEY (space, key)) WITHOUT ROWID"
             )
         return self._db
 

@@ -1,4 +1,6 @@
-"""The command line: plan | run | compare | data | list | ui. Exit codes: 0 fine, 1 invalid, 2 usage or input, 3 cannot tell."""
+"""The command line: plan | run | compare | data | list | ui. Exit codes: 0 fine, 1 invalid, 2 usage or input, 3 cannot
+tell.
+"""
 
 import argparse
 import os
@@ -208,9 +210,8 @@ def _ui(options: argparse.Namespace) -> int:
     if uri.startswith("http"):
         raise ConfigError(f"ui: {uri} is a server; open it in a browser")
     if uri.startswith("sqlite:///") and not Path(uri.removeprefix("sqlite:///")).is_file():
-        raise ConfigError(
-            f"ui: {uri.removeprefix('sqlite:///')} does not exist; run an experiment first, or name a store with --tracking"
-        )
+        told = f"{uri.removeprefix('sqlite:///')} does not exist"
+        raise ConfigError(f"ui: {told}; run an experiment first, or name a store with --tracking")
     # One worker and no job runner: half a gigabyte and seconds instead of the default's ten processes.
     environment = {**os.environ, **QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     command = [

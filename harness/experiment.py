@@ -139,7 +139,7 @@ class Experiment:
         return tuple(dict.fromkeys(wanted))
 
     def trials(self) -> list[Trial]:
-        """The distinct trials of the grid, in order; checked, so a fault in any raises ConfigError before work starts."""
+        """The distinct trials of the grid, in order; a fault in any raises ConfigError before work starts."""
         products = [self.grid] if isinstance(self.grid, Mapping) else list(self.grid)
         expanded = self.fixed or [trial for product in products or [{}] for trial in self._product(product)]
         checked_trials = [Trial.from_json(replace(trial, metrics=self.metrics).to_json()) for trial in expanded]

@@ -11,8 +11,8 @@ from harness.results import TrialResult
 class Launch:
     """One execution of an experiment: the results of its trials, in grid order, and the work it took.
 
-    `work` counts what had to be done, by stage (texts for `embed`, artifacts for the others): empty where everything was
-    stored. `links` are the pages that show the launch in the MLflow UI.
+    `work` counts what had to be done, by stage (texts for `embed`, artifacts for the others): empty where everything
+    was stored. `links` are the pages that show the launch in the MLflow UI.
     """
 
     id: str

@@ -105,7 +105,8 @@ class Query:
 class Chunk:
     """A stretch of a document as the retriever sees it; `text == document.text[start:end]` always holds.
 
-    `context` is what an augmenter adds: indexed and counted in tokens, never credited as evidence. `tokens` counts both.
+    `context` is what an augmenter adds: indexed and counted in tokens, never credited as evidence. `tokens` counts
+    both.
     """
 
     doc: str

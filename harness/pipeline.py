@@ -189,7 +189,9 @@ class Pipeline:
         return found if found is not None else embedder.embed(texts, queries=queries)
 
     def query_latency(self, embedder: Embedder) -> Artifact:
-        """Milliseconds to embed one query at a time, for the first `LATENCY_QUERIES` queries; none where it costs money."""
+        """Milliseconds to embed one query at a time, for the first `LATENCY_QUERIES` queries; none where it costs
+        money.
+        """
 
         def build() -> Artifact:
             if embedder.metered:
@@ -203,7 +205,7 @@ class Pipeline:
         return self.store.get({"stage": "time", "embedder": identity(embedder), "queries": queries}, build)
 
     def rankings(self, trial: Trial, retriever: Retriever | None = None) -> Artifact:
-        """What the retriever ranks for every query: arrays `ids`, `scores`, `offsets`, and `ms` for the timed queries."""
+        """What the retriever ranks for every query: arrays `ids`, `scores`, `offsets`, `ms` of the timed queries."""
         retriever = retriever or trial.retriever
         return self.store.get(self._retrieve_key(trial, retriever), lambda: self._retrieve(trial, retriever))
 
@@ -402,9 +404,9 @@ class Pipeline:
             efficiency |= {f"step_{label}_{fact}": value for fact, value in facts.items()}
         warnings = []
         if ranked.data["truncated"]:
+            count = f"{ranked.data['truncated']} of {ranked.data['chunks']} chunks"
             warnings.append(
-                f"{ranked.data['truncated']} of {ranked.data['chunks']} chunks are longer than the window of the embedder "
-                f"{trial.embedder.name()}: it saw only their beginning"
+                f"{count} are longer than the window of {trial.embedder.name()}, which saw only their beginning"
             )
         data = scores.data
         return TrialResult(

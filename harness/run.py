@@ -148,9 +148,8 @@ def _counted(pipeline: Pipeline) -> Iterator[Work]:
 def _locked(manifest: Manifest) -> str:
     locked = [name for name, pinned in manifest.queries.items() if pinned.locked]
     if len(locked) != 1:
-        raise ConfigError(
-            f"--final: {manifest.root} has {len(locked)} locked query sets ({', '.join(locked) or 'none'}); it takes one"
-        )
+        told = f"{len(locked)} locked query sets ({', '.join(locked) or 'none'})"
+        raise ConfigError(f"--final: {manifest.root} has {told}; it takes one")
     return locked[0]
 
 
@@ -215,10 +214,11 @@ def run(
 ) -> Launch:
     """Work out every trial of an experiment and log it to MLflow.
 
-    `workers` tasks run at a time, `on` processes or an executor of the user's; neither changes a result. `tracking` is an
-    MLflow tracking URI (default: MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder); with `log=False` nothing is
-    logged. `final` scores the locked query set instead, which is recorded. `report` makes the files that are kept beside the
-    launch in MLflow (`reports.launch_report`). Killed at any moment, the next run goes on where this one stopped. Raises HarnessError for whatever the user can mend.
+    `workers` tasks run at a time, `on` processes or an executor of the user's; neither changes a result. `tracking` is
+    an MLflow tracking URI (default: MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder); with `log=False`
+    nothing is logged. `final` scores the locked query set instead, which is recorded. `report` makes the files that
+    are kept beside the launch in MLflow (`reports.launch_report`). Killed at any moment, the next run goes on where
+    this one stopped. Raises HarnessError for whatever the user can mend.
     """
     begin = time.time()
     if workers < 1:
@@ -373,9 +373,8 @@ def stored_launch(experiment: Experiment | str, *, store: Path | None = None) ->
     session = Session(experiment, place, final=final)
     missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
     if missing:
-        raise ConfigError(
-            f"compare: {missing} of {len(session.trials)} trials of '{experiment.name}' have not run; `harness run` does that"
-        )
+        told = f"{missing} of {len(session.trials)} trials of '{experiment.name}'"
+        raise ConfigError(f"compare: {told} have not run; `harness run` does that")
     return Launch(launch_id, experiment, session.results())
 
 

@@ -35,10 +35,10 @@ def cluster_bootstrap(
 ) -> Intervals:
     """Percentile intervals for the mean score of each trial, resampling whole clusters of queries.
 
-    `scores` has shape (trials, queries), `clusters` one label per query. A resample draws as many clusters as there are,
-    with replacement, and its mean is the total score of the drawn clusters over their total size (the ratio estimator;
-    Davison & Hinkley, Bootstrap Methods and their Application, 1997, section 3.8; Field & Welsh, JRSS B 69, 2007).
-    All trials share the resamples, so the interval of a difference is that of the differenced scores.
+    `scores` has shape (trials, queries), `clusters` one label per query. A resample draws as many clusters as there
+    are, with replacement, and its mean is the total score of the drawn clusters over their total size (the ratio
+    estimator; Davison & Hinkley, Bootstrap Methods and their Application, 1997, section 3.8; Field & Welsh, JRSS B 69,
+    2007). All trials share the resamples, so the interval of a difference is that of the differenced scores.
     """
     mean = scores.mean(axis=1) if scores.shape[1] else np.full(len(scores), np.nan)
     sums, sizes = cluster_sums(scores, clusters)

@@ -109,8 +109,8 @@ class Tracker:
                 return client, experiment_id
         except (MlflowException, SQLAlchemyError, sqlite3.DatabaseError, OSError) as error:
             raise HarnessError(
-                f"MLflow: {self._uri} cannot be used: {' '.join(str(error).split())[:200]}; name another with --tracking, or "
-                "leave MLflow out with --no-mlflow"
+                f"MLflow: {self._uri} cannot be used: {' '.join(str(error).split())[:200]}; name another with "
+                "--tracking, or leave MLflow out with --no-mlflow"
             ) from error
 
     def _search(self, query: str) -> Iterator[Any]:
@@ -229,10 +229,11 @@ class Tracker:
         work: Mapping[str, int],
         report: Mapping[str, bytes],
     ) -> dict[str, str]:
-        """Log the launch itself with `report` (file name -> content) as artifacts, write the saved views, give their links.
+        """Log the launch itself with `report` (file name -> content) as artifacts, write the saved views, give their
+        links.
 
-        `metrics` are the headline metrics, the one to sort by first: the launch shows those of its top trial. `begun` is
-        when it started, in seconds since the epoch. `comparison.md` of the report becomes the run's note.
+        `metrics` are the headline metrics, the one to sort by first: the launch shows those of its top trial. `begun`
+        is when it started, in seconds since the epoch. `comparison.md` of the report becomes the run's note.
         """
         top = max(results, key=lambda result: (result.mean(metrics[0]), result.name))
         opened = len(list(self._search("tags.kind = 'launch' and tags.final = 'true'"))) + final

@@ -53,9 +53,8 @@ def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> I
     yield View("leaderboard", "Leaderboard", shared)
     yield View("charts", "Charts", {**shared, **_charts(headline[0], axes)}, "&compareRunsMode=CHART")
     yield View("per-query", "Query by query", shared, "&compareRunsMode=ARTIFACT")
-    launches = _state(
-        "tags.kind = 'launch'", "attributes.`Created`", ["tags.`trials`", "tags.`final`", "tags.`test_openings`"]
-    )
+    facts = [f"tags.`{tag}`" for tag in ("top_trial", "trials", "final", "test_openings")]
+    launches = _state("tags.kind = 'launch'", "attributes.`Created`", [*facts, f"metrics.`{headline[0]}`"])
     yield View("launches", "Launches", launches)
 
 

@@ -60,10 +60,10 @@ class Comparison:
 def compare(launch: Launch, *, on: str | None = None, baseline: Mapping[str, object] | None = None) -> Comparison:
     """Compare a launch's trials on one metric.
 
-    `on` defaults to the experiment's `compare.on`, else to the first metric at a token budget, since at equal k chunk size
-    and context size are confounded. `baseline` gives params of the baseline trial (the first that has them all), by
-    default the experiment's. Intervals resample clusters of queries 10,000 times, seeded by the trials' fingerprints.
-    Raises ConfigError for an unknown metric or baseline.
+    `on` defaults to the experiment's `compare.on`, else to the first metric at a token budget, since at equal k chunk
+    size and context size are confounded. `baseline` gives params of the baseline trial (the first that has them all),
+    by default the experiment's. Intervals resample clusters of queries 10,000 times, seeded by the trials'
+    fingerprints. Raises ConfigError for an unknown metric or baseline.
     """
     results, settings = launch.results, launch.experiment.compare
     metric = on or settings.on or _default_metric(launch)

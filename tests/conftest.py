@@ -62,10 +62,33 @@ def make_data(tmp_path: Path) -> MakeData:
     return made
 
 
-WORDS = (
-    "amber basil cedar dill elder fennel ginger hyssop iris juniper kale lovage mint nettle olive parsley quince rue "
-    "sage thyme umbel violet walnut yarrow zest"
-).split()
+WORDS = [
+    "amber",
+    "basil",
+    "cedar",
+    "dill",
+    "elder",
+    "fennel",
+    "ginger",
+    "hyssop",
+    "iris",
+    "juniper",
+    "kale",
+    "lovage",
+    "mint",
+    "nettle",
+    "olive",
+    "parsley",
+    "quince",
+    "rue",
+    "sage",
+    "thyme",
+    "umbel",
+    "violet",
+    "walnut",
+    "yarrow",
+    "zest",
+]
 
 
 def garden(documents: int = 6) -> list[dict[str, Any]]:
@@ -73,8 +96,8 @@ def garden(documents: int = 6) -> list[dict[str, Any]]:
     made = []
     for number in range(documents):
         lines = [
-            f"{WORDS[(7 * number + 3 * line) % 25].title()} row {number}-{line} grows beside {WORDS[(5 * line + number) % 25]} "
-            f"and needs {2 + line} litres."
+            f"{WORDS[(7 * number + 3 * line) % 25].title()} row {number}-{line} grows beside "
+            f"{WORDS[(5 * line + number) % 25]} and needs {2 + line} litres."
             for line in range(12)
         ]
         made.append({"id": f"bed{number}", "title": f"Bed {number}", "text": " ".join(lines)})

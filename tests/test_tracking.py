@@ -71,7 +71,7 @@ def test_a_launch_in_mlflow(study: Experiment, tracking: str, tmp_path: Path) ->
     table = json.loads((folder / "eval/per_query.json").read_text())
     assert table["columns"][:2] == ["query", "result"]
     assert len(table["data"]) == len(result.queries)
-    rows = [json.loads(line) for line in gzip.open(folder / "per_query.jsonl.gz")]
+    rows = [json.loads(line) for line in gzip.decompress((folder / "per_query.jsonl.gz").read_bytes()).splitlines()]
     assert rows[0]["scores"]["recall@3"] == result.scores["recall@3"][0]
     assert all(pick["reason"] and pick["step"] for row in rows for pick in row["dropped"])
     assert Trial.from_json((folder / "trial.json").read_text()) == study.trials()[0]

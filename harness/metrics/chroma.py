@@ -1,8 +1,8 @@
 """The formulas of the Chroma chunking report, as published, for comparison with its tables.
 
-Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma Technical Report, 2024. They differ from ours: only the
-place named in the data set counts, overlapping chunks are counted as often as they are retrieved, and a chunk that merely
-touches a span belongs to it.
+Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma Technical Report, 2024. They differ from ours:
+only the place named in the data set counts, overlapping chunks are counted as often as they are retrieved, and a chunk
+that merely touches a span belongs to it.
 """
 
 from harness.metrics.intervals import Interval, size, union

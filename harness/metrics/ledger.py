@@ -25,7 +25,7 @@ class Ledger(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """The way of one query's evidence: all chunks of the corpus that bear it, what was retrieved, the selector steps."""
+    """The way of one query's evidence: all chunks that bear it, what was retrieved, the selector steps."""
 
     bearing: Sequence[Passage]
     candidates: Sequence[Passage]

@@ -36,8 +36,8 @@ class Ranking:
     For document evidence the ranking is that of distinct documents, each at the rank of its best chunk, so that every
     measure equals trec_eval's. Ranks count from 1.
 
-    `near` holds `(rank, passage)` for passages in documents with evidence, `found` per evidence item the rank at which it
-    is found or None, `gains` `(rank, grade)` of the items that are found.
+    `near` holds `(rank, passage)` for passages in documents with evidence, `found` per evidence item the rank at which
+    it is found or None, `gains` `(rank, grade)` of the items that are found.
     """
 
     def __init__(self, passages: Sequence[Passage], items: Items) -> None:

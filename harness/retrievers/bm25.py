@@ -20,10 +20,10 @@ Variant = Literal["lucene", "okapi"]
 class BM25(Retriever):
     """BM25 over stemmed words without stop words; a chunk that shares no word with the query is not retrieved.
 
-    score(t, d) = idf(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * |d| / mean |d|)), Robertson & Zaragoza, The Probabilistic
-    Relevance Framework, 2009. `variant: lucene` has idf = ln(1 + (N - n + 0.5) / (n + 0.5)) and leaves out the constant
-    factor k1 + 1, which changes no ranking; `okapi` is rank_bm25's BM25Okapi: idf = ln((N - n + 0.5) / (n + 0.5)), where
-    negative a quarter of the mean idf. Each query word counts as often as it stands in the query.
+    score(t, d) = idf(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * |d| / mean |d|)), Robertson & Zaragoza, The
+    Probabilistic Relevance Framework, 2009. `variant: lucene` has idf = ln(1 + (N - n + 0.5) / (n + 0.5)) and leaves
+    out the constant factor k1 + 1, which changes no ranking; `okapi` is rank_bm25's BM25Okapi: idf = ln((N - n + 0.5)
+    / (n + 0.5)), where negative a quarter of the mean idf. Each query word counts as often as it stands in the query.
     """
 
     depth: Positive = 50

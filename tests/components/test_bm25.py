@@ -50,7 +50,7 @@ def test_lucene_is_bm25s(k1: float, b: float) -> None:
 
 
 def test_two_words_by_hand() -> None:
-    """N = 2, 'salt' in one chunk of 2 words, mean length 1.5: idf = ln 2, score = idf / (1 + k1 (1 - b + b 2 / 1.5))."""
+    """N = 2, 'salt' in one chunk of 2 words, mean length 1.5: idf = ln 2, over 1 + k1 (1 - b + b 2 / 1.5)."""
     retriever = BM25(depth=5, k1=1.0, b=0.5, stemmer="none")
     found = retriever.search(retriever.index(["salt pepper", "sugar"]), None, ["salt"], None)
     ids, scores = found.row(0)

@@ -1,5 +1,6 @@
 """What every built-in of a role must hold, whatever else it does."""
 
+import itertools
 import json
 from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
@@ -58,7 +59,7 @@ def test_runtime_settings_stay_out_of_the_identity(cls: type[Component]) -> None
 
 
 def test_identities_are_the_known_ones() -> None:
-    """A changed default or version re-addresses what is stored: it must be meant. Raise `version` when results change."""
+    """A changed default or version re-addresses what is stored, so it must be meant; results changed: raise it."""
     golden = json.loads((Path(__file__).parent / "identities.json").read_text())
     assert {f"{cls.role}.{cls.name()}": identity(cls()) for cls in ALL} == golden
 
@@ -96,7 +97,9 @@ def test_chunkers_on_awkward_texts(chunker: Chunker, text: str) -> None:
 @given(text=st.text(st.sampled_from("ab é.\n\r\t #你🧑\u200d🍳!|-"), max_size=120))
 @settings(max_examples=60, deadline=None)
 def test_chunkers_on_any_text(chunker: Chunker, text: str) -> None:
-    """Spans lie in range, cover every character that is not blank, are in order, and none lies inside the next or last."""
+    """Spans lie in range, cover every character that is not blank, are in order, and none lies inside the next or
+    last.
+    """
     check_spans(chunker, text)
 
 
@@ -118,7 +121,7 @@ def check_spans(chunker: Chunker, text: str, tokenizer: Tokenizer = WORDS) -> No
         covered |= set(range(start, end))
     assert all(at in covered for at, sign in enumerate(text) if not sign.isspace())
     assert [start for start, _ in spans] == sorted(start for start, _ in spans)
-    for (start, end), (later, last) in zip(spans, spans[1:], strict=False):
+    for (start, end), (later, last) in itertools.pairwise(spans):
         assert not (start >= later and end <= last)
         assert not (later >= start and last <= end)
     size = getattr(chunker, "size", None)

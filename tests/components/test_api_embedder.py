@@ -1,0 +1,112 @@
+"""The `api` embedder against a real HTTP server that speaks OpenAI's embeddings protocol."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from harness.embedders import Api
+from harness.errors import ConfigError
+
+
+class Server(ThreadingHTTPServer):
+    """Answers with `[length of the text, position]`, in reverse order; first with the statuses it is told."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: list[dict[str, Any]] = []
+        self.statuses: list[int] = []
+        self.lose = 0
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append({**body, "path": self.path, "key": self.headers["Authorization"]})
+        status = self.server.statuses.pop(0) if self.server.statuses else 200
+        texts = body["input"][self.server.lose :]
+        data = [{"object": "embedding", "index": at, "embedding": [len(text), at]} for at, text in enumerate(texts)]
+        answer = {
+            "object": "list",
+            "model": body["model"],
+            "data": data[::-1],
+            "usage": {"prompt_tokens": 1, "total_tokens": 1},
+        }
+        content = json.dumps(answer if status == 200 else {"error": {"message": "no such key"}}).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Retry-After", "0")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    running = Server()
+    thread = threading.Thread(target=running.serve_forever)
+    thread.start()
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{running.server_port}/v1")
+    yield running
+    running.shutdown()
+    thread.join()
+    running.server_close()
+
+
+def api(server: Server, **settings: Any) -> Api:
+    return Api("some-model", base_url=f"http://127.0.0.1:{server.server_port}/v1", **settings)
+
+
+def test_batches_prompts_and_order(server: Server) -> None:
+    """Two requests of two and one; vectors in the order of the texts, whatever order the server answers in."""
+    made = api(server, batch=2, query_prompt="q: ", dimensions=2).embed(["a", "bb", "ccc"], queries=True)
+    assert made.vectors.tolist() == [[4, 0], [5, 1], [6, 0]]
+    assert [request["input"] for request in server.requests] == [["q: a", "q: bb"], ["q: ccc"]]
+    assert server.requests[0]["path"] == "/v1/embeddings"
+    assert server.requests[0]["key"] == "Bearer sk-test"
+    assert server.requests[0]["dimensions"] == 2
+
+
+def test_an_empty_text_is_not_sent_empty(server: Server) -> None:
+    """Servers refuse it."""
+    assert api(server).embed([""]).vectors.tolist() == [[1, 0]]
+
+
+def test_a_busy_server_is_asked_again(server: Server) -> None:
+    """429 and 500, then the answer."""
+    server.statuses = [429, 500]
+    assert len(api(server).embed(["a"]).vectors) == 1
+    assert len(server.requests) == 3
+
+
+def test_a_refusal_is_one_line(server: Server) -> None:
+    """Without the key in it."""
+    server.statuses = [401]
+    with pytest.raises(ConfigError, match="embedder api: some-model at http://127.0.0.1") as caught:
+        api(server).embed(["a"])
+    assert "no such key" in str(caught.value)
+    assert "sk-test" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_vectors_are_told(server: Server) -> None:
+    """An answer for fewer texts than were sent must not shift the others."""
+    server.lose = 1
+    with pytest.raises(ConfigError, match="answered 2 texts with 1 vectors"):
+        api(server).embed(["a", "b"])
+
+
+def test_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says which variable to set."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        Api(base_url="http://127.0.0.1:9/none").embed(["a"])

@@ -1,0 +1,77 @@
+"""What README and docs show is what works."""
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"```(?P<kind>\w+)\n(?P<code>.*?)```", re.DOTALL)
+
+
+def blocks(file: str, kind: str) -> list[str]:
+    return [match["code"] for match in BLOCK.finditer((ROOT / file).read_text()) if match["kind"] == kind]
+
+
+def test_the_python_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As it stands, but for a quicker embedder and MLflow in a folder of its own."""
+    code = next(block for block in blocks("README.md", "python") if "launch = run(" in block)
+    assert sum(bool(line.strip()) for line in code.splitlines()) <= 15
+    code = code.replace("import Local", "import Hashing").replace('Local("all-MiniLM-L6-v2")', "Hashing()")
+    (tmp_path / "example.py").write_text(code)
+    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
+    runpy.run_path("example.py")
+    assert "recall@1000t against the baseline" in capsys.readouterr().out
+
+
+def test_the_shown_chunker_is_the_shipped_one() -> None:
+    """README's file and experiments/my_chunkers.py differ in nothing but the module's docstring."""
+    shown = next(block for block in blocks("README.md", "python") if "class ByHeading" in block)
+    assert shown.strip() in (ROOT / "experiments/my_chunkers.py").read_text()
+
+
+def test_the_components_of_the_docs_run_in_one_grid(tmp_path: Path) -> None:
+    """One of each role, by reference, through the command line."""
+    for at, code in enumerate(blocks("docs/components.md", "python")):
+        (tmp_path / f"own{at}.py").write_text(code)
+    (tmp_path / "x.yaml").write_text(
+        f"name: own\ndata: {ROOT / 'datasets/cookbook'}\ntokenizer: words\nchunker: {{fixed: {{size: 300}}}}\n"
+        "embedder: own1.py:Letters\nselector: [own3.py:PerDocument]\n"
+        "grid: {retriever: [dense, own2.py:SharedWords], augmenter: [none, own0.py:Category]}\n"
+    )
+    done = subprocess.run(
+        [Path(sys.executable).parent / "harness", "run", "x.yaml", "--no-mlflow", "--workers", "2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "shared_words · category" in done.stdout or "category · shared_words" in done.stdout
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.yaml")), ids=lambda path: path.name)
+def test_shipped_experiments_expand(path: Path) -> None:
+    """Read, checked, and more than one trial each; the quickstart has at least twelve."""
+    from harness import read_experiment
+
+    trials = read_experiment(path).trials()
+    assert len(trials) >= (12 if path.name == "quickstart.yaml" else 2)
+
+
+def test_the_yaml_example_expands(tmp_path: Path) -> None:
+    """README's experiment, beside the shipped chunker: two chunkers by three budgets."""
+    from harness import read_experiment
+
+    (tmp_path / "x.yaml").write_text(blocks("README.md", "yaml")[0])
+    (tmp_path / "my_chunkers.py").write_text((ROOT / "experiments/my_chunkers.py").read_text())
+    assert len(read_experiment(tmp_path / "x.yaml").trials()) == 6
