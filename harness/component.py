@@ -120,9 +120,6 @@ class Embedder(Component):
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         """One vector per text, (texts, dimensions) float32, whatever the batch the text travels in."""
 
-    def warm(self) -> None:
-        """Load what `embed` needs, so that latency is measured without it."""
-
 
 class Retriever(Component):
     """Ranks chunks for queries. `search` returns at most `depth` chunk numbers per query, best first."""

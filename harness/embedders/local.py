@@ -39,9 +39,6 @@ class Local(Embedder):
     revision: str | None = None
     device: str = runtime("cpu")
 
-    def warm(self) -> None:
-        _load(self.model, self.revision, self.device)
-
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         import torch
 

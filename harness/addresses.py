@@ -1,0 +1,75 @@
+"""Where each stage's output lives: keys made of settings alone, so that all are known before anything has run.
+
+Each key names the settings of its own stage and the address of the stage before it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from harness.component import Embedder, Retriever, identity
+from harness.dataset import Manifest
+from harness.experiment import Trial
+from harness.store import Key, digest
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """The keys of all stages of trials on one corpus, one query set and one tokenizer."""
+
+    manifest: Manifest
+    queries: str
+    tokenizer: str
+
+    @property
+    def _corpus(self) -> str:
+        return self.manifest.corpus.sha256
+
+    @property
+    def _queries(self) -> str:
+        return self.manifest.query_set(self.queries).sha256
+
+    def tokens(self) -> Key:
+        return {"stage": "tokenize", "corpus": self._corpus, "tokenizer": self.tokenizer}
+
+    def chunks(self, trial: Trial) -> Key:
+        chunker = identity(trial.chunker)
+        return {"stage": "chunk", "corpus": self._corpus, "tokenizer": self.tokenizer, "chunker": chunker}
+
+    def passages(self, trial: Trial) -> Key:
+        return {"stage": "augment", "chunks": digest(self.chunks(trial)), "augmenter": identity(trial.augmenter)}
+
+    def index(self, trial: Trial, retriever: Retriever) -> Key:
+        known = {**identity(retriever), "settings": retriever.index_settings()}
+        return {"stage": "index", "passages": digest(self.passages(trial)), "retriever": known}
+
+    def rankings(self, trial: Trial, retriever: Retriever) -> Key:
+        embedded = any(part.uses_vectors for part in (retriever, *retriever.parts))
+        return {
+            "stage": "retrieve",
+            "passages": digest(self.passages(trial)),
+            "queries": self._queries,
+            "embedder": identity(trial.embedder) if embedded else None,
+            "retriever": identity(retriever),
+        }
+
+    def selection(self, trial: Trial) -> Key:
+        steps: list[Any] = [identity(step) for step in trial.selector]
+        return {"stage": "select", "rankings": digest(self.rankings(trial, trial.retriever)), "steps": steps}
+
+    def scores(self, trial: Trial, metrics: list[str]) -> Key:
+        return {
+            "stage": "score",
+            "version": 1,  # raised when the same selection begins to give other scores
+            "selection": digest(self.selection(trial)),
+            "coverage": trial.coverage,
+            "copies": trial.copies,
+            "metrics": metrics,
+        }
+
+    def latency(self, embedder: Embedder) -> Key:
+        return {"stage": "time", "embedder": identity(embedder), "queries": self._queries}
+
+
+def space(embedder: Embedder, *, queries: bool) -> str:
+    """What vectors of an embedder are filed under; queries and documents may have different prompts."""
+    return digest({"embedder": identity(embedder), "queries": queries})
