@@ -23,7 +23,7 @@ from harness.pipeline import Pipeline
 from harness.progress import progress
 from harness.results import TrialResult
 from harness.store import canonical, digest, explained
-from harness.tracking import Tracker, open_tracker
+from harness.tracking import Tracker
 
 
 class PlannedTrial(NamedTuple):
@@ -230,7 +230,7 @@ def run(
     results: list[TrialResult] = []
     with contextlib.ExitStack() as stack:
         executor = stack.enter_context(open_executor(workers, on))
-        tracker = stack.enter_context(open_tracker(experiment.name, tracking, session.store)) if log else None
+        tracker = Tracker(experiment.name, tracking, session.store) if log else None
         _prepare(session, executor, work, damaged)
         tasks = _submitted(session, executor)
         advance = stack.enter_context(progress("retrieve and score", len(session.trials)))

@@ -29,7 +29,7 @@ QUIET = {
     "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_TRACE_USE_ISOLATED_RANDOM_ID_GENERATOR": "true",
-    "MLFLOW_LOGGING_LEVEL": "ERROR",
+    "MLFLOW_LOGGING_LEVEL": "CRITICAL",
     # The default metric writer thread would add a second to every run.
     "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
 }
@@ -47,16 +47,6 @@ class Logged(NamedTuple):
     launch: str
 
 
-@contextlib.contextmanager
-def open_tracker(experiment: str, uri: str | None, store: Path) -> Iterator["Tracker"]:
-    """A tracker for one MLflow experiment; raises HarnessError where the tracking store cannot be used."""
-    tracker = Tracker(experiment, uri or default_uri(), store)
-    try:
-        yield tracker
-    finally:
-        tracker.close()
-
-
 class Tracker:
     """Writes launches to MLflow. MLflow is a projection: the store is the truth, and logging again changes nothing.
 
@@ -64,28 +54,41 @@ class Tracker:
     is deleted and written again. Locks in the store keep two launches from writing the same trial twice.
     """
 
-    def __init__(self, experiment: str, uri: str, store: Path) -> None:
+    def __init__(self, experiment: str, uri: str | None, store: Path) -> None:
+        uri = uri or default_uri()
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         self._name, self._uri, self._store = experiment, uri, store
         self._file = Path(uri.removeprefix("sqlite:///")) if uri.startswith("sqlite:///") else None
-        self._client, self.experiment_id = self._opened()
+        with self._explained():
+            self._client, self.experiment_id = self._opened()
         self._place = store / "mlflow" / digest({"uri": uri, "experiment": self.experiment_id})[:16]
-        self._logged = self._finished()
-        self._runs: dict[str, str] = {}
+        with self._explained():
+            self._logged = self._finished()
         self._inputs: dict[str, Any] = {}
 
-    def close(self) -> None:
-        """Nothing is buffered; the connection pool goes with the process."""
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn refusals of the tracking store into one line; what MLflow finds wrong with our calls is a bug."""
+        import mlflow.exceptions
+        import sqlalchemy.exc
+
+        try:
+            yield
+        except (mlflow.exceptions.MlflowException, sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
+            if getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE":
+                raise
+            raise HarnessError(
+                f"MLflow: {self._uri} cannot be used: {' '.join(str(error).split())[:200]}; name another with "
+                "--tracking, or leave MLflow out with --no-mlflow; what was worked out is kept"
+            ) from error
 
     def _opened(self) -> tuple[Any, str]:
         import logging
 
         logging.getLogger("alembic").setLevel(logging.ERROR)
-        logging.getLogger("mlflow").setLevel(logging.ERROR)
+        logging.getLogger("mlflow").setLevel(logging.CRITICAL)
         from mlflow import MlflowClient
-        from mlflow.exceptions import MlflowException
-        from sqlalchemy.exc import SQLAlchemyError
 
         def opened() -> tuple[Any, str]:
             client = MlflowClient(self._uri)  # runs the migrations of a new database
@@ -98,20 +101,14 @@ class Tracker:
             )
             return client, str(made)
 
-        try:
-            if self._file is None:
-                return opened()
-            # Migrations of one database by two processes at once can ruin it; WAL makes batch logging twice as fast.
-            with locked(self._file.with_name(self._file.name + ".lock")):
-                client, experiment_id = opened()
-                with contextlib.closing(sqlite3.connect(self._file, timeout=60)) as database:
-                    database.execute("PRAGMA journal_mode=WAL")
-                return client, experiment_id
-        except (MlflowException, SQLAlchemyError, sqlite3.DatabaseError, OSError) as error:
-            raise HarnessError(
-                f"MLflow: {self._uri} cannot be used: {' '.join(str(error).split())[:200]}; name another with "
-                "--tracking, or leave MLflow out with --no-mlflow"
-            ) from error
+        if self._file is None:
+            return opened()
+        # Migrations of one database by two processes at once can ruin it; WAL makes batch logging twice as fast.
+        with locked(self._file.with_name(self._file.name + ".lock")):
+            client, experiment_id = opened()
+            with contextlib.closing(sqlite3.connect(self._file, timeout=60)) as database:
+                database.execute("PRAGMA journal_mode=WAL")
+            return client, experiment_id
 
     def _search(self, query: str) -> Iterator[Any]:
         token = None
@@ -142,7 +139,7 @@ class Tracker:
         """Log a trial once; `rows` is asked for only where it is not logged yet."""
         known = self._logged.get(result.fingerprint)
         if known is None:
-            with locked(self._place / f"{result.fingerprint}.lock"):
+            with self._explained(), locked(self._place / f"{result.fingerprint}.lock"):
                 known = self._of_another_launch(result.fingerprint)
                 if known is None:
                     self._delete_unfinished(result.fingerprint)
@@ -150,9 +147,9 @@ class Tracker:
                     (self._place / result.fingerprint).write_text(run_id)
                     known = Logged(run_id, launch)
         if known.launch != launch:
-            self._client.set_tag(known.run_id, "launch", launch)
-            self._client.set_tag(known.run_id, "mlflow.runName", result.name)
-        self._runs[result.fingerprint] = known.run_id
+            with self._explained():
+                self._client.set_tag(known.run_id, "launch", launch)
+                self._client.set_tag(known.run_id, "mlflow.runName", result.name)
 
     def _of_another_launch(self, fingerprint: str) -> Logged | None:
         """The run another launch has written since this one began."""
@@ -235,6 +232,20 @@ class Tracker:
         `metrics` are the headline metrics, the one to sort by first: the launch shows those of its top trial. `begun`
         is when it started, in seconds since the epoch. `comparison.md` of the report becomes the run's note.
         """
+        with self._explained():
+            self._write_launch(launch, results, metrics, begun, final, work, report)
+            return self._put_views(launch, results, metrics)
+
+    def _write_launch(
+        self,
+        launch: str,
+        results: Sequence[TrialResult],
+        metrics: Sequence[str],
+        begun: float,
+        final: bool,
+        work: Mapping[str, int],
+        report: Mapping[str, bytes],
+    ) -> None:
         top = max(results, key=lambda result: (result.mean(metrics[0]), result.name))
         opened = len(list(self._search("tags.kind = 'launch' and tags.final = 'true'"))) + final
         tags = {
@@ -259,6 +270,8 @@ class Tracker:
         self._client.set_experiment_tag(self.experiment_id, "test_openings", str(opened))
         self._client.set_tag(run_id, "mlflow.note.content", report.get("comparison.md", b"").decode()[:8000])
         self._client.set_terminated(run_id, "FINISHED")
+
+    def _put_views(self, launch: str, results: Sequence[TrialResult], metrics: Sequence[str]) -> dict[str, str]:
         links: dict[str, str] = {}
         for view in views(launch, results, [metric_key(name) for name in metrics]):
             self._client.set_experiment_tag(self.experiment_id, f"mlflow.sharedViewState.{view.key}", view.encoded())

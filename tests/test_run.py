@@ -266,3 +266,58 @@ def test_a_bug_shows_its_traceback(project: Path) -> None:
     done = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=1)
     assert "Traceback" in done.stderr
     assert "RuntimeError: oops" in done.stderr
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Any:
+    """A file system of a given size, where mounting is allowed; else the test is skipped."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted: list[Path] = []
+
+    def mount(options: str) -> Path:
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)], capture_output=True, check=False
+        )
+        if done.returncode:
+            pytest.skip("this machine does not let the test mount a small file system")
+        mounted.append(place)
+        return place
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_loses_nothing(project: Path, small_disk: Any) -> None:
+    """The store fills up: one line and exit code 2; with more room the run goes on and ends as if undisturbed."""
+    run(project, "calm")
+    disk = small_disk("size=150k")
+    done = harness(project, "run", "experiments/garden.yaml", "--store", str(disk / "s"), "--no-mlflow", code=2)
+    assert "the disk is full" in done.stderr
+    assert done.stderr.count("\n") == 1
+    subprocess.run(["mount", "-o", "remount,size=30m", str(disk)], check=True)
+    run(project, str(disk / "s"))
+    assert score_files(disk / "s") == score_files(project / "calm")
+
+
+def test_mlflow_on_a_full_or_read_only_disk_is_told(project: Path, small_disk: Any, tracking: str) -> None:
+    """What was worked out is kept; the line names the way out."""
+    disk = small_disk("size=1300k")
+    database = Path(tracking.removeprefix("sqlite:///"))
+    (disk / "m.db").write_bytes(database.read_bytes())
+    arguments = ["run", "experiments/garden.yaml", "--store", "s", "--tracking", f"sqlite:///{disk / 'm.db'}"]
+    full = harness(project, *arguments, code=2)
+    assert "--no-mlflow" in full.stderr
+    assert full.stderr.count("\n") == 1
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    assert "--no-mlflow" in harness(project, *arguments, code=2).stderr
+    assert len(score_files(project / "s")) == 9 or "worked out: nothing" not in run(project, "s")
+
+
+def test_a_read_only_store_is_told(project: Path, small_disk: Any) -> None:
+    """One line, exit code 2."""
+    disk = small_disk("ro")
+    done = harness(project, "run", "experiments/garden.yaml", "--store", str(disk / "s"), "--no-mlflow", code=2)
+    assert "the file system is read-only" in done.stderr
+    assert done.stderr.count("\n") == 1
