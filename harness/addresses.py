@@ -12,6 +12,10 @@ from harness.experiment import Trial
 from harness.store import Key, digest
 
 
+FORMAT = 1
+"""Raised when stages begin to store something else, or to score the same selection otherwise: all is then made anew."""
+
+
 @dataclass(frozen=True)
 class Addresses:
     """The keys of all stages of trials on one corpus, one query set and one tokenizer."""
@@ -29,11 +33,11 @@ class Addresses:
         return self.manifest.query_set(self.queries).sha256
 
     def tokens(self) -> Key:
-        return {"stage": "tokenize", "corpus": self._corpus, "tokenizer": self.tokenizer}
+        return {"stage": "tokenize", "format": FORMAT, "corpus": self._corpus, "tokenizer": self.tokenizer}
 
     def chunks(self, trial: Trial) -> Key:
         chunker = identity(trial.chunker)
-        return {"stage": "chunk", "corpus": self._corpus, "tokenizer": self.tokenizer, "chunker": chunker}
+        return {**self.tokens(), "stage": "chunk", "chunker": chunker}
 
     def passages(self, trial: Trial) -> Key:
         return {"stage": "augment", "chunks": digest(self.chunks(trial)), "augmenter": identity(trial.augmenter)}
@@ -59,7 +63,6 @@ class Addresses:
     def scores(self, trial: Trial, metrics: list[str]) -> Key:
         return {
             "stage": "score",
-            "version": 1,  # raised when the same selection begins to give other scores
             "selection": digest(self.selection(trial)),
             "coverage": trial.coverage,
             "copies": trial.copies,
@@ -67,7 +70,7 @@ class Addresses:
         }
 
     def latency(self, embedder: Embedder) -> Key:
-        return {"stage": "time", "embedder": identity(embedder), "queries": self._queries}
+        return {"stage": "time", "format": FORMAT, "embedder": identity(embedder), "queries": self._queries}
 
 
 def space(embedder: Embedder, *, queries: bool) -> str:
