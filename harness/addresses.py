@@ -11,7 +11,6 @@ from harness.dataset import Manifest
 from harness.experiment import Trial
 from harness.store import Key, digest
 
-
 FORMAT = 1
 """Raised when stages begin to store something else, or to score the same selection otherwise: all is then made anew."""
 

@@ -93,7 +93,7 @@ def compare(launch: Launch, *, on: str | None = None, baseline: Mapping[str, obj
             float(differences.low[n]),
             float(differences.high[n]),
             "baseline" if n == at else _verdict(float(differences.low[n]), float(differences.high[n])),
-            result.losses(),
+            losses_at(result, metric),
             result.efficiency["context_tokens"],
         )
         for n, result in enumerate(results)
@@ -108,6 +108,22 @@ def compare(launch: Launch, *, on: str | None = None, baseline: Mapping[str, obj
         means.clusters,
         _warnings(launch, metric, means.clusters),
     )
+
+
+def losses_at(result: TrialResult, metric: str) -> dict[str, int]:
+    """The loss ledger as the metric sees it: what was selected but lies beyond the metric's cutoff is lost to that.
+
+    Counts of evidence items by fate; the cutoff's own fate reads `past 1000 tokens` or `below rank 5`.
+    """
+    lost = result.losses()
+    cut = parse_metric(metric)
+    at_cutoff = result.scores.get(str(cut._replace(measure="recall")))
+    if at_cutoff is None or (cut.k is None and cut.tokens is None):
+        return lost
+    items = np.array([len(fates) for fates in result.fates])
+    within = int(np.rint(np.nan_to_num(at_cutoff) * items).sum())
+    fate = f"past {cut.tokens} tokens" if cut.k is None else f"below rank {cut.k}"
+    return {**lost, "found": within, fate: lost.get("found", 0) - within}
 
 
 def _default_metric(launch: Launch) -> str:

@@ -7,7 +7,7 @@ from reports.compare import compare
 from reports.figure import recall_over_budget
 from reports.tables import as_json, cells, markdown
 
-_COLUMNS = ("trial", "mean", "interval", "difference", "difference_interval", "verdict", "lost_first_by", "tokens")
+_COLUMNS = ("trial", "mean", "interval", "difference", "difference_interval", "verdict", "lost_mostly", "tokens")
 
 
 def launch_report(launch: Launch) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from reports.compare import Comparison, Row
 
-_HEAD = ("trial", "mean", "95 % interval", "difference", "95 % interval", "verdict", "lost first by", "tokens")
+_HEAD = ("trial", "mean", "95 % interval", "difference", "95 % interval", "verdict", "lost mostly", "tokens")
 
 
 def text(comparison: Comparison) -> str:
@@ -29,7 +29,7 @@ def table(comparison: Comparison) -> "object":
     grid = Table(title=title(comparison), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in _HEAD:
         grid.add_column(
-            name, justify="left" if name in ("trial", "verdict", "lost first by") else "right", overflow="fold"
+            name, justify="left" if name in ("trial", "verdict", "lost mostly") else "right", overflow="fold"
         )
     for row in comparison.rows:
         grid.add_row(*cells(row))
@@ -96,10 +96,11 @@ def _interval(low: float, high: float, form: str) -> str:
 
 
 def _loss(row: Row) -> str:
-    """The commonest reason for lost evidence, with its share of all items."""
+    """The commonest first cause of lost evidence, with its share of all items."""
     total = sum(row.losses.values())
-    lost = {fate: count for fate, count in row.losses.items() if fate != "found"}
+    lost = {fate: count for fate, count in row.losses.items() if fate != "found" and count}
     if not lost:
         return "nothing"
     fate = max(lost, key=lambda name: (lost[name], name))
-    return f"{fate.removeprefix('dropped:').replace('not_retrieved', 'not retrieved')} {100 * lost[fate] / total:.0f} %"
+    told = f"by {fate.removeprefix('dropped:')}" if fate.startswith("dropped:") else fate.replace("_", " ")
+    return f"{told} {100 * lost[fate] / total:.0f} %"

@@ -11,6 +11,7 @@ from harness.chunkers import Fixed
 from harness.results import TrialResult
 from harness.retrievers import BM25
 from reports import compare
+from reports.compare import losses_at
 from reports.figure import recall_over_budget
 from reports.tables import as_json, html, markdown
 
@@ -86,3 +87,12 @@ def test_renderings() -> None:
     assert "&lt;b&gt;|x" in html(found) == found._repr_html_()
     assert json.loads(as_json(found))["rows"][0]["name"] == "base"
     assert recall_over_budget([result("base", HALF)], "Which?").startswith(b"\x89PNG")
+
+
+def test_losses_at_the_cutoff() -> None:
+    """30 of 40 items were selected; half of the queries find theirs within the cutoff: 10 lie beyond it."""
+    values = [float(n < 20) for n in range(QUERIES)]
+    found = losses_at(result("x", values), "recall@100t")
+    assert found == {"found": 20, "not_retrieved": 10, "past 100 tokens": 10}
+    assert losses_at(result("x", values), "recall@5")["below rank 5"] == 10
+    assert losses_at(result("x", values), "mrr") == {"found": 30, "not_retrieved": 10}
