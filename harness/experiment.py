@@ -97,7 +97,7 @@ class Trial:
         value: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         for name in (*SLOTS, "judges"):
             part = value[name]
-            value[name] = [to_spec(p) for p in part] if isinstance(part, tuple) else to_spec(part)
+            value[name] = [to_spec(p) for p in part] if isinstance(part, tuple | list) else to_spec(part)
         return canonical(value)
 
     @classmethod
@@ -261,13 +261,18 @@ def _join(where: str, key: str) -> str:
     return f"{where} {key}" if where.endswith(":") else f"{where}.{key}"
 
 
+def param_text(value: Any) -> str:
+    """A setting as it reads among the params: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def _flat(prefix: str, values: Mapping[str, Any]) -> dict[str, str]:
     flat: dict[str, str] = {}
     for key, value in values.items():
         if isinstance(value, dict):
             flat |= _flat(f"{prefix}.{key}", value)
         else:
-            flat[f"{prefix}.{key}"] = value if isinstance(value, str) else json.dumps(value)
+            flat[f"{prefix}.{key}"] = param_text(value)
     return flat
 
 

@@ -1,5 +1,6 @@
 """One trial, stage by stage, each stage asked of the store before it is worked out."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,9 @@ from harness.tokens import Tokenizer
 _SLAB = 256
 """Texts embedded between two writes to the cache: what a killed launch can lose."""
 
+_CHUNKINGS = 4
+"""Chunked corpora kept in memory, each about as large as the corpus; trials of one chunking follow each other."""
+
 Progress = Callable[[int], None]
 
 
@@ -45,7 +49,7 @@ class Pipeline:
         self._at = Addresses(manifest, queries, tokenizer)
         self.store = Store(store)
         self.vectors = VectorCache(store / "vectors.sqlite")
-        self._passages: dict[str, Passages] = {}
+        self._passages: OrderedDict[str, Passages] = OrderedDict()
 
     @cached_property
     def data(self) -> Dataset:
@@ -103,6 +107,8 @@ class Pipeline:
                     lambda: augment_corpus(trial.augmenter, self.data, chunks, self._tokenizer.count),
                 )
             self._passages[address] = Passages(self.data, self.maps, chunks, contexts)
+            if len(self._passages) > _CHUNKINGS:
+                self._passages.popitem(last=False)
         return self._passages[address]
 
     def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> list[str]:

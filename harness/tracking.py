@@ -5,11 +5,13 @@ import getpass
 import json
 import math
 import os
+import re
 import sqlite3
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,7 +97,8 @@ class Tracker:
             found = client.get_experiment_by_name(self._name)
             if found is not None and found.lifecycle_stage == "deleted":
                 client.restore_experiment(found.experiment_id)
-            root = self._file.parent / "mlartifacts" / self._name if self._file else None
+            folder = re.sub(r"[^\w.-]+", "-", self._name)
+            root = self._file.parent / "mlartifacts" / folder if self._file else None
             made = (
                 found.experiment_id if found else client.create_experiment(self._name, root.as_uri() if root else None)
             )
@@ -177,7 +180,8 @@ class Tracker:
         from mlflow.entities import DatasetInput, InputTag, Param
 
         tags = {
-            **_system_tags(source),
+            **_surroundings(),
+            "mlflow.source.name": source,
             "kind": "trial",
             "launch": launch,
             "fingerprint": result.fingerprint,
@@ -249,7 +253,7 @@ class Tracker:
         top = max(results, key=lambda result: (result.mean(metrics[0]), result.name))
         opened = len(list(self._search("tags.kind = 'launch' and tags.final = 'true'"))) + final
         tags = {
-            **_system_tags("launch"),
+            **_surroundings(),
             "kind": "launch",
             "launch": launch,
             "final": str(final).lower(),
@@ -289,17 +293,16 @@ def _own_parts(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, 
             yield slot, part
 
 
-def _system_tags(source: str) -> dict[str, str]:
+@lru_cache(maxsize=1)
+def _surroundings() -> dict[str, str]:
     """What MLflow's fluent API would fill in, and the low-level client does not."""
-    tags = {
-        "mlflow.user": getpass.getuser(),
-        "mlflow.source.name": source,
-        "mlflow.source.type": "LOCAL",
-        "harness_version": version("retrieval-harness"),
-    }
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    if commit.returncode == 0:
-        tags["mlflow.source.git.commit"] = commit.stdout.strip()
+    tags = {"mlflow.source.type": "LOCAL", "harness_version": version("retrieval-harness")}
+    with contextlib.suppress(OSError, KeyError):  # a container may run as a user without a name, or without git
+        tags["mlflow.user"] = getpass.getuser()
+    with contextlib.suppress(OSError):
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+        if commit.returncode == 0:
+            tags["mlflow.source.git.commit"] = commit.stdout.strip()
     return tags
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from harness.errors import ConfigError, did_you_mean
-from harness.experiment import SLOTS, Compare, Experiment, slot_value, trial_of
+from harness.experiment import SLOTS, Compare, Experiment, param_text, slot_value, trial_of
 from harness.metrics import parse_metric
 
 _KEYS = ("name", "question", "data", "queries", "tokenizer", "evidence", *SLOTS, "metrics", "judges", "grid", "compare")
@@ -163,4 +163,4 @@ def _compare(value: Any, where: str) -> Compare:
             parse_metric(on)
         except ConfigError as error:
             raise ConfigError(f"{where}: compare.on: {error}") from None
-    return Compare({str(key): value if isinstance(value, str) else str(value) for key, value in baseline.items()}, on)
+    return Compare({str(key): param_text(value) for key, value in baseline.items()}, on)

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from harness.errors import ConfigError, did_you_mean
+from harness.experiment import param_text
 from harness.launch import Launch
 from harness.metrics import parse_metric
 from harness.results import TrialResult
@@ -72,7 +73,7 @@ def compare(launch: Launch, *, on: str | None = None, baseline: Mapping[str, obj
         raise ConfigError(
             f"compare: '{metric}' was not scored.{did_you_mean(metric, known)} Scored: {', '.join(known)}"
         )
-    wanted = {str(key): str(value) for key, value in (baseline or settings.baseline).items()}
+    wanted = {str(key): param_text(value) for key, value in (baseline or settings.baseline).items()}
     at = _baseline(results, wanted)
     scores = np.array([result.scores[metric] for result in results])
     answerable = ~np.isnan(scores).any(axis=0)
