@@ -23,7 +23,7 @@ from harness.pipeline import Pipeline
 from harness.progress import progress
 from harness.results import TrialResult
 from harness.store import canonical, digest, explained
-from harness.tracking import Tracker
+from harness.tracking import FinishedTrial, Tracker
 
 
 class PlannedTrial(NamedTuple):
@@ -314,16 +314,16 @@ def _logged(session: Session, trial: Trial, name: str, launch_id: str, tracker: 
     pipeline = session.pipeline(trial)
     result = pipeline.result(trial, name)
     if tracker:
-        tracker.log_trial(
+        finished = FinishedTrial(
             result,
-            launch=launch_id,
-            metrics=trial.metrics,
-            dataset=session.manifest,
-            rows=lambda: pipeline.rows(trial),
-            settings=trial.to_json(),
-            source=session.experiment.source,
-            final=session.final,
+            trial.metrics,
+            session.manifest,
+            lambda: pipeline.rows(trial),
+            trial.to_json(),
+            session.experiment.source,
+            session.final,
         )
+        tracker.log_trial(finished, launch_id)
     return result
 
 

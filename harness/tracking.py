@@ -49,6 +49,21 @@ class Logged(NamedTuple):
     launch: str
 
 
+class FinishedTrial(NamedTuple):
+    """What is logged of a trial: its result, the headline metrics, where it came from, and its rows when asked for.
+
+    `settings` is the trial as JSON, `source` the experiment file, `final` whether it opened the locked query set.
+    """
+
+    result: TrialResult
+    metrics: Sequence[str]
+    dataset: Manifest
+    rows: Callable[[], Iterable[Mapping[str, Any]]]
+    settings: str
+    source: str
+    final: bool
+
+
 class Tracker:
     """Writes launches to MLflow. MLflow is a projection: the store is the truth, and logging again changes nothing.
 
@@ -127,26 +142,16 @@ class Tracker:
         runs = self._search("tags.kind = 'trial' and attributes.status = 'FINISHED'")
         return {run.data.tags["fingerprint"]: Logged(run.info.run_id, run.data.tags.get("launch", "")) for run in runs}
 
-    def log_trial(
-        self,
-        result: TrialResult,
-        *,
-        launch: str,
-        metrics: Sequence[str],
-        dataset: Manifest,
-        rows: Callable[[], Iterable[Mapping[str, Any]]],
-        settings: str,
-        source: str,
-        final: bool,
-    ) -> None:
-        """Log a trial once; `rows` is asked for only where it is not logged yet."""
+    def log_trial(self, trial: FinishedTrial, launch: str) -> None:
+        """Log a trial once; its rows are asked for only where it is not logged yet."""
+        result = trial.result
         known = self._logged.get(result.fingerprint)
         if known is None:
             with self._explained(), locked(self._place / f"{result.fingerprint}.lock"):
                 known = self._of_another_launch(result.fingerprint)
                 if known is None:
                     self._delete_unfinished(result.fingerprint)
-                    run_id = self._write_trial(result, launch, metrics, dataset, rows, settings, source, final)
+                    run_id = self._write_trial(trial, launch)
                     (self._place / result.fingerprint).write_text(run_id)
                     known = Logged(run_id, launch)
         if known.launch != launch:
@@ -166,42 +171,33 @@ class Tracker:
         for run in self._search(f"tags.fingerprint = '{fingerprint}' and attributes.status != 'FINISHED'"):
             self._client.delete_run(run.info.run_id)
 
-    def _write_trial(
-        self,
-        result: TrialResult,
-        launch: str,
-        metrics: Sequence[str],
-        dataset: Manifest,
-        rows: Callable[[], Iterable[Mapping[str, Any]]],
-        settings: str,
-        source: str,
-        final: bool,
-    ) -> str:
+    def _write_trial(self, trial: FinishedTrial, launch: str) -> str:
         from mlflow.entities import DatasetInput, InputTag, Param
 
+        result = trial.result
         tags = {
             **_surroundings(),
-            "mlflow.source.name": source,
+            "mlflow.source.name": trial.source,
             "kind": "trial",
             "launch": launch,
             "fingerprint": result.fingerprint,
-            "final": str(final).lower(),
-            "dataset_digest": dataset.corpus.sha256[:36],
+            "final": str(trial.final).lower(),
+            "dataset_digest": trial.dataset.corpus.sha256[:36],
             "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
             **{f"{slot}.source_sha": part["source"] for slot, part in _own_parts(result.settings)},
         }
         run_id: str = self._client.create_run(self.experiment_id, run_name=result.name, tags=tags).info.run_id
-        measured = _measured(trial_metrics(result, metrics))
+        measured = _measured(trial_metrics(result, trial.metrics))
         for curve, points in curves(result).items():
             for step, value in points:
                 measured += _measured({f"curve/{curve}": value}, step)
         params = [Param(name, value) for name, value in result.params.items()]
         self._client.log_batch(run_id, metrics=measured, params=params)
         self._client.log_inputs(
-            run_id, [DatasetInput(self._input(dataset, result), [InputTag("mlflow.data.context", "eval")])]
+            run_id, [DatasetInput(self._input(trial.dataset, result), [InputTag("mlflow.data.context", "eval")])]
         )
         with tempfile.TemporaryDirectory() as folder:
-            write_files(Path(folder), result, metrics, list(rows()), settings)
+            write_files(Path(folder), result, trial.metrics, list(trial.rows()), trial.settings)
             self._client.log_artifacts(run_id, folder)
         self._client.set_terminated(run_id, "FINISHED")  # the last write: only now does the run count
         return run_id

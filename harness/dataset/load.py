@@ -1,17 +1,18 @@
 """Reading a data set: everything a run relies on is verified here, and equivalent copies of evidence are found."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from harness.dataset.manifest import MANIFEST, Manifest, PinnedFile, read_manifest, sha256_of
-from harness.dataset.records import RawEvidence, RawPlace, RawQuery, document, json_lines, query
+from harness.dataset.records import Line, RawEvidence, RawPlace, RawQuery, document, json_lines, query
 from harness.errors import DataError
 from harness.model import Document, Evidence, Query, Span
 
+Record = TypeVar("Record", Document, RawQuery)
 Copies = Literal["credit", "ignore"]
 
 SHORTEST_COPY = 20
@@ -93,34 +94,28 @@ def verify(pinned: PinnedFile) -> None:
 
 def read_corpus(manifest: Manifest) -> list[Document]:
     """All documents, ids verified to be unique."""
-    verify(manifest.corpus)
-    seen: dict[str, int] = {}
-    documents = []
-    for line, value in json_lines(manifest.corpus.path):
-        doc = document(line, value)
-        if doc.id in seen:
-            raise line.fault(f"id '{doc.id}' already stands in line {seen[doc.id]}")
-        seen[doc.id] = line.number
-        documents.append(doc)
-    if not documents:
-        raise DataError(f"{manifest.corpus.path}: holds no document")
-    return documents
+    return _unique(manifest.corpus, document)
 
 
 def read_queries(pinned: PinnedFile) -> list[RawQuery]:
     """All queries of a set as written, ids verified to be unique."""
+    return _unique(pinned, query)
+
+
+def _unique(pinned: PinnedFile, parse: Callable[[Line, dict[str, Any]], Record]) -> list[Record]:
+    """The records of a pinned file; raises DataError for a repeated id, and where there is none."""
     verify(pinned)
-    seen: dict[str, int] = {}
-    queries = []
+    lines: dict[str, int] = {}
+    records = []
     for line, value in json_lines(pinned.path):
-        item = query(line, value)
-        if item.id in seen:
-            raise line.fault(f"id '{item.id}' already stands in line {seen[item.id]}")
-        seen[item.id] = line.number
-        queries.append(item)
-    if not queries:
-        raise DataError(f"{pinned.path}: holds no query")
-    return queries
+        record = parse(line, value)
+        if record.id in lines:
+            raise line.fault(f"id '{record.id}' already stands in line {lines[record.id]}")
+        lines[record.id] = line.number
+        records.append(record)
+    if not records:
+        raise DataError(f"{pinned.path}: holds no {parse.__name__}")
+    return records
 
 
 def evidence_faults(item: RawQuery, by_id: Mapping[str, Document]) -> list[str]:
