@@ -25,5 +25,5 @@ lint: $(VENV)/.installed          ## ruff, mypy --strict, the floors of the arch
 bench: $(VENV)/.installed         ## ratios of cost, measured in one run each
 	HF_HUB_OFFLINE=1 $(BIN)/python -P bench/bench.py
 
-clean:                            ## remove what the targets above made
-	rm -rf $(VENV) .harness mlflow.db* mlartifacts *.egg-info
+clean:                            ## remove the environment; results (.harness, mlflow.db, mlartifacts) stay
+	rm -rf $(VENV) *.egg-info

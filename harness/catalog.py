@@ -52,7 +52,7 @@ def component(role: str, spec: Spec, *, where: str, beside: Path) -> Component:
 def checked(cls: type[Component], given: Mapping[str, Any], *, where: str) -> Component:
     """An instance of `cls` with strictly validated settings; raises ConfigError naming the setting."""
     try:
-        made: Component = _adapter(cls).validate_json(json.dumps(dict(given)), strict=True)
+        made: Component = _adapter(cls).validate_json(json.dumps(dict(given), allow_nan=False), strict=True)
     except ValidationError as error:
         raise ConfigError(f"{where}: {_explain(cls, error)}") from None
     except TypeError as error:
@@ -68,10 +68,10 @@ def checked(cls: type[Component], given: Mapping[str, Any], *, where: str) -> Co
 def to_spec(part: Component) -> dict[str, Any]:
     """The component as JSON, with all its settings; `component` reads it back in any process."""
     cls = type(part)
-    if BUILTINS[cls.role].get(cls.name()) is not cls and cls.source is None:
+    if BUILTINS[cls.role].get(cls.name()) is not cls and "source" not in vars(cls):
         _mark_own(cls)
-    reference = cls.source[0] if cls.source else cls.name()
-    return {reference: settings(part, with_runtime=True)}
+    own = vars(cls).get("source")
+    return {own[0] if own else cls.name(): settings(part, with_runtime=True)}
 
 
 def describe(role: str) -> Iterator[tuple[str, str, list[tuple[str, str, bool]]]]:
@@ -136,25 +136,31 @@ def _own(role: str, reference: str, where: str, beside: Path) -> type[Component]
     missing = ", ".join(sorted(cls.__abstractmethods__))
     if missing:
         raise ConfigError(f"{where}: class {attribute} in {place} does not define {missing}")
-    _mark_own(cls)
+    _mark_own(cls, None if place.endswith(".py") else reference)
     return cls
 
 
-def _mark_own(cls: type[Component]) -> None:
-    """Give a researcher's class the reference it can be loaded by anywhere, and the hash of its source file."""
+def _mark_own(cls: type[Component], reference: str | None = None) -> None:
+    """Give a researcher's class the reference it can be loaded by anywhere, and the hash of its source file.
+
+    The reference is that of an importable package where given, else the file's path.
+    """
     try:
         file = Path(inspect.getfile(cls)).resolve(strict=True)
     except (TypeError, OSError):
         raise ConfigError(
             f"class {cls.__name__} has no source file; put it into a .py file, so that runs can be told apart"
         ) from None
-    cls.source = (f"{file}:{cls.__name__}", hashlib.sha256(file.read_bytes()).hexdigest())
+    cls.source = (reference or f"{file}:{cls.__name__}", hashlib.sha256(file.read_bytes()).hexdigest())
 
 
 def _from_file(path: Path, where: str) -> ModuleType:
     path = path.resolve()
     if not path.is_file():
         raise ConfigError(f"{where}: {path} does not exist")
+    main = sys.modules["__main__"]
+    if Path(getattr(main, "__file__", None) or "").resolve() == path:
+        return main  # a script that defines its component: loading it again would run it again
     # The name carries the content, so that an edited file is a new module in a long-lived process.
     name = f"{path.stem}_{hashlib.sha256(str(path).encode() + path.read_bytes()).hexdigest()[:16]}"
     if name in sys.modules:
@@ -177,8 +183,10 @@ def _from_file(path: Path, where: str) -> ModuleType:
 def _from_package(place: str, where: str) -> ModuleType:
     try:
         return importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"{where}: cannot import {place}: {error}") from None
+    except (ModuleNotFoundError, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"{where}: cannot import '{place}': {error}; write file.py:Class or package.module:Class"
+        ) from None
 
 
 @lru_cache(maxsize=256)

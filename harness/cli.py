@@ -1,6 +1,4 @@
-"""The command line: plan | run | compare | data | list | ui. Exit codes: 0 fine, 1 invalid, 2 usage or input, 3 cannot
-tell.
-"""
+"""The command line: plan | run | compare | data | list | ui. Exit codes: 0 fine, 1 invalid data, 2 usage or input."""
 
 import argparse
 import os
@@ -180,7 +178,7 @@ def _launch(options: argparse.Namespace) -> "Launch":
     from harness.yaml_file import read_experiment
 
     path = Path(options.experiment)
-    if path.suffix in (".yaml", ".yml") or path.exists():
+    if path.suffix in (".yaml", ".yml") or path.is_file():
         return stored_launch(read_experiment(path), store=options.store)
     return stored_launch(options.experiment, store=options.store)
 

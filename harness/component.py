@@ -11,8 +11,8 @@ from pydantic import Field
 from harness.model import Document, Embedded, Floats, Hit, Ints, Outcome, Query, Rankings, Spans, Vectors
 from harness.store import Artifact
 
-Positive = Annotated[int, Field(gt=0)]
-NotNegative = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(gt=0, le=2**31 - 1)]
+NotNegative = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -55,6 +55,10 @@ class Component(ABC):
         """What is wrong with these settings taken together, or None."""
         return None
 
+    def facts(self) -> Mapping[str, str]:
+        """What decides the results besides the settings, such as the content of a file that a setting names."""
+        return {}
+
 
 def settings(component: Component, *, with_runtime: bool = False) -> dict[str, Any]:
     """The settings as plain JSON values; parts that are components themselves become mappings.
@@ -84,9 +88,20 @@ def identity(component: Component) -> dict[str, Any]:
     versions = {name: part.version for name, part in parts.items() if isinstance(part, Component)}
     if versions:
         known["parts"] = versions
-    if component.source:
-        known["source"] = component.source[1]
+    facts = component.facts()
+    if facts:
+        known["facts"] = dict(facts)
+    own = vars(type(component)).get("source")
+    if own:
+        known["source"] = own[1]
     return known
+
+
+def step_labels(steps: Sequence["Selector"]) -> list[str]:
+    """The steps' names, numbered where a name occurs again: `top_k`, `top_k_2`."""
+    names = [step.name() for step in steps]
+    counts = [names[: at + 1].count(name) for at, name in enumerate(names)]
+    return [name if count == 1 else f"{name}_{count}" for name, count in zip(names, counts, strict=True)]
 
 
 class Chunker(Component):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.component import step_labels
 from harness.dataset import Dataset
 from harness.errors import ConfigError
 from harness.experiment import Trial
@@ -15,7 +16,6 @@ from harness.metrics.measures import SPAN_MEASURES
 from harness.model import Floats, Rankings, TokenMap
 from harness.passages import Passages
 from harness.results import Picked, Selection
-from harness.selecting import labels
 from harness.store import Artifact
 from harness.timing import percentiles
 
@@ -30,8 +30,9 @@ _METRIC = "metric:"
 
 
 def scored_metrics(trial: Trial) -> list[str]:
-    """The metrics asked for, then those of the curves."""
-    return list(dict.fromkeys((*trial.metrics, *CURVES)))
+    """The metrics asked for, recall at their cutoffs, which the loss ledger needs, and those of the curves."""
+    recalls = (str(parse_metric(name)._replace(measure="recall")) for name in trial.metrics)
+    return list(dict.fromkeys((*trial.metrics, *recalls, *CURVES)))
 
 
 def score_trial(
@@ -51,7 +52,7 @@ def score_trial(
     items = [Items.of(query, trial.coverage) for query in queries]
     kept = [[passage_of(pick) for pick in selection.kept] for selection in selected]
     metrics = [parse_metric(name) for name in scored_metrics(trial)]
-    values = score_queries(metrics, items, kept, maps, passages.bearing)
+    values = score_queries(metrics, items, kept, maps, lambda needed, touch: passages.bearing(needed, touching=touch))
     arrays = {f"{_METRIC}{name}": column for name, column in values.items()}
     arrays["context_tokens"] = np.array([sum(p.tokens + p.context_tokens for p in row) for row in kept], np.float64)
     arrays["redundancy"] = np.array([redundancy(row) for row in kept])
@@ -92,11 +93,11 @@ def _fates(
         def trace(number: int = number, needed: Items = needed, selection: Selection = selection) -> Trace:
             steps = [
                 Step(label, step.spends_budget, [passage_of(pick) for pick in selection.dropped if pick.step == label])
-                for label, step in zip(labels(trial.selector), trial.selector, strict=True)
+                for label, step in zip(step_labels(trial.selector), trial.selector, strict=True)
             ]
             chunks = (passages.chunk(at) for at in ranked.row(number)[0].tolist())
             candidates = [Passage(chunk.doc, chunk.start, chunk.end) for chunk in chunks]
-            return Trace(passages.bearing(needed), candidates, steps)
+            return Trace(passages.bearing(needed, copies=True), candidates, steps)
 
         yield losses(needed, row, trace).fates
 
@@ -108,7 +109,6 @@ def query_rows(
     values = metric_values(scores)
     for at, (query, selection) in enumerate(zip(data.query_set.queries, selected, strict=True)):
         shown = Ranking([passage_of(pick) for pick in selection.kept], Items.of(query, trial.coverage))
-        relevant = {shown.passages[rank - 1] for rank in shown.relevant}
         fates = zip(query.evidence, scores.data["fates"][at], strict=True)
         yield {
             "query_id": query.id,
@@ -116,7 +116,7 @@ def query_rows(
             "type": query.metadata.get("type"),
             "evidence": [{**item.places[0]._asdict(), "fate": fate} for item, fate in fates],
             "scores": {name: _number(values[name][at]) for name in trial.metrics},
-            "kept": [_told(pick, data) | {"relevant": passage_of(pick) in relevant} for pick in selection.kept],
+            "kept": [_told(pick, data) | {"relevant": shown.is_relevant(passage_of(pick))} for pick in selection.kept],
             "dropped": [pick._asdict() for pick in selection.dropped],
         }
 

@@ -45,7 +45,10 @@ def _foreign(reference: str, workers: int) -> Executor:
         raise ConfigError(
             f"--on {reference}: {error}; write 'processes' or 'package.module:callable' that returns an Executor"
         ) from None
-    executor = factory(workers)
+    try:
+        executor = factory(workers)
+    except TypeError as error:
+        raise ConfigError(f"--on {reference}: {error}; it is called with the number of workers") from None
     if not isinstance(executor, Executor):
         raise ConfigError(f"--on {reference}: returned a {type(executor).__name__}, not a concurrent.futures.Executor")
     return executor

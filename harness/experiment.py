@@ -20,6 +20,8 @@ from harness.component import (
     Selector,
     identity,
     settings,
+    snake_case,
+    step_labels,
 )
 from harness.dataset.load import Copies
 from harness.embedders import Local
@@ -28,7 +30,7 @@ from harness.metrics import parse_metric
 from harness.store import canonical, digest
 
 SLOTS = ("chunker", "augmenter", "embedder", "retriever", "selector")
-METRICS = ("recall@5", "recall@1000t", "ndcg@10", "span_iou@5")
+METRICS = ("recall@5", "recall@1000t", "ndcg@10")
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,10 @@ class Trial:
             if slot == "embedder" and not self.uses_vectors:
                 params[slot] = "none"
             elif slot == "selector":
+                labels = step_labels(self.selector)
                 params[slot] = "+".join(step.name() for step in self.selector) or "none"
-                for step in self.selector:
-                    params |= _flat(f"{slot}.{step.name()}", settings(step))
+                for label, step in zip(labels, self.selector, strict=True):
+                    params |= _flat(f"{slot}.{label}", settings(step))
             else:
                 part: Component = getattr(self, slot)
                 params[slot] = part.name()
@@ -156,6 +159,26 @@ class Experiment:
             for axis, value in zip(order, values, strict=True):
                 trial = _with(trial, axis, value, where=f"{self.source}: grid.{axis}")
             yield trial
+
+
+def find_baseline(every: Sequence[Mapping[str, str]], wanted: Mapping[str, Any]) -> int:
+    """The first trial whose params have all the wanted values, by its number; raises ConfigError where there is none.
+
+    A component may be named as in YAML (`my_chunkers.py:ByHeading`).
+    """
+    known = list(dict.fromkeys(key for params in every for key in params))
+    asked = {key: param_text(value) for key, value in wanted.items()}
+    for key, value in asked.items():
+        if key not in known:
+            close = did_you_mean(key, known)
+            raise ConfigError(f"compare.baseline: no param '{key}'.{close} Params: {', '.join(known)}")
+        if key in SLOTS and ":" in value:
+            asked[key] = snake_case(value.rpartition(":")[2])
+    for at, params in enumerate(every):
+        if all(params.get(key) == value for key, value in asked.items()):
+            return at
+    told = ", ".join(f"{key}: {value}" for key, value in asked.items())
+    raise ConfigError(f"compare.baseline: no trial has {told}")
 
 
 def names(trials: Sequence[Trial]) -> list[str]:
@@ -285,16 +308,15 @@ def _with(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
         return replace(trial, **{slot: slot_value(slot, value, where=where, beside=Path.cwd())})
     held: Any = getattr(trial, slot)
     parts = cast("tuple[Component, ...]", held if isinstance(held, tuple) else (held,))
-    routes = [(at, route) for at, part in enumerate(parts) if (route := _route(part, path))]
+    labels = step_labels(held) if isinstance(held, tuple) else [held.name()]
+    routes = [(at, route) for at, part in enumerate(parts) if (route := _route(part, labels[at], path))]
     if len(routes) != 1:
-        named = [part.name() for part in parts]
         if routes:
-            raise ConfigError(
-                f"{where}: several steps have it ({', '.join(named)}); name the step: {slot}.STEP.{path[-1]}"
-            )
+            named = f"{slot}.{labels[routes[-1][0]]}.{path[-1]}"
+            raise ConfigError(f"{where}: several steps have it; name one, such as {named}")
         known = [key for part in parts for key in settings(part)]
         raise ConfigError(
-            f"{where}: {'+'.join(named) or 'none'} has no setting '{'.'.join(path)}'.{did_you_mean(path[-1], known)}"
+            f"{where}: {'+'.join(labels) or 'none'} has no setting '{'.'.join(path)}'.{did_you_mean(path[-1], known)}"
             f" Settings: {', '.join(known) or 'none'}; write `grid` as a list to vary it apart"
         )
     ((at, route),) = routes
@@ -304,9 +326,9 @@ def _with(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
     return replace(trial, **{slot: filled})
 
 
-def _route(part: Component, path: Sequence[str]) -> tuple[str, ...]:
+def _route(part: Component, label: str, path: Sequence[str]) -> tuple[str, ...]:
     """The path to a setting inside a component's settings, its own name left out; empty where there is none."""
-    for route in (tuple(path), tuple(path[1:]) if path[0] == part.name() else ()):
+    for route in (tuple(path), tuple(path[1:]) if path[0] == label else ()):
         inner: Any = settings(part, with_runtime=True)
         for key in route:
             inner = inner.get(key, _ABSENT) if isinstance(inner, dict) else _ABSENT

@@ -96,7 +96,7 @@ class Query:
     @property
     def cluster(self) -> str:
         """The unit of resampling: `metadata.group`, else the document of the first evidence item, else the query."""
-        if "group" in self.metadata:
+        if self.metadata.get("group") is not None:
             return str(self.metadata["group"])
         return self.evidence[0].places[0].doc if self.evidence else f"query:{self.id}"
 

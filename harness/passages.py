@@ -10,7 +10,7 @@ from harness.component import Augmenter, Chunker
 from harness.dataset import Dataset
 from harness.errors import ConfigError
 from harness.metrics.matching import Items, Passage
-from harness.model import Chunk, Ints, TokenMap
+from harness.model import Chunk, Document, Ints, TokenMap
 from harness.store import Artifact
 
 BETWEEN = "\n\n"
@@ -25,7 +25,7 @@ def chunk_corpus(chunker: Chunker, data: Dataset, maps: Mapping[str, TokenMap]) 
     parts: list[Ints] = []
     for number, doc in enumerate(data.documents):
         tokenized = replace(doc, tokens=maps[doc.id])
-        spans = sorted({(int(start), int(end)) for start, end in chunker.split(tokenized)})
+        spans = _spans(chunker, tokenized)
         for start, end in spans:
             if not 0 <= start <= end <= len(doc.text):
                 raise ConfigError(
@@ -37,6 +37,16 @@ def chunk_corpus(chunker: Chunker, data: Dataset, maps: Mapping[str, TokenMap]) 
         parts.append(np.column_stack([np.full(len(kept), number), kept, tokens]))
     table = np.concatenate(parts) if parts else np.empty((0, 4), np.int64)
     return Artifact(dict(zip(("doc", "start", "end", "tokens"), table.T.copy(), strict=True)))
+
+
+def _spans(chunker: Chunker, doc: Document) -> list[tuple[int, int]]:
+    """What a chunker returns, sorted and each once."""
+    returned = chunker.split(doc)
+    try:
+        return sorted({(int(start), int(end)) for start, end in returned})
+    except (TypeError, ValueError):
+        got = f"split returned {returned!r:.60} for document '{doc.id}'"
+        raise ConfigError(f"chunker {chunker.name()}: {got}; expected a list of (start, end) offsets") from None
 
 
 def augment_corpus(augmenter: Augmenter, data: Dataset, chunks: Artifact, count: Callable[[str], int]) -> Artifact:
@@ -105,17 +115,19 @@ class Passages:
             for context, text in zip(self._contexts, texts, strict=True)
         ]
 
-    def bearing(self, items: Items, touching: bool = False) -> list[Passage]:
+    def bearing(self, items: Items, *, touching: bool = False, copies: bool = False) -> list[Passage]:
         """Every chunk that shares a character with the first place of an evidence item, in corpus order.
 
-        With `touching`, also the chunks that end where a place begins or begin where it ends.
+        With `copies`, with any of its equivalent places; with `touching`, also the chunks that end where a place begins
+        or begin where it ends.
         """
         found: set[int] = set()
         for item in items.evidence:
-            doc, start, end = item.places[0]
-            lo, hi = np.searchsorted(self.doc, (number := self._data.number[doc], number + 1))
-            starts, ends = self.start[lo:hi], self.end[lo:hi]
-            near = (starts <= end) & (ends >= start) if touching else (starts < end) & (ends > start)
-            found |= {int(at) for at in lo + np.flatnonzero(near)}
+            for doc, start, end in item.places if copies else item.places[:1]:
+                number = self._data.number[doc]
+                lo, hi = np.searchsorted(self.doc, (number, number + 1))
+                starts, ends = self.start[lo:hi], self.end[lo:hi]
+                near = (starts <= end) & (ends >= start) if touching else (starts < end) & (ends > start)
+                found |= {int(at) for at in lo + np.flatnonzero(near)}
         chunks = (self.chunk(number) for number in sorted(found))
         return [Passage(chunk.doc, chunk.start, chunk.end, chunk.tokens) for chunk in chunks]

@@ -46,7 +46,7 @@ class Pipeline:
         self._manifest = manifest
         self._queries, self._copies, self._final = queries, copies, final
         self._tokenizer = Tokenizer(tokenizer)
-        self._at = Addresses(manifest, queries, tokenizer)
+        self._at = Addresses(manifest, queries, self._tokenizer.identity)
         self.store = Store(store)
         self.vectors = VectorCache(store / "vectors.sqlite")
         self._passages: OrderedDict[str, Passages] = OrderedDict()

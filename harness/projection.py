@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from harness.metrics import parse_metric
-from harness.results import TrialResult
+from harness.results import TrialResult, resampling_seed
 from harness.stats import cluster_bootstrap
 
 TABLE = "eval/per_query.json"
@@ -49,16 +49,15 @@ def curves(result: TrialResult) -> dict[str, list[tuple[int, float]]]:
 
 def _intervals(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
     """95 % cluster-bootstrap intervals of the headline metrics, as `ci/<metric>_lo` and `_hi`."""
-    scores = np.array([result.scores[name] for name in metrics])
-    shown = ~np.isnan(scores).all(axis=1)
-    valid = ~np.isnan(scores[shown]).any(axis=0)
-    if not valid.any():
-        return {}
-    seed = int(result.fingerprint[:8], 16)
-    found = cluster_bootstrap(scores[shown][:, valid], np.array(result.clusters)[valid], seed=seed)
-    keys = [metric_key(name) for name, kept in zip(metrics, shown, strict=True) if kept]
-    bounds = {f"ci/{key}_lo": low for key, low in zip(keys, found.low.tolist(), strict=True)}
-    return bounds | {f"ci/{key}_hi": high for key, high in zip(keys, found.high.tolist(), strict=True)}
+    bounds = {}
+    for name in metrics:
+        valid = ~np.isnan(result.scores[name])
+        if valid.any():
+            seed = resampling_seed(result.queries, name)
+            found = cluster_bootstrap(result.scores[name][None, valid], np.array(result.clusters)[valid], seed=seed)
+            bounds[f"ci/{metric_key(name)}_lo"] = float(found.low[0])
+            bounds[f"ci/{metric_key(name)}_hi"] = float(found.high[0])
+    return bounds
 
 
 def _efficiency(result: TrialResult) -> Iterator[tuple[str, float]]:

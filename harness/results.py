@@ -8,6 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.model import Floats
+from harness.store import digest
+
+
+def resampling_seed(queries: Sequence[str], metric: str) -> int:
+    """The seed of a metric's bootstrap: the same resamples for every trial and grid on the same queries."""
+    return int(digest({"queries": list(queries), "metric": metric})[:8], 16)
 
 
 class Picked(NamedTuple):

@@ -17,12 +17,12 @@ from harness.dataset import Manifest, find_dataset, read_manifest
 from harness.dataset.load import Copies, verify
 from harness.errors import ConfigError, HarnessError, did_you_mean
 from harness.executors import open_executor
-from harness.experiment import Compare, Experiment, Trial, names
+from harness.experiment import Compare, Experiment, Trial, find_baseline, names
 from harness.launch import Launch
 from harness.pipeline import Pipeline
 from harness.progress import progress
 from harness.results import TrialResult
-from harness.store import canonical, digest, explained
+from harness.store import canonical, digest, explained, locked
 from harness.tracking import FinishedTrial, Tracker
 
 
@@ -61,6 +61,8 @@ class Session:
         if final:
             trials = [replace(trial, queries=_locked(self.manifest)) for trial in trials]
         self.trials, self.names = trials, names(trials)
+        # A comparison that cannot be made must be told before the work, not after.
+        find_baseline([trial.params() for trial in trials], experiment.compare.baseline)
         # The pinned files are hashed once a launch; from here on their hashes stand for their content.
         verify(self.manifest.corpus)
         for queries in dict.fromkeys(trial.queries for trial in trials):
@@ -73,7 +75,16 @@ class Session:
         return _pipeline(self.place(trial))
 
     def place(self, trial: Trial) -> "Place":
-        return Place(str(self.manifest.root), trial.queries, trial.tokenizer, trial.copies, str(self.store), self.final)
+        return Place(
+            str(self.manifest.root),
+            self.manifest.corpus.sha256,
+            trial.queries,
+            self.manifest.query_set(trial.queries).sha256,
+            trial.tokenizer,
+            trial.copies,
+            str(self.store),
+            self.final,
+        )
 
     def results(self) -> list[TrialResult]:
         """The results of all trials, worked out where they are not stored."""
@@ -81,10 +92,15 @@ class Session:
 
 
 class Place(NamedTuple):
-    """What a worker needs besides the trial to find its pipeline; all text, so that it crosses any process boundary."""
+    """What a worker needs besides the trial to find its pipeline; all text, so that it crosses any process boundary.
+
+    The hashes are there to tell a data set from what it was before an edit, in a process that outlives the edit.
+    """
 
     root: str
+    corpus_sha256: str
     queries: str
+    queries_sha256: str
     tokenizer: str
     copies: Copies
     store: str
@@ -225,6 +241,7 @@ def run(
         raise ConfigError(f"workers: expected at least 1, got {workers}")
     session = Session(experiment, store or default_store(), final=final)
     launch_id = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(begin)) + secrets.token_hex(2)
+    openings = _opened(session, launch_id)
     work: dict[str, int] = {}
     damaged: list[str] = []
     results: list[TrialResult] = []
@@ -255,6 +272,7 @@ def run(
                 metrics=_headline(experiment),
                 begun=begin,
                 final=final,
+                openings=openings,
                 work=work,
                 report=report(launch) if report else {},
             )
@@ -334,6 +352,20 @@ def _gathered(results: Sequence[TrialResult]) -> list[str]:
         for warning in result.warnings:
             concerned.setdefault(warning, []).append(result.name)
     return [f"{warning} ({', '.join(trials)})" for warning, trials in concerned.items()]
+
+
+def _opened(session: Session, launch_id: str) -> int:
+    """How often the locked query set has been opened from this store, this launch included where it is final.
+
+    The opening is written down before the first score is seen, whatever becomes of the launch.
+    """
+    queries = session.manifest.query_set(session.trials[0].queries)
+    record = session.store / "openings" / f"{queries.sha256}.txt"
+    with explained(session.store), locked(session.store / "openings" / "lock"):
+        if session.final:
+            with record.open("a", encoding="utf-8") as file:
+                file.write(f"{launch_id} {session.experiment.name}\n")
+        return len(record.read_text(encoding="utf-8").splitlines()) if record.is_file() else 0
 
 
 def _headline(experiment: Experiment) -> list[str]:

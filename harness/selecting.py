@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.component import Selector
+from harness.component import Selector, step_labels
 from harness.errors import ConfigError
 from harness.model import Hit, Outcome, Query, Rankings
 from harness.passages import Passages
@@ -17,14 +17,6 @@ from harness.timing import TIMED_QUERIES
 
 _COLUMNS = ("query", "doc", "start", "end", "score", "tokens", "context_tokens", "step", "reason")
 _KEPT = -1
-
-
-def labels(steps: Sequence[Selector]) -> list[str]:
-    """The steps' names, numbered where a name occurs again."""
-    names = [step.name() for step in steps]
-    return [
-        name if name not in names[:at] else f"{name}_{names[: at + 1].count(name)}" for at, name in enumerate(names)
-    ]
 
 
 def select_passages(
@@ -53,7 +45,7 @@ def select_passages(
             ms.append((time.perf_counter() - begin) * 1000)
         for hit in hits:
             table.add(at, hit, _KEPT, "")
-    return table.artifact(ms, labels(steps), len(queries), number)
+    return table.artifact(ms, step_labels(steps), len(queries), number)
 
 
 def read_selections(artifact: Artifact, documents: Sequence[str]) -> list[Selection]:
@@ -109,8 +101,25 @@ class _Table:
 
 
 def _check(step: Selector, hits: Sequence[Hit], outcome: Outcome) -> None:
+    """Every hit must be kept, dropped with a reason, cut short, or be part of a passage kept; none twice."""
+    where = f"selector {step.name()}"
     if not isinstance(outcome, Outcome):
-        got = type(outcome).__name__
-        raise ConfigError(f"selector {step.name()}: select must return an Outcome(kept, dropped), not {got}")
-    if len(outcome.kept) + len(outcome.dropped) > len(hits):
-        raise ConfigError(f"selector {step.name()}: returned more hits than it was given")
+        raise ConfigError(f"{where}: select must return an Outcome(kept, dropped), not {type(outcome).__name__}")
+    kept = {(hit.chunk.doc, hit.chunk.start, hit.chunk.end) for hit in outcome.kept}
+    if len(kept) < len(outcome.kept):
+        raise ConfigError(f"{where}: kept a passage twice")
+    if len(kept) + len(outcome.dropped) == len(hits):
+        return
+    dropped = {drop.hit.chunk.id for drop in outcome.dropped}
+    for hit in hits:
+        chunk = hit.chunk
+        part = any(
+            doc == chunk.doc and (start == chunk.start or (start <= chunk.start and chunk.end <= end))
+            for doc, start, end in kept
+        )
+        if not part and chunk.id not in dropped:
+            raise ConfigError(
+                f"{where}: {chunk.id} is neither kept nor dropped; name it in Outcome.dropped with a reason"
+            )
+    if len(kept) + len(outcome.dropped) > len(hits):
+        raise ConfigError(f"{where}: returned more hits than it was given")

@@ -1,10 +1,11 @@
 """Token offsets of a text under one named tokenizer: `words`, a tiktoken encoding, or a Hugging Face tokenizer."""
 
+import hashlib
 import importlib.util
 import os
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,19 @@ class Tokenizer:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    @property
+    def identity(self) -> str:
+        """The name, with the content's hash where it names a file."""
+        path = Path(self.name)
+        return f"{self.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" if path.is_file() else self.name
+
     def starts(self, text: str) -> Ints:
         """The character offset each token starts at, (tokens,), not decreasing."""
-        return _loaded(self.name)(text)
+        return self._starts(text)
+
+    @cached_property
+    def _starts(self) -> Starts:
+        return _loaded(self.name, self.identity)
 
     def map(self, text: str) -> TokenMap:
         """The token map of a text."""
@@ -39,7 +50,8 @@ class Tokenizer:
 
 
 @lru_cache(maxsize=4)
-def _loaded(name: str) -> Starts:
+def _loaded(name: str, identity: str) -> Starts:
+    # The identity is there for the cache: a file that changed is loaded again.
     if name == "words":
         return lambda text: np.array([match.start() for match in _WORD.finditer(text)], np.int64)
     return _tiktoken(name) if name in TIKTOKEN else _hugging_face(name)

@@ -86,14 +86,15 @@ class Tracker:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn refusals of the tracking store into one line; what MLflow finds wrong with our calls is a bug."""
+        """Turn refusals of the tracking store into one line; what MLflow finds wrong with our later calls is a bug."""
         import mlflow.exceptions
         import sqlalchemy.exc
 
+        opened = hasattr(self, "experiment_id")
         try:
             yield
         except (mlflow.exceptions.MlflowException, sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
-            if getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE":
+            if opened and getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE":
                 raise
             raise HarnessError(
                 f"MLflow: {self._uri} cannot be used: {' '.join(str(error).split())[:200]}; name another with "
@@ -223,6 +224,7 @@ class Tracker:
         metrics: Sequence[str],
         begun: float,
         final: bool,
+        openings: int,
         work: Mapping[str, int],
         report: Mapping[str, bytes],
     ) -> dict[str, str]:
@@ -230,10 +232,11 @@ class Tracker:
         links.
 
         `metrics` are the headline metrics, the one to sort by first: the launch shows those of its top trial. `begun`
-        is when it started, in seconds since the epoch. `comparison.md` of the report becomes the run's note.
+        is when it started, in seconds since the epoch, `openings` how often the locked set has been opened.
+        `comparison.md` of the report becomes the run's note.
         """
         with self._explained():
-            self._write_launch(launch, results, metrics, begun, final, work, report)
+            self._write_launch(launch, results, metrics, begun, final, openings, work, report)
             return self._put_views(launch, results, metrics)
 
     def _write_launch(
@@ -243,17 +246,17 @@ class Tracker:
         metrics: Sequence[str],
         begun: float,
         final: bool,
+        openings: int,
         work: Mapping[str, int],
         report: Mapping[str, bytes],
     ) -> None:
         top = max(results, key=lambda result: (result.mean(metrics[0]), result.name))
-        opened = len(list(self._search("tags.kind = 'launch' and tags.final = 'true'"))) + final
         tags = {
             **_surroundings(),
             "kind": "launch",
             "launch": launch,
             "final": str(final).lower(),
-            "test_openings": str(opened),
+            "test_openings": str(openings),
             "trials": str(len(results)),
             "top_trial": top.name,
         }
@@ -267,7 +270,7 @@ class Tracker:
             for name, content in report.items():
                 Path(folder, name).write_bytes(content)
             self._client.log_artifacts(run_id, folder)
-        self._client.set_experiment_tag(self.experiment_id, "test_openings", str(opened))
+        self._client.set_experiment_tag(self.experiment_id, "test_openings", str(openings))
         self._client.set_tag(run_id, "mlflow.note.content", report.get("comparison.md", b"").decode()[:8000])
         self._client.set_terminated(run_id, "FINISHED")
 

@@ -17,27 +17,35 @@ _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML that refuses a key written twice, and in which only true and false are truth values.
+    """Safe YAML as of its version 1.2, which refuses a key written twice.
 
-    YAML 1.1 would let the second of two keys win in silence, and read the key `on` as true.
+    YAML 1.1 would let the second of two keys win in silence, read the key `on` as true, 0200 as 128 and 1e-3 as text.
     """
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: dict[Any, Any] = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if key in seen:
-            raise yaml.MarkedYAMLError(problem=f"key '{key}' is written twice", problem_mark=key_node.start_mark)
-        seen[key] = loader.construct_object(value_node, deep=True)
-    return seen
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if key.tag == "tag:yaml.org,2002:str" and key.value in seen:
+            raise yaml.MarkedYAMLError(problem=f"key '{key.value}' is written twice", problem_mark=key.start_mark)
+        seen.add(key.value if isinstance(key.value, str) else "")
+    loader.flatten_mapping(node)
+    return dict(loader.construct_mapping(node, deep=True))
 
 
+_SCALARS = {
+    "bool": "true|false",
+    "int": "[-+]?(0|[1-9][0-9]*)",
+    "float": r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?",
+}
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in _SCALARS]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
+for _kind, _pattern in _SCALARS.items():
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_kind}", re.compile(f"^(?:{_pattern})$"), list("tf-+.0123456789")
+    )
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
@@ -105,6 +113,8 @@ def _substituted(value: Any, where: str, key: str) -> Any:
         return [_substituted(inner, where, f"{key}[{at}]") for at, inner in enumerate(value)]
     if not isinstance(value, str):
         return value
+    if not value.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise ConfigError(f"{where}: {key}: holds half a surrogate pair; remove it")
 
     def replacement(match: re.Match[str]) -> str:
         found = os.environ.get(match["name"], match["default"])

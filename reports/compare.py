@@ -8,12 +8,11 @@ from typing import Literal
 import numpy as np
 
 from harness.errors import ConfigError, did_you_mean
-from harness.experiment import param_text
+from harness.experiment import find_baseline
 from harness.launch import Launch
 from harness.metrics import parse_metric
-from harness.results import TrialResult
+from harness.results import TrialResult, resampling_seed
 from harness.stats import FEW_CLUSTERS, FEWEST_CLUSTERS, cluster_bootstrap
-from harness.store import digest
 
 Verdict = Literal["baseline", "better", "worse", "cannot tell"]
 
@@ -44,6 +43,7 @@ class Comparison:
     rows: Sequence[Row]
     queries: int
     unanswerable: int
+    unmeasured: int
     clusters: int
     warnings: Sequence[str]
 
@@ -73,17 +73,17 @@ def compare(launch: Launch, *, on: str | None = None, baseline: Mapping[str, obj
         raise ConfigError(
             f"compare: '{metric}' was not scored.{did_you_mean(metric, known)} Scored: {', '.join(known)}"
         )
-    wanted = {str(key): param_text(value) for key, value in (baseline or settings.baseline).items()}
-    at = _baseline(results, wanted)
+    at = find_baseline([result.params for result in results], baseline or settings.baseline)
     scores = np.array([result.scores[metric] for result in results])
     answerable = ~np.isnan(scores).any(axis=0)
     if not answerable.any():
         raise ConfigError(f"compare: no query has a value of {metric}")
     scores = scores[:, answerable]
     clusters = np.array(results[0].clusters)[answerable]
-    seed = int(digest([result.fingerprint for result in results])[:8], 16)
+    seed = resampling_seed(results[0].queries, metric)
     means = cluster_bootstrap(scores, clusters, seed=seed)
     differences = cluster_bootstrap(scores - scores[at], clusters, seed=seed)
+    unanswerable = sum(not fates for fates in results[0].fates)
     rows = [
         Row(
             result.name,
@@ -105,7 +105,8 @@ def compare(launch: Launch, *, on: str | None = None, baseline: Mapping[str, obj
         results[at].name,
         rows,
         scores.shape[1],
-        int((~answerable).sum()),
+        unanswerable,
+        int((~answerable).sum()) - unanswerable,
         means.clusters,
         _warnings(launch, metric, means.clusters),
     )
@@ -130,20 +131,6 @@ def losses_at(result: TrialResult, metric: str) -> dict[str, int]:
 def _default_metric(launch: Launch) -> str:
     metrics = launch.experiment.metrics
     return next((name for name in metrics if parse_metric(name).tokens is not None), metrics[0])
-
-
-def _baseline(results: Sequence[TrialResult], wanted: Mapping[str, str]) -> int:
-    for key in wanted:
-        known = list(results[0].params)
-        if key not in known:
-            raise ConfigError(
-                f"compare.baseline: no param '{key}'.{did_you_mean(key, known)} Params: {', '.join(known)}"
-            )
-    for at, result in enumerate(results):
-        if all(result.params.get(key) == value for key, value in wanted.items()):
-            return at
-    told = ", ".join(f"{key}: {value}" for key, value in wanted.items())
-    raise ConfigError(f"compare.baseline: no trial has {told}")
 
 
 def _verdict(low: float, high: float) -> Verdict:

@@ -44,6 +44,8 @@ def footnotes(comparison: Comparison) -> list[str]:
     counted = f"{comparison.queries} queries in {comparison.clusters} clusters"
     if comparison.unanswerable:
         counted += f"; {comparison.unanswerable} queries without evidence have no value and are left out"
+    if comparison.unmeasured:
+        counted += f"; {comparison.unmeasured} with document evidence have no value of {comparison.metric}"
     return [counted, *(f"note: {warning}" for warning in comparison.warnings)]
 
 

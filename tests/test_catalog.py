@@ -8,6 +8,7 @@ import pytest
 from harness.catalog import component, to_spec
 from harness.chunkers import Fixed
 from harness.component import identity
+from harness.embedders import Api, Local
 from harness.errors import ConfigError
 from harness.retrievers import BM25, Hybrid
 
@@ -79,9 +80,11 @@ def test_parts_of_a_component_are_settings() -> None:
         ({"fixd": 512}, "no chunker named 'fixd'. Did you mean 'fixed'?"),
         (512, "expected a name or {name: {setting: value}}"),
         ({"fixed": {}, "sentence": {}}, "expected a name or {name: {setting: value}}"),
+        ({"fixed": {"size": 10**20}}, "size: input should be less than or equal to 2147483647"),
+        (":X", "cannot import ''"),
         (["fixed"], "expected a name or {name: {setting: value}}"),
         ("nowhere.py:X", "nowhere.py does not exist"),
-        ("no_such_module:X", "cannot import no_such_module"),
+        ("no_such_module:X", "cannot import 'no_such_module'"),
     ],
 )
 def test_faults(spec: Any, message: str) -> None:
@@ -138,3 +141,33 @@ def test_an_error_inside_ones_own_file_shows_its_traceback(own: Path) -> None:
     (own / "raises.py").write_text("1 / 0\n")
     with pytest.raises(ZeroDivisionError):
         made("raises.py:X", beside=own)
+
+
+def test_a_subclass_is_not_its_parent(own: Path) -> None:
+    """Each class has its own reference and identity, also where only one file was named before."""
+    (own / "child.py").write_text(
+        "from dataclasses import dataclass\nfrom harness import Chunker, Document, Spans\n\n"
+        "@dataclass(frozen=True)\nclass Parent(Chunker):\n    def split(self, doc: Document) -> Spans:\n        return []\n\n"
+        "@dataclass(frozen=True)\nclass Child(Parent):\n    pass\n"
+    )
+    parent, child = made("child.py:Parent", beside=own), type(made("child.py:Child", beside=own))()
+    assert next(iter(to_spec(parent))).endswith(":Parent")
+    assert next(iter(to_spec(child))).endswith(":Child")
+
+
+def test_a_model_folder_is_known_by_its_content(tmp_path: Path) -> None:
+    """A model trained further in place is another model; a server named by the environment another server."""
+    (tmp_path / "weights").write_text("one")
+    before = identity(Local(str(tmp_path)))
+    assert before == identity(Local(str(tmp_path)))
+    (tmp_path / "weights").write_text("three")
+    assert identity(Local(str(tmp_path))) != before
+
+
+def test_the_server_is_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the settings name it or the environment does."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://one/v1")
+    one = identity(Api())
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://two/v1")
+    assert identity(Api()) != one
+    assert identity(Api(base_url="http://x/v1")) == identity(Api(base_url="http://x/v1"))

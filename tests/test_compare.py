@@ -51,10 +51,10 @@ def test_words_follow_the_interval() -> None:
 
 
 def test_queries_without_a_value_are_left_out_and_counted() -> None:
-    """NaN for a query without evidence."""
+    """NaN, for want of evidence or because the metric does not apply; the two are told apart."""
     values = [float("nan"), *[1.0] * 39]
     found = compare(launch(result("base", values)))
-    assert (found.rows[0].mean, found.queries, found.unanswerable) == (1.0, 39, 1)
+    assert (found.rows[0].mean, found.queries, found.unanswerable, found.unmeasured) == (1.0, 39, 0, 1)
 
 
 def test_the_default_metric_is_at_a_token_budget() -> None:
@@ -96,3 +96,11 @@ def test_losses_at_the_cutoff() -> None:
     assert found == {"found": 20, "not_retrieved": 10, "past 100 tokens": 10}
     assert losses_at(result("x", values), "recall@5")["below rank 5"] == 10
     assert losses_at(result("x", values), "mrr") == {"found": 30, "not_retrieved": 10}
+
+
+def test_other_trials_do_not_move_an_interval() -> None:
+    """The resamples follow from the queries and the metric alone."""
+    noise = [value + RNG.normal() * 0.3 for value in HALF]
+    few = compare(launch(result("base", HALF), result("x", noise)))
+    many = compare(launch(result("base", HALF), result("w", HALF[::-1]), result("x", noise)))
+    assert few.rows[1] == many.rows[2]

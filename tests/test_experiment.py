@@ -11,7 +11,7 @@ from harness import Compare, Experiment, Trial, read_experiment
 from harness.chunkers import Fixed, Paragraph, Recursive, Sentence
 from harness.embedders import Hashing, Local
 from harness.errors import ConfigError
-from harness.experiment import names
+from harness.experiment import find_baseline, names
 from harness.retrievers import BM25, Dense, Hybrid
 from harness.selectors import Dedup, Threshold, TokenBudget, TopK
 from harness.store import digest
@@ -174,7 +174,10 @@ BASE = f"{HEAD}chunker: fixed\nretriever: dense\n"
             f"{BASE}grid: {{chunker: [fixed, paragraph], chunker.unit: [tokens]}}",
             "write `grid` as a list to vary it apart",
         ),
-        (f"{BASE}selector: [top_k, top_k]\ngrid: {{selector.k: [1]}}", "several steps have it (top_k, top_k)"),
+        (
+            f"{BASE}selector: [top_k, top_k]\ngrid: {{selector.k: [1]}}",
+            "several steps have it; name one, such as selector.top_k_2.k",
+        ),
         (f"{BASE}compare: {{on: recal}}", "x.yaml: compare.on: no metric named 'recal'"),
         (f"{BASE}compare: {{basline: x}}", "x.yaml: compare: expected a mapping with the keys baseline, on"),
         (f"{BASE}question: ${{NO_SUCH_VARIABLE}}", "x.yaml: question: the environment has no NO_SUCH_VARIABLE"),
@@ -198,3 +201,36 @@ def test_environment(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_on_is_a_word(read: Any) -> None:
     """YAML 1.1 would read the key `on` as true."""
     assert read(f"{BASE}compare: {{on: recall@5}}").compare.on == "recall@5"
+
+
+def test_steps_of_one_name_are_numbered(read: Any) -> None:
+    """In params, names and dotted paths."""
+    trials = read(
+        f"{BASE}selector: [{{top_k: {{k: 20}}}}, dedup, top_k]\ngrid: {{selector.top_k_2.k: [3, 4]}}\n"
+    ).trials()
+    assert [trial.params()["selector.top_k_2.k"] for trial in trials] == ["3", "4"]
+    assert trials[0].params()["selector.top_k.k"] == "20"
+    assert names(trials) == ["top_k+dedup+top_k k=3", "top_k+dedup+top_k k=4"]
+
+
+def test_yaml_is_read_as_of_version_1_2(read: Any) -> None:
+    """0200 is no octal 128, 1e-3 is a number, merge keys work, and a key of a list is told."""
+    with pytest.raises(ConfigError, match="size: input should be a valid integer"):
+        read(f"{HEAD}chunker: {{fixed: {{size: 0200}}}}\nretriever: dense")
+    made = read(f"{HEAD}chunker: fixed\nretriever: {{hybrid: {{weight: 1e-3}}}}")
+    assert made.base.retriever.weight == 0.001
+    merged = read(
+        f"{HEAD}chunker: fixed\nretriever: {{bm25: &b {{k1: 1.5}}}}\n"
+        "grid: {retriever: [{bm25: {<<: *b, b: 0.1}}]}"
+    )
+    assert (merged.trials()[0].retriever.k1, merged.trials()[0].retriever.b) == (1.5, 0.1)
+    for text in ("? [a, b]\n: 1\n", f"{BASE}selector: {{threshold: {{score: .nan}}}}", f'{BASE}question: "\\ud800"'):
+        with pytest.raises(ConfigError, match="x.yaml"):
+            read(text)
+
+
+def test_baselines_are_named_as_in_yaml() -> None:
+    """Booleans, nulls, a param that only some trials have, a component by its reference."""
+    every = [{"chunker": "fixed"}, {"chunker": "by_heading", "chunker.level": "3", "x": "false", "y": "null"}]
+    for wanted in ({"chunker.level": 3}, {"x": False}, {"y": None}, {"chunker": "my_chunkers.py:ByHeading"}):
+        assert find_baseline(every, wanted) == 1

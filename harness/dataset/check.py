@@ -57,6 +57,8 @@ def _documents(pinned: PinnedFile, documents: dict[str, Document]) -> Iterator[F
                 yield Finding("warning", "empty-document", str(line), f"document '{doc.id}' holds no text")
             elif "\x00" in doc.text:
                 yield Finding("warning", "nul", str(line), f"document '{doc.id}' holds a NUL character")
+        if not documents:
+            yield Finding("error", "empty-file", str(pinned.path), "holds no document")
     except DataError as error:
         where, _, what = str(error).partition(": ")
         yield Finding("error", "malformed", where, f"{what} (reading stopped here)")
@@ -77,6 +79,8 @@ def _queries(pinned: PinnedFile, documents: dict[str, Document]) -> Iterator[Fin
             same = texts.setdefault(" ".join(item.text.lower().split()), item.id)
             if same != item.id:
                 yield Finding("warning", "duplicate-query", str(line), f"query '{item.id}' asks the same as '{same}'")
+        if not lines:
+            yield Finding("error", "empty-file", str(pinned.path), "holds no query")
     except DataError as error:
         where, _, what = str(error).partition(": ")
         yield Finding("error", "malformed", where, f"{what} (reading stopped here)")
@@ -85,7 +89,7 @@ def _queries(pinned: PinnedFile, documents: dict[str, Document]) -> Iterator[Fin
 def _query(item: RawQuery, documents: dict[str, Document]) -> Iterator[Finding]:
     where = str(item.line)
     if not item.text.strip():
-        yield Finding("error", "empty-query", where, f"query '{item.id}' has no text")
+        yield Finding("warning", "empty-query", where, f"query '{item.id}' has no text")
     if not item.evidence:
         yield Finding("warning", "no-evidence", where, f"query '{item.id}' has no evidence: it counts as unanswerable")
     for fault in evidence_faults(item, documents):

@@ -1,12 +1,13 @@
 """Bringing other formats in: BEIR folders and the corpora of the Chroma chunking report."""
 
+import contextlib
 import csv
 import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from harness.dataset.manifest import MANIFEST, Manifest, PinnedFile, write_manifest
 from harness.dataset.records import Line, json_lines
@@ -21,6 +22,8 @@ class Imported(dict[str, int]):
 
 def import_dataset(kind: str, source: Path, target: Path, *, name: str, licence: str = "") -> Imported:
     """Convert `source` into the data set folder `target`, whole or not at all. Raises DataError with file and line."""
+    if target.is_file():
+        raise DataError(f"{target}: is a file; name a folder")
     if target.exists() and any(target.iterdir()):
         raise DataError(f"{target}: already holds files; name another folder or remove it")
     if not source.is_dir():
@@ -65,6 +68,19 @@ def _write(path: Path, records: Iterator[dict[str, Any]]) -> int:
     return count
 
 
+@contextlib.contextmanager
+def _csv_file(path: Path) -> Iterator[TextIO]:
+    """An open CSV or TSV file; what cannot be read of it is a DataError."""
+    csv.field_size_limit(2**31 - 1)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield file
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
+    except csv.Error as error:
+        raise DataError(f"{path}: {error}") from None
+
+
 def _field(line: Line, value: dict[str, Any], key: str) -> str:
     if not isinstance(value.get(key), str):
         raise line.fault(f"{key}: expected text, got {value.get(key)!r}")
@@ -82,11 +98,17 @@ def import_beir(source: Path, draft: Path) -> Imported:
     def documents() -> Iterator[dict[str, Any]]:
         for line, value in json_lines(source / "corpus.jsonl"):
             title, text = value.get("title") or "", _field(line, value, "text")
-            known.add(_field(line, value, "_id"))
+            if _field(line, value, "_id") in known:
+                raise line.fault(f"_id '{value['_id']}' stands twice")
+            known.add(value["_id"])
             yield {"id": value["_id"], "title": title, "text": f"{title}\n\n{text}" if title else text}
 
     counts = Imported(documents=_write(draft / "corpus.jsonl", documents()))
-    texts = {_field(line, v, "_id"): _field(line, v, "text") for line, v in json_lines(source / "queries.jsonl")}
+    texts: dict[str, str] = {}
+    for line, value in json_lines(source / "queries.jsonl"):
+        if _field(line, value, "_id") in texts:
+            raise line.fault(f"_id '{value['_id']}' stands twice")
+        texts[value["_id"]] = _field(line, value, "text")
     files = sorted((source / "qrels").glob("*.tsv"))
     if not files:
         raise DataError(f"{source / 'qrels'}: holds no .tsv file")
@@ -107,7 +129,8 @@ def import_beir(source: Path, draft: Path) -> Imported:
 
 def _qrels(path: Path, texts: dict[str, str]) -> dict[str, list[tuple[str, int]]]:
     judged: dict[str, list[tuple[str, int]]] = {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    pairs: set[tuple[str, str]] = set()
+    with _csv_file(path) as file:
         for number, row in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), 1):
             line = Line(path, number)
             if not row or (number == 1 and row[-1] == "score"):
@@ -120,6 +143,9 @@ def _qrels(path: Path, texts: dict[str, str]) -> dict[str, list[tuple[str, int]]
                 raise line.fault(f"score: expected a whole number, got {row[2]!r}") from None
             if row[0] not in texts:
                 raise line.fault(f"no query '{row[0]}' in queries.jsonl")
+            if (row[0], row[1]) in pairs:
+                raise line.fault(f"query '{row[0]}' judges document '{row[1]}' a second time")
+            pairs.add((row[0], row[1]))
             judged.setdefault(row[0], []).append((row[1], grade))
     return judged
 
@@ -152,7 +178,7 @@ def _questions(path: Path, texts: dict[str, str]) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         raise DataError(f"{path}: no such file")
     numbers: dict[str, int] = {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with _csv_file(path) as file:
         rows = csv.DictReader(file)
         for row in rows:
             line = Line(path, rows.line_num)

@@ -64,9 +64,12 @@ def find_dataset(name: str, beside: Path) -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """The sha256 of a file, read in blocks."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """The sha256 of a file, read in blocks; raises DataError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def read_manifest(root: Path) -> Manifest:
@@ -135,6 +138,8 @@ def _pinned(path: Path, where: str, entry: Any) -> PinnedFile:
         or not isinstance(entry.get("sha256"), str)
     ):
         raise DataError(f"{path}: {where}: expected {{file: NAME, sha256: HEX}}")
+    if "\0" in entry["file"] or Path(entry["file"]).is_absolute() or ".." in Path(entry["file"]).parts:
+        raise DataError(f"{path}: {where}.file: expected a path inside the data set, got {entry['file']!r}")
     unknown = set(entry) - {"file", "sha256", "locked"}
     if unknown:
         raise DataError(f"{path}: {where}: unknown key '{sorted(map(str, unknown))[0]}'. Keys: file, sha256, locked")

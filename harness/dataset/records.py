@@ -100,6 +100,10 @@ def query(line: Line, value: dict[str, Any]) -> RawQuery:
         raise line.fault("evidence: expected a list")
     default = _grade(line, value, 1.0)
     items = tuple(_evidence(line, f"evidence[{at}]", item, default) for at, item in enumerate(written))
+    first = [item.places[0] for item in items]
+    for at, place in enumerate(first):
+        if place in first[:at]:
+            raise line.fault(f"evidence[{at}]: repeats evidence[{first.index(place)}]; list each item once")
     kinds = {place.start is None for item in items for place in item.places}
     if len(kinds) > 1:
         raise line.fault("evidence: spans and whole documents in one query; give offsets to all of them or to none")
@@ -123,7 +127,10 @@ def _place(line: Line, where: str, value: Any) -> RawPlace:
         raise line.fault(f'{where}: expected {{"doc": ID}} or {{"doc": ID, "start": N, "end": N, "quote": TEXT}}')
     _known(line, value, _EVIDENCE_KEYS, where)
     ends = value.get("start"), value.get("end")
+    _string(line, value, "doc")
     if ends == (None, None):
+        if value.get("quote") is not None:
+            raise line.fault(f"{where}: a quote without start and end; give the offsets, or leave the quote out")
         return RawPlace(value["doc"], None, None, None)
     if not all(type(end) is int for end in ends):
         raise line.fault(f"{where}: start and end must both be whole numbers, got {ends[0]!r} and {ends[1]!r}")
@@ -135,8 +142,9 @@ def _place(line: Line, where: str, value: Any) -> RawPlace:
 
 def _grade(line: Line, value: dict[str, Any], default: float) -> float:
     grade = value.get("grade", default)
-    if isinstance(grade, bool) or not isinstance(grade, int | float) or grade <= 0:
-        raise line.fault(f"grade: expected a number above 0, got {grade!r}; leave out evidence that is not relevant")
+    if isinstance(grade, bool) or not isinstance(grade, int | float) or not 0 < grade <= 1e6:
+        told = f"grade: expected a number above 0 and at most 1000000, got {grade!r:.40}"
+        raise line.fault(f"{told}; leave out evidence that is not relevant")
     return float(grade)
 
 

@@ -1,5 +1,6 @@
 """Any server that speaks OpenAI's embeddings protocol."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +30,11 @@ class Api(Embedder):
     usd_per_million_tokens: float | None = runtime(None)
     batch: Positive = runtime(128)
     retries: int = runtime(5)
+
+    def facts(self) -> dict[str, str]:
+        """The server that the environment names is part of the identity where the settings name none."""
+        server = os.environ.get("OPENAI_BASE_URL", "")
+        return {"server": server} if server and self.base_url is None else {}
 
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         import openai

@@ -39,6 +39,11 @@ class Local(Embedder):
     revision: str | None = None
     device: str = runtime("cpu")
 
+    def facts(self) -> dict[str, str]:
+        """A model folder is known by its content: a model trained further in place is another model."""
+        folder = Path(self.model)
+        return {"content": _content(folder)} if folder.is_dir() else {}
+
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         import torch
 
@@ -62,6 +67,22 @@ class Local(Embedder):
                 output = model.forward(dict(features))["sentence_embedding"].float().cpu().numpy()
             vectors[rows] = output[: len(rows)]
         return Embedded(vectors, truncated)
+
+
+def _content(folder: Path) -> str:
+    """sha256 over the names and contents of a folder's files."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    stamps = tuple((str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+    return _hashed(folder.resolve(), stamps)
+
+
+@lru_cache(maxsize=8)
+def _hashed(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for name, _, _ in stamps:
+        with (folder / name).open("rb") as file:
+            digest.update(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
 def _batches(lengths: Sequence[int]) -> list[tuple[int, list[int]]]:

@@ -43,9 +43,14 @@ def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], Trace]
     docs = {place.doc for item in items.evidence for place in item.places}
     left = [passage for passage in candidates if passage.doc in docs]
     stages: list[tuple[str, list[int | None]]] = [(NOT_RETRIEVED, Ranking(left, items).found)]
-    for step in steps:
+    for at, step in enumerate(steps):
         dropped = [passage for passage in step.dropped if passage.doc in docs]
         left = [passage for passage in left if not any(_inside(passage, gone) for gone in dropped)]
+        if step.spends_budget:
+            # A passage that is shorter from here on was cut by this step.
+            later = [*selected, *(passage for other in steps[at + 1 :] for passage in other.dropped)]
+            ends = {(passage.doc, passage.start): passage.end for passage in later}
+            left = [passage._replace(end=min(passage.end, ends.get(passage[:2], passage.end))) for passage in left]
         cause = OVER_BUDGET if step.spends_budget else f"dropped:{step.label}"
         stages.append((cause, Ranking(left, items).found))
     # What every step let through whole and the selection still lacks was cut short by the step that cuts: the budget.

@@ -66,7 +66,8 @@ class Ranking:
                 continue
             cut = maps[passage.doc].end_of(passage.start, room)
             end = passage.end if cut is None else min(cut, passage.end)
-            kept.append(passage._replace(end=end, tokens=room))
+            if end > passage.start:
+                kept.append(passage._replace(end=end, tokens=room))
             break
         return Ranking(kept, self.items)
 
@@ -92,9 +93,10 @@ class Ranking:
     @cached_property
     def relevant(self) -> set[int]:
         """Ranks whose passage is relevant: it shares at least half of the shorter of both with some place."""
-        return {rank for rank, passage in self.near if self._is_relevant(passage)}
+        return {rank for rank, passage in self.near if self.is_relevant(passage)}
 
-    def _is_relevant(self, passage: Passage) -> bool:
+    def is_relevant(self, passage: Passage) -> bool:
+        """Whether a passage shares at least half of the shorter of both with some place, or its document is gold."""
         for item in self.items.evidence:
             for doc, start, end in item.places:
                 if doc != passage.doc:

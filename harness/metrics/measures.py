@@ -86,7 +86,7 @@ def span_iou(ranking: Ranking, k: int | None) -> float:
 def precision_omega(ranking: Ranking, k: int | None) -> float:
     """`span_precision` of an oracle that retrieves all evidence-bearing chunks of the corpus, and only they.
 
-    An upper bound set by the chunker alone (Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma
+    What the chunker alone makes possible (Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma
     2024). The ranking given must be that of the oracle: all chunks that share a character with the first place of an
     item.
     """

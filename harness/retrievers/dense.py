@@ -14,6 +14,11 @@ _SPARE = 16
 """Neighbours asked for beyond the depth, so that rounding can settle ties at the cut."""
 
 
+def _tied_at_the_cut(scores: Vectors, depth: int) -> bool:
+    """Whether some query's last neighbour fetched ties with the last one wanted: then more may tie."""
+    return bool((np.round(scores[:, -1].astype(float), 5) == np.round(scores[:, depth - 1].astype(float), 5)).any())
+
+
 @dataclass(frozen=True)
 class Dense(Retriever):
     """Exact search over embeddings (FAISS flat), by cosine or inner product, all queries in one call."""
@@ -34,7 +39,11 @@ class Dense(Retriever):
             return Rankings.of([(np.empty(0, np.int64), np.empty(0)) for _ in texts])
         flat = faiss.IndexFlatIP(corpus.shape[1])
         flat.add(self._prepared(corpus))
-        scores, ids = flat.search(self._prepared(vectors), min(self.depth + _SPARE, len(corpus)))
+        prepared, fetch = self._prepared(vectors), self.depth + _SPARE
+        scores, ids = flat.search(prepared, min(fetch, len(corpus)))
+        while fetch < len(corpus) and _tied_at_the_cut(scores, self.depth):
+            fetch *= 2
+            scores, ids = flat.search(prepared, min(fetch, len(corpus)))
         return Rankings.of(
             [
                 best_first(row.astype(np.int64), score.astype(np.float64), self.depth)

@@ -33,3 +33,9 @@ def test_a_title_that_is_no_heading_leads() -> None:
     """And a document without either has no context."""
     assert Heading(" / ").augment(Document("d", TEXT, "Book"), [(8, 9)]) == ["Book / Bread"]
     assert Heading().augment(Document("d", "plain"), [(0, 5)]) == [""]
+
+
+def test_signs_that_are_no_marks() -> None:
+    """`C#` keeps its sign, closing marks need a space before them; an inline code span opens no block."""
+    text = "# Learn C#\n```inline```\n## Two ##\nbody"
+    assert Heading().augment(Document("d", text), [(len(text) - 1, len(text))]) == ["Learn C# > Two"]

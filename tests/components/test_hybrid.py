@@ -35,3 +35,13 @@ def test_parts_are_as_deep_as_the_fusion_or_deeper() -> None:
     """`depth` holds for both; a part set deeper keeps its depth."""
     dense, lexical = Hybrid(depth=80, dense=Dense(depth=10), bm25=BM25(depth=200)).parts
     assert (dense.depth, lexical.depth) == (80, 200)
+
+
+def test_more_ties_at_the_cut_than_were_fetched_spare() -> None:
+    """A hundred equal chunks: the first ones in the corpus are retrieved, not those the index met first."""
+    vectors = np.zeros((200, 4), np.float32)
+    vectors[50:150, 0] = 1
+    vectors[[60, 140], 0] += np.float32(1e-7)  # noise below the rounding
+    retriever = Dense(depth=5, similarity="dot")
+    found = retriever.search(retriever.index([]), vectors, ["?"], np.array([[1, 0, 0, 0]], np.float32))
+    assert found.row(0)[0].tolist() == [50, 51, 52, 53, 54]

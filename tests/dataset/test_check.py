@@ -85,3 +85,11 @@ def test_the_shipped_cookbook_is_clean() -> None:
     root = Path(__file__).parents[2] / "datasets" / "cookbook"
     found = list(check_dataset(root))
     assert {(finding.level, finding.code) for finding in found} == {("warning", "no-evidence")}
+
+
+def test_empty_files(make_data: Callable[..., Path]) -> None:
+    """A run refuses them, so the check does."""
+    root = make_data([{"id": "a", "text": TEXT}], [{"id": "q", "text": "?"}])
+    (root / "corpus.jsonl").write_text("\n")
+    (root / "queries/validation.jsonl").write_text("")
+    assert [finding.code for finding in check_dataset(root) if finding.level == "error"].count("empty-file") == 2

@@ -59,6 +59,10 @@ def test_grades_negatives_and_absent_documents(beir: Path, tmp_path: Path) -> No
     [
         ("qrels/dev.tsv", b"q1\td2\n", "dev.tsv:1: expected query, document and score"),
         ("qrels/dev.tsv", b"q1\td2\t1\nq1\td2\tyes\n", "dev.tsv:2: score: expected a whole number, got 'yes'"),
+        ("qrels/dev.tsv", b"q1\td2\t1\nq1\td2\t1\n", "dev.tsv:2: query 'q1' judges document 'd2' a second time"),
+        ("qrels/dev.tsv", b"q\xe9\td2\t1\n", "dev.tsv: not UTF-8"),
+        ("corpus.jsonl", b'{"_id": "d2", "text": "x"}\n' * 2, "corpus.jsonl:2: _id 'd2' stands twice"),
+        ("queries.jsonl", b'{"_id": "q1", "text": "x"}\n' * 2, "queries.jsonl:2: _id 'q1' stands twice"),
         ("qrels/dev.tsv", b"q9\td2\t1\n", "dev.tsv:1: no query 'q9'"),
         ("corpus.jsonl", b'{"_id": 7, "text": "x"}\n', "corpus.jsonl:1: _id: expected text, got 7"),
         ("queries.jsonl", b"{]\n", "queries.jsonl:1: not valid JSON"),

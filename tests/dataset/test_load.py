@@ -81,6 +81,10 @@ def test_document_evidence_with_grades(make_data: Callable[..., Path]) -> None:
         ([DOC], [query(grade=0)], "validation.jsonl:1", "grade: expected a number above 0"),
         ([DOC], [query(), query()], "validation.jsonl:2", "id 'q' already"),
         ([DOC], [{**query(), "evidence": {}}], "validation.jsonl:1", "evidence: expected a list"),
+        ([DOC], [query(grade=10**400)], "validation.jsonl:1", "grade: expected a number above 0"),
+        ([DOC], [query(start=None, end=None)], "validation.jsonl:1", "a quote without start and end"),
+        ([DOC], [{**query(), "evidence": [{"doc": "a"}, {"doc": "a"}]}], "validation.jsonl:1", "repeats evidence[0]"),
+        ([DOC], [{**query(), "evidence": query()["evidence"] * 2}], "validation.jsonl:1", "repeats evidence[0]"),
         (
             [DOC],
             [{**query(), "evidence": [{"doc": "a"}, query()["evidence"][0]]}],

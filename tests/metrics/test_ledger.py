@@ -44,3 +44,11 @@ def test_cut_by_a_budget() -> None:
     """The chunk survives every step, but only its beginning."""
     steps = [Step("token_budget", True, [])]
     assert fates([WHOLE, SECOND], [WHOLE, SECOND], steps, [Passage("a", 0, 40), SECOND]) == ["over_budget", "found"]
+
+
+def test_a_piece_cut_first_and_dropped_later() -> None:
+    """What the cut left out is lost to the budget, what it left in to the step that dropped the piece."""
+    inside = Items((Evidence((Span("a", 0, 30),)), Evidence((Span("a", 80, 100),))), 0.5, False)
+    whole, piece = Passage("a", 0, 120), Passage("a", 0, 40)
+    steps = [Step("token_budget", True, []), Step("top_k", False, [piece])]
+    assert losses(inside, [], lambda: Trace([whole], [whole], steps)).fates == ["dropped:top_k", "over_budget"]
