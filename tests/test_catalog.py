@@ -147,7 +147,8 @@ def test_a_subclass_is_not_its_parent(own: Path) -> None:
     """Each class has its own reference and identity, also where only one file was named before."""
     (own / "child.py").write_text(
         "from dataclasses import dataclass\nfrom harness import Chunker, Document, Spans\n\n"
-        "@dataclass(frozen=True)\nclass Parent(Chunker):\n    def split(self, doc: Document) -> Spans:\n        return []\n\n"
+        "@dataclass(frozen=True)\nclass Parent(Chunker):\n    def split(self, doc: Document) -> Spans:\n"
+        "        return []\n\n"
         "@dataclass(frozen=True)\nclass Child(Parent):\n    pass\n"
     )
     parent, child = made("child.py:Parent", beside=own), type(made("child.py:Child", beside=own))()
