@@ -89,7 +89,7 @@ def queries_of(file: str, folder: Path) -> list[str]:
 
 def opened(file: str, folder: Path) -> Any:
     from harness import read_experiment
-    from harness.run import Session
+    from harness.session import Session
 
     return Session(read_experiment(Path(file)), folder / ".harness")
 
@@ -110,7 +110,7 @@ def warm(folder: Path) -> None:
 def selector(folder: Path) -> None:
     """What one more trial costs that differs only in its selector."""
     from harness import read_experiment
-    from harness.run import Session
+    from harness.session import Session
 
     grid = "grid:\n  selector: [%s]\n"
     for name, steps in {

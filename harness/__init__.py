@@ -22,7 +22,8 @@ if TYPE_CHECKING:
         Vectors,
         best_first,
     )
-    from harness.run import plan, run
+    from harness.plan import plan
+    from harness.run import run
     from harness.store import Artifact
     from harness.yaml_file import read_experiment
 
@@ -55,7 +56,8 @@ _HOME = {
     ),
     "harness.store": ("Artifact",),
     "harness.launch": ("Launch",),
-    "harness.run": ("plan", "run"),
+    "harness.plan": ("plan",),
+    "harness.run": ("run",),
     "harness.yaml_file": ("read_experiment",),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}

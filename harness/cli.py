@@ -96,7 +96,7 @@ def _data_parser(commands: Any) -> None:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from harness.run import plan
+    from harness.plan import plan
     from harness.yaml_file import read_experiment
 
     made = plan(read_experiment(options.experiment), store=options.store)
@@ -174,7 +174,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _launch(options: argparse.Namespace) -> "Launch":
-    from harness.run import stored_launch
+    from harness.launches import stored_launch
     from harness.yaml_file import read_experiment
 
     path = Path(options.experiment)

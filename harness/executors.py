@@ -10,17 +10,27 @@ from harness.errors import ConfigError
 
 
 class Serial(Executor):
-    """Runs each task at once in the calling process: the same interface, no second code path."""
+    """Runs each task in the calling process when its result is asked for: the same interface, no second code path.
+
+    Not at once: results then come one by one, as they do from workers, and can be logged one by one.
+    """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except BaseException as error:
-            future.set_exception(error)
-            if not isinstance(error, Exception):
-                raise
-        return future
+        return _Deferred(lambda: fn(*args, **kwargs))
+
+
+class _Deferred(Future[Any]):
+    def __init__(self, work: Callable[[], Any]) -> None:
+        super().__init__()
+        self._work = work
+
+    def result(self, timeout: float | None = None) -> Any:
+        if not self.done():
+            try:
+                self.set_result(self._work())
+            except Exception as error:
+                self.set_exception(error)
+        return super().result(timeout)
 
 
 def open_executor(workers: int = 1, on: str = "processes") -> Executor:

@@ -6,9 +6,15 @@ from harness.errors import ConfigError
 from harness.executors import Serial, open_executor
 
 
-def test_serial_runs_at_once_and_keeps_exceptions() -> None:
-    """The future carries what the task raised."""
+def test_serial_runs_when_asked_and_keeps_exceptions() -> None:
+    """Once, not before its result is wanted; the future carries what the task raised."""
     with open_executor() as executor:
+        ran: list[int] = []
+        task = executor.submit(ran.append, 1)
+        assert ran == []
+        task.result()
+        task.result()
+        assert ran == [1]
         assert executor.submit(pow, 2, 5).result() == 32
         with pytest.raises(ZeroDivisionError):
             executor.submit(divmod, 1, 0).result()

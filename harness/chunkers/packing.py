@@ -62,12 +62,15 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def tidied(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
-    """Spans trimmed; the blank ones are left out, and those that then lie wholly inside the one before."""
+    """Spans trimmed; the blank ones are left out, and those that then lie wholly inside a neighbour."""
     tidy: Spans = []
     for span in spans:
         start, end = trimmed(text, *span)
-        if start < end and not (tidy and tidy[-1][0] <= start and end <= tidy[-1][1]):
-            tidy.append((start, end))
+        if start == end or (tidy and tidy[-1][0] <= start and end <= tidy[-1][1]):
+            continue
+        if tidy and start <= tidy[-1][0] and tidy[-1][1] <= end:
+            tidy.pop()
+        tidy.append((start, end))
     return tidy
 
 

@@ -63,12 +63,7 @@ def load_dataset(root: Path, queries: str, *, copies: Copies = "credit", final: 
     `final`.
     """
     manifest = read_manifest(root)
-    pinned = manifest.query_set(queries)
-    if pinned.locked and not final:
-        raise DataError(
-            f"{root / MANIFEST}: query set '{queries}' is locked for the final score; choose on another set and open "
-            "this one with `harness run --final`, which is recorded"
-        )
+    pinned = open_query_set(manifest, queries, final=final)
     documents = read_corpus(manifest)
     by_id = {doc.id: doc for doc in documents}
     raw = read_queries(pinned)
@@ -77,6 +72,17 @@ def load_dataset(root: Path, queries: str, *, copies: Copies = "credit", final: 
             raise DataError(f"{item.line}: {fault}; `harness data check {root}` lists every finding")
     resolved = _resolve(raw, documents, copies)
     return Dataset(manifest.name, root, documents, QuerySet(queries, resolved))
+
+
+def open_query_set(manifest: Manifest, queries: str, *, final: bool = False) -> PinnedFile:
+    """The file of a query set; raises DataError for a locked one unless `final`."""
+    pinned = manifest.query_set(queries)
+    if pinned.locked and not final:
+        raise DataError(
+            f"{manifest.root / MANIFEST}: query set '{queries}' is locked for the final score; choose on another set "
+            "and open this one with `harness run --final`, which is recorded"
+        )
+    return pinned
 
 
 def verify(pinned: PinnedFile) -> None:

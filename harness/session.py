@@ -1,0 +1,129 @@
+"""An experiment opened on its data and a store: its trials, and the pipelines that work them out."""
+
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.component import Embedder, identity
+from harness.dataset import Manifest, find_dataset, read_manifest
+from harness.dataset.load import Copies, open_query_set, verify
+from harness.errors import ConfigError
+from harness.experiment import Experiment, Trial, find_baseline, names
+from harness.pipeline import Pipeline
+from harness.results import TrialResult
+from harness.store import digest
+
+
+def default_store() -> Path:
+    """The folder HARNESS_STORE names, else `.harness` in the working folder."""
+    return Path(os.environ.get("HARNESS_STORE", ".harness"))
+
+
+class ToEmbed(NamedTuple):
+    """The distinct texts an embedder has not seen, of chunks and of queries."""
+
+    embedder: Embedder
+    pipeline: Pipeline
+    documents: list[str]
+    queries: list[str]
+
+
+class Session:
+    """The trials of an experiment with the pipelines that can work them out."""
+
+    def __init__(self, experiment: Experiment, store: Path, *, final: bool = False) -> None:
+        self.experiment, self.store, self.final = experiment, store.resolve(), final
+        trials = experiment.trials()
+        root = find_dataset(experiment.base.data, experiment.beside)
+        self.manifest = read_manifest(root)
+        if final:
+            trials = [replace(trial, queries=_locked(self.manifest)) for trial in trials]
+        self.trials, self.names = trials, names(trials)
+        # A comparison that cannot be made must be told before the work, not after.
+        find_baseline([trial.params() for trial in trials], experiment.compare.baseline)
+        # The pinned files are hashed once a launch; from here on their hashes stand for their content.
+        verify(self.manifest.corpus)
+        for queries in dict.fromkeys(trial.queries for trial in trials):
+            verify(open_query_set(self.manifest, queries, final=final))
+
+    def pipeline(self, trial: Trial) -> Pipeline:
+        return pipeline_of(self.place(trial))
+
+    def place(self, trial: Trial) -> "Place":
+        return Place(
+            str(self.manifest.root),
+            self.manifest.corpus.sha256,
+            trial.queries,
+            self.manifest.query_set(trial.queries).sha256,
+            trial.tokenizer,
+            trial.copies,
+            str(self.store),
+            self.final,
+        )
+
+    def results(self) -> list[TrialResult]:
+        """The results of all trials, worked out where they are not stored."""
+        return [self.pipeline(trial).result(trial, name) for trial, name in zip(self.trials, self.names, strict=True)]
+
+    def to_embed(self) -> dict[str, ToEmbed]:
+        """Per embedder, the texts that the unfinished trials need and the cache lacks."""
+        wanted: dict[str, tuple[Embedder, Pipeline, dict[str, None]]] = {}
+        for trial in self.trials:
+            pipeline = self.pipeline(trial)
+            if trial.uses_vectors and not pipeline.stored(trial)["retrieve"]:
+                key = digest(identity(trial.embedder))
+                _, _, texts = wanted.setdefault(key, (trial.embedder, pipeline, {}))
+                texts.update(dict.fromkeys(pipeline.passages(trial).texts))
+        found: dict[str, ToEmbed] = {}
+        for embedder, pipeline, texts in wanted.values():
+            documents = pipeline.missing(embedder, list(texts))
+            queries = pipeline.missing(embedder, pipeline.query_texts, queries=True)
+            label = " ".join([embedder.name(), str(getattr(embedder, "model", ""))]).strip()
+            found[label if label not in found else f"{label} {len(found)}"] = ToEmbed(
+                embedder, pipeline, documents, queries
+            )
+        return found
+
+
+class Place(NamedTuple):
+    """What a worker needs besides the trial to find its pipeline; all text, so that it crosses any process boundary.
+
+    The hashes are there to tell a data set from what it was before an edit, in a process that outlives the edit.
+    """
+
+    root: str
+    corpus_sha256: str
+    queries: str
+    queries_sha256: str
+    tokenizer: str
+    copies: Copies
+    store: str
+    final: bool
+
+
+_local = threading.local()
+
+
+def pipeline_of(place: Place) -> Pipeline:
+    """This thread's pipeline for a place: tasks that share a corpus share what it has read, threads share nothing."""
+    known: dict[Place, Pipeline] = _local.__dict__.setdefault("pipelines", {})
+    if place not in known:
+        known[place] = Pipeline(
+            read_manifest(Path(place.root)),
+            place.queries,
+            Path(place.store),
+            tokenizer=place.tokenizer,
+            copies=place.copies,
+            final=place.final,
+        )
+    return known[place]
+
+
+def _locked(manifest: Manifest) -> str:
+    locked = [name for name, pinned in manifest.queries.items() if pinned.locked]
+    if len(locked) != 1:
+        told = f"{len(locked)} locked query sets ({', '.join(locked) or 'none'})"
+        raise ConfigError(f"--final: {manifest.root} has {told}; it takes one")
+    return locked[0]
