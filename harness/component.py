@@ -131,6 +131,11 @@ class Embedder(Component):
     metered: ClassVar[bool] = False
     """Whether texts are paid for; nothing is then embedded just to measure how long it takes."""
 
+    @property
+    def price(self) -> float | None:
+        """Dollars per million tokens; None where that is not known."""
+        return None if self.metered else 0.0
+
     @abstractmethod
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         """One vector per text, (texts, dimensions) float32, whatever the batch the text travels in."""

@@ -234,10 +234,18 @@ class Pipeline:
             clusters=scores.data["clusters"],
             scores=metric_values(scores),
             fates=scores.data["fates"],
-            efficiency=efficiency(ranked, selection, scores, embedding),
+            efficiency=efficiency(ranked, selection, scores, embedding) | self._dollars(trial),
             warnings=_truncation(trial, ranked),
             settings=trial.identity(),
         )
+
+    def _dollars(self, trial: Trial) -> dict[str, float]:
+        """What embedding the corpus and the query set costs, in the experiment's tokens; nothing where it is free."""
+        price = trial.embedder.price if trial.uses_vectors else 0.0
+        if not price:
+            return {}
+        queries = sum(map(self.tokens, self.query_texts))
+        return {"index_usd": int(self.passages(trial).tokens.sum()) * price / 1e6, "queries_usd": queries * price / 1e6}
 
 
 def read_rankings(artifact: Artifact) -> Rankings:

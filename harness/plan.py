@@ -42,6 +42,5 @@ def plan(experiment: Experiment, *, store: Path | None = None) -> Plan:
         count = pipeline.tokens
         texts[label] = len(documents) + len(queries)
         tokens[label] = sum(map(count, documents)) + sum(map(count, queries))
-        price = getattr(embedder, "usd_per_million_tokens", None)
-        usd[label] = tokens[label] * price / 1e6 if price is not None else (None if embedder.metered else 0.0)
+        usd[label] = None if embedder.price is None else tokens[label] * embedder.price / 1e6
     return Plan(planned, texts, tokens, usd)

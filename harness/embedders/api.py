@@ -31,6 +31,10 @@ class Api(Embedder):
     batch: Positive = runtime(128)
     retries: int = runtime(5)
 
+    @property
+    def price(self) -> float | None:
+        return self.usd_per_million_tokens
+
     def facts(self) -> dict[str, str]:
         """The server that the environment names is part of the identity where the settings name none."""
         server = os.environ.get("OPENAI_BASE_URL", "")

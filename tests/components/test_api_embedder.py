@@ -4,12 +4,16 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness import Experiment, Trial, plan, run
+from harness.chunkers import Fixed
 from harness.embedders import Api
 from harness.errors import ConfigError
+from harness.retrievers import Dense
 
 
 class Server(ThreadingHTTPServer):
@@ -110,3 +114,17 @@ def test_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         Api(base_url="http://127.0.0.1:9/none").embed(["a"])
+
+
+def test_a_run_tells_what_embedding_costs(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Tokens of all chunks and queries times the price, before in the plan and after in the result."""
+    embedder = api(server, usd_per_million_tokens=2.0)
+    base = Trial("garden", Fixed(20), Dense(), tokenizer="words", embedder=embedder, metrics=("recall@3",))
+    study = Experiment("paid", base, beside=tmp_path)
+    planned = plan(study, store=tmp_path / "s")
+    (usd,) = planned.usd.values()
+    assert server.requests == []
+    facts = run(study, store=tmp_path / "s", log=False).results[0].efficiency
+    assert facts["index_usd"] + facts["queries_usd"] == pytest.approx(usd)
+    assert usd == pytest.approx(2.0 * sum(planned.tokens.values()) / 1e6)
+    assert len([text for request in server.requests for text in request["input"]]) == sum(planned.texts.values())
