@@ -200,8 +200,10 @@ def _opened(session: Session, launch_id: str) -> int:
 
     The opening is written down before the first score is seen, whatever becomes of the launch.
     """
-    queries = session.manifest.query_set(session.trials[0].queries)
-    record = session.store / "openings" / f"{queries.sha256}.txt"
+    locked_sets = [pinned for pinned in session.manifest.queries.values() if pinned.locked]
+    if len(locked_sets) != 1:
+        return 0  # `final` needs exactly one, which the session has checked
+    record = session.store / "openings" / f"{locked_sets[0].sha256}.txt"
     with explained(session.store), locked(session.store / "openings" / "lock"):
         if session.final:
             with record.open("a", encoding="utf-8") as file:

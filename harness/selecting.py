@@ -108,7 +108,9 @@ def _check(step: Selector, hits: Sequence[Hit], outcome: Outcome) -> None:
     kept = {(hit.chunk.doc, hit.chunk.start, hit.chunk.end) for hit in outcome.kept}
     if len(kept) < len(outcome.kept):
         raise ConfigError(f"{where}: kept a passage twice")
-    if len(kept) + len(outcome.dropped) == len(hits):
+    given = {id(hit.chunk) for hit in hits}
+    told = {id(hit.chunk) for hit in outcome.kept} | {id(drop.hit.chunk) for drop in outcome.dropped}
+    if told == given and len(outcome.kept) + len(outcome.dropped) == len(hits):
         return
     dropped = {drop.hit.chunk.id for drop in outcome.dropped}
     for hit in hits:
@@ -121,5 +123,5 @@ def _check(step: Selector, hits: Sequence[Hit], outcome: Outcome) -> None:
             raise ConfigError(
                 f"{where}: {chunk.id} is neither kept nor dropped; name it in Outcome.dropped with a reason"
             )
-    if len(kept) + len(outcome.dropped) > len(hits):
-        raise ConfigError(f"{where}: returned more hits than it was given")
+    if len(dropped) < len(outcome.dropped) or len(kept) + len(dropped) > len(hits):
+        raise ConfigError(f"{where}: named a hit twice; each is either kept or dropped")

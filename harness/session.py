@@ -14,6 +14,7 @@ from harness.experiment import Experiment, Trial, find_baseline, names
 from harness.pipeline import Pipeline
 from harness.results import TrialResult
 from harness.store import digest
+from harness.tokens import Tokenizer
 
 
 def default_store() -> Path:
@@ -58,6 +59,7 @@ class Session:
             trial.queries,
             self.manifest.query_set(trial.queries).sha256,
             trial.tokenizer,
+            Tokenizer(trial.tokenizer).identity,
             trial.copies,
             str(self.store),
             self.final,
@@ -90,7 +92,8 @@ class Session:
 class Place(NamedTuple):
     """What a worker needs besides the trial to find its pipeline; all text, so that it crosses any process boundary.
 
-    The hashes are there to tell a data set from what it was before an edit, in a process that outlives the edit.
+    The hashes and the tokenizer's identity are there to tell files from what they were before an edit, in a process
+    that outlives the edit.
     """
 
     root: str
@@ -98,6 +101,7 @@ class Place(NamedTuple):
     queries: str
     queries_sha256: str
     tokenizer: str
+    tokenizer_identity: str
     copies: Copies
     store: str
     final: bool

@@ -75,8 +75,9 @@ class Tracker:
         uri = uri or default_uri()
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
+        self._file = Path(uri.removeprefix("sqlite:///")).resolve() if uri.startswith("sqlite:///") else None
+        uri = f"sqlite:///{self._file}" if self._file else uri
         self._name, self._uri, self._store = experiment, uri, store
-        self._file = Path(uri.removeprefix("sqlite:///")) if uri.startswith("sqlite:///") else None
         with self._explained():
             self._client, self.experiment_id = self._opened()
         self._place = store / "mlflow" / digest({"uri": uri, "experiment": self.experiment_id})[:16]

@@ -215,7 +215,7 @@ def test_steps_of_one_name_are_numbered(read: Any) -> None:
 
 def test_yaml_is_read_as_of_version_1_2(read: Any) -> None:
     """0200 is no octal 128, 1e-3 is a number, merge keys work, and a key of a list is told."""
-    with pytest.raises(ConfigError, match="size: input should be a valid integer"):
+    with pytest.raises(ConfigError, match='size: input should be a valid integer, got "0200"'):
         read(f"{HEAD}chunker: {{fixed: {{size: 0200}}}}\nretriever: dense")
     made = read(f"{HEAD}chunker: fixed\nretriever: {{hybrid: {{weight: 1e-3}}}}")
     assert made.base.retriever.weight == 0.001

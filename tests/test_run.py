@@ -380,3 +380,26 @@ def test_selectors_must_account_for_every_hit(project: Path) -> None:
     done = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=2)
     assert "selector silent: bed" in done.stderr
     assert "is neither kept nor dropped" in done.stderr
+
+
+def test_a_selector_must_not_name_a_hit_twice(project: Path) -> None:
+    """As many names as hits is not enough: each must be there."""
+    own = project / "experiments/own.py"
+    own.write_text(
+        OWN + "\nfrom harness import Drop, Outcome, Selector\n\n@dataclass(frozen=True)\nclass Wrong(Selector):\n"
+        "    def select(self, query, hits):\n"
+        "        half = len(hits) // 2\n"
+        "        return Outcome(list(hits[:half]), [Drop(hits[0], 'x') for _ in hits[half:]])\n"
+    )
+    file = project / "experiments/garden.yaml"
+    file.write_text(EXPERIMENT.replace("selector: [dedup,", "selector: [own.py:Wrong,"))
+    assert "selector wrong" in harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=2).stderr
+
+
+def test_a_relative_database_is_taken_from_the_working_folder(project: Path, tracking: str) -> None:
+    """MLflow's usual form; a plain launch after a final one still tells of the opening."""
+    arguments = ["run", "experiments/garden.yaml", "--tracking", "sqlite:///mlflow.db"]
+    harness(project, *arguments, "--final")
+    harness(project, *arguments)
+    launches = [run.data.tags for run in logged(tracking) if run.data.tags["kind"] == "launch"]
+    assert [(tags["final"], tags["test_openings"]) for tags in launches] == [("false", "1"), ("true", "1")]

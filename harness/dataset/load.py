@@ -89,9 +89,11 @@ def verify(pinned: PinnedFile) -> None:
     """Raise DataError unless the file is the one the manifest pins."""
     if not pinned.path.is_file():
         raise DataError(f"{pinned.path}: no such file, though the manifest names it")
+    root = next(folder for folder in pinned.path.parents if (folder / MANIFEST).is_file())
+    if not pinned.sha256:
+        raise DataError(f"{pinned.path}: is not pinned yet; `harness data pin {root}` adds its sha256 to the manifest")
     actual = sha256_of(pinned.path)
     if actual != pinned.sha256:
-        root = next(folder for folder in pinned.path.parents if (folder / MANIFEST).is_file())
         raise DataError(
             f"{pinned.path}: sha256 is {actual[:12]}…, the manifest pins {pinned.sha256[:12]}…; restore the file, or "
             f"accept the change with `harness data pin {root}`"

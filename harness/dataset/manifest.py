@@ -132,12 +132,10 @@ def _text(path: Path, content: dict[str, Any], key: str, default: str = "") -> s
 
 
 def _pinned(path: Path, where: str, entry: Any) -> PinnedFile:
-    if (
-        not isinstance(entry, dict)
-        or not isinstance(entry.get("file"), str)
-        or not isinstance(entry.get("sha256"), str)
-    ):
-        raise DataError(f"{path}: {where}: expected {{file: NAME, sha256: HEX}}")
+    if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
+        raise DataError(f"{path}: {where}: expected {{file: NAME}}; `harness data pin` adds its sha256")
+    if not isinstance(entry.get("sha256", ""), str):
+        raise DataError(f"{path}: {where}.sha256: expected text, not {entry['sha256']!r}")
     if "\0" in entry["file"] or Path(entry["file"]).is_absolute() or ".." in Path(entry["file"]).parts:
         raise DataError(f"{path}: {where}.file: expected a path inside the data set, got {entry['file']!r}")
     unknown = set(entry) - {"file", "sha256", "locked"}
@@ -145,4 +143,4 @@ def _pinned(path: Path, where: str, entry: Any) -> PinnedFile:
         raise DataError(f"{path}: {where}: unknown key '{sorted(map(str, unknown))[0]}'. Keys: file, sha256, locked")
     if not isinstance(entry.get("locked", False), bool):
         raise DataError(f"{path}: {where}.locked: expected true or false")
-    return PinnedFile(path.parent / entry["file"], entry["sha256"], entry.get("locked", False))
+    return PinnedFile(path.parent / entry["file"], entry.get("sha256", ""), entry.get("locked", False))

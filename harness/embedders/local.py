@@ -47,7 +47,7 @@ class Local(Embedder):
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         import torch
 
-        model = _load(self.model, self.revision, self.device)
+        model = _load(self.model, self.revision, self.device, self.facts().get("content", ""))
         if not texts:
             return Embedded(np.empty((0, 0), np.float32), np.empty(0, np.bool_))
         prompt = self.query_prompt if queries else self.document_prompt
@@ -98,7 +98,8 @@ def _batches(lengths: Sequence[int]) -> list[tuple[int, list[int]]]:
 
 
 @lru_cache(maxsize=2)
-def _load(name: str, revision: str | None, device: str) -> Any:
+def _load(name: str, revision: str | None, device: str, content: str) -> Any:
+    # The content is there for the cache: a folder that changed is loaded again.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -45,7 +45,11 @@ def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], Trace]
     stages: list[tuple[str, list[int | None]]] = [(NOT_RETRIEVED, Ranking(left, items).found)]
     for at, step in enumerate(steps):
         dropped = [passage for passage in step.dropped if passage.doc in docs]
-        left = [passage for passage in left if not any(_inside(passage, gone) for gone in dropped)]
+        spans = {passage[:3] for passage in left}
+        gone = {passage[:3] for passage in dropped}
+        # A dropped passage that is none of the candidates was merged from those inside it.
+        merged = [passage for passage in dropped if passage[:3] not in spans]
+        left = [p for p in left if p[:3] not in gone and not any(_inside(p, whole) for whole in merged)]
         if step.spends_budget:
             # A passage that is shorter from here on was cut by this step.
             later = [*selected, *(passage for other in steps[at + 1 :] for passage in other.dropped)]

@@ -153,3 +153,16 @@ def test_an_unknown_set(make_data: Callable[..., Path]) -> None:
     """With what there is."""
     with pytest.raises(DataError, match="Did you mean 'validation'"):
         load_dataset(make_data([DOC], [query()]), "validaton")
+
+
+def test_a_manifest_without_hashes_is_to_be_pinned(make_data: Callable[..., Path]) -> None:
+    """Written by hand it names files only; `data pin` adds the rest."""
+    root = make_data([DOC], [query()])
+    manifest = root / "manifest.yaml"
+    manifest.write_text(
+        "name: x\ncorpus: {file: corpus.jsonl}\nqueries: {validation: {file: queries/validation.jsonl}}\n"
+    )
+    with pytest.raises(DataError, match="is not pinned yet; `harness data pin"):
+        load_dataset(root, "validation")
+    write_manifest(read_manifest(root))
+    assert len(load_dataset(root, "validation").documents) == 1

@@ -52,3 +52,13 @@ def test_a_piece_cut_first_and_dropped_later() -> None:
     whole, piece = Passage("a", 0, 120), Passage("a", 0, 40)
     steps = [Step("token_budget", True, []), Step("top_k", False, [piece])]
     assert losses(inside, [], lambda: Trace([whole], [whole], steps)).fates == ["dropped:top_k", "over_budget"]
+
+
+def test_nested_candidates_are_dropped_one_by_one() -> None:
+    """Dropping the whole does not drop a part that was kept; a merged passage takes its parts along."""
+    items = Items((Evidence((Span("a", 0, 30),)),), 0.5, False)
+    whole, part, other = Passage("a", 0, 93), Passage("a", 0, 30), Passage("a", 30, 60)
+    steps = [Step("small", False, [whole]), Step("top_k", False, [part])]
+    assert losses(items, [], lambda: Trace([part], [whole, part], steps)).fates == ["dropped:top_k"]
+    merged = [Step("merge", False, []), Step("top_k", False, [Passage("a", 0, 60)])]
+    assert losses(items, [], lambda: Trace([part], [part, other], merged)).fates == ["dropped:top_k"]
