@@ -19,7 +19,7 @@ from harness.progress import progress
 from harness.results import TrialResult
 from harness.session import Place, Session, default_store, pipeline_of
 from harness.store import explained, locked
-from harness.tracking import FinishedTrial, Tracker
+from harness.tracking import FinishedLaunch, FinishedTrial, Tracker
 
 
 class Work(NamedTuple):
@@ -107,17 +107,9 @@ def run(
             )
         launch = Launch(launch_id, experiment, results, work, time.time() - begin, warnings)
         if tracker:
-            links = tracker.log_launch(
-                launch_id,
-                results,
-                metrics=_headline(experiment),
-                begun=begin,
-                final=final,
-                openings=openings,
-                work=work,
-                report=report(launch) if report else {},
-            )
-            launch = replace(launch, links=links)
+            made = report(launch) if report else {}
+            finished = FinishedLaunch(launch_id, results, _headline(experiment), begin, final, openings, work, made)
+            launch = replace(launch, links=tracker.log_launch(finished))
     record_launch(session, launch)
     return launch
 

@@ -64,6 +64,23 @@ class FinishedTrial(NamedTuple):
     final: bool
 
 
+class FinishedLaunch(NamedTuple):
+    """What is logged of a launch: its results, the headline metrics (the one to sort by first), and how it went.
+
+    `begun` is when it started, in seconds since the epoch; `openings` how often the locked query set has been opened;
+    `work` what had to be done, by stage; `report` the files kept beside it, of which `comparison.md` becomes the note.
+    """
+
+    launch: str
+    results: Sequence[TrialResult]
+    metrics: Sequence[str]
+    begun: float
+    final: bool
+    openings: int
+    work: Mapping[str, int]
+    report: Mapping[str, bytes]
+
+
 class Tracker:
     """Writes launches to MLflow. MLflow is a projection: the store is the truth, and logging again changes nothing.
 
@@ -77,7 +94,7 @@ class Tracker:
             os.environ.setdefault(name, value)
         self._file = Path(uri.removeprefix("sqlite:///")).resolve() if uri.startswith("sqlite:///") else None
         uri = f"sqlite:///{self._file}" if self._file else uri
-        self._name, self._uri, self._store = experiment, uri, store
+        self._name, self._uri = experiment, uri
         with self._explained():
             self._client, self.experiment_id = self._opened()
         self._place = store / "mlflow" / digest({"uri": uri, "experiment": self.experiment_id})[:16]
@@ -217,40 +234,14 @@ class Tracker:
             )
         return self._inputs[queries]
 
-    def log_launch(
-        self,
-        launch: str,
-        results: Sequence[TrialResult],
-        *,
-        metrics: Sequence[str],
-        begun: float,
-        final: bool,
-        openings: int,
-        work: Mapping[str, int],
-        report: Mapping[str, bytes],
-    ) -> dict[str, str]:
-        """Log the launch itself with `report` (file name -> content) as artifacts, write the saved views, give their
-        links.
-
-        `metrics` are the headline metrics, the one to sort by first: the launch shows those of its top trial. `begun`
-        is when it started, in seconds since the epoch, `openings` how often the locked set has been opened.
-        `comparison.md` of the report becomes the run's note.
-        """
+    def log_launch(self, finished: FinishedLaunch) -> dict[str, str]:
+        """Log the launch itself and write the saved views; gives their links."""
         with self._explained():
-            self._write_launch(launch, results, metrics, begun, final, openings, work, report)
-            return self._put_views(launch, results, metrics)
+            self._write_launch(finished)
+            return self._put_views(finished)
 
-    def _write_launch(
-        self,
-        launch: str,
-        results: Sequence[TrialResult],
-        metrics: Sequence[str],
-        begun: float,
-        final: bool,
-        openings: int,
-        work: Mapping[str, int],
-        report: Mapping[str, bytes],
-    ) -> None:
+    def _write_launch(self, finished: FinishedLaunch) -> None:
+        launch, results, metrics, begun, final, openings, work, report = finished
         top = max(results, key=lambda result: (result.mean(metrics[0]), result.name))
         tags = {
             **_surroundings(),
@@ -275,9 +266,9 @@ class Tracker:
         self._client.set_tag(run_id, "mlflow.note.content", report.get("comparison.md", b"").decode()[:8000])
         self._client.set_terminated(run_id, "FINISHED")
 
-    def _put_views(self, launch: str, results: Sequence[TrialResult], metrics: Sequence[str]) -> dict[str, str]:
+    def _put_views(self, finished: FinishedLaunch) -> dict[str, str]:
         links: dict[str, str] = {}
-        for view in views(launch, results, [metric_key(name) for name in metrics]):
+        for view in views(finished.launch, finished.results, [metric_key(name) for name in finished.metrics]):
             self._client.set_experiment_tag(self.experiment_id, f"mlflow.sharedViewState.{view.key}", view.encoded())
             links[view.name] = self._link(view)
         return links
