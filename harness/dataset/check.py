@@ -37,8 +37,13 @@ def _pins(pinned: PinnedFile) -> Iterator[Finding]:
     try:
         verify(pinned)
     except DataError as error:
-        where, _, what = str(error).partition(": ")
-        yield Finding("error", "not-pinned", where, what)
+        yield _refused("not-pinned", error)
+
+
+def _refused(code: str, error: DataError, more: str = "") -> Finding:
+    """What keeps a file from being read, as a finding: the message begins with the place."""
+    where, _, what = str(error).partition(": ")
+    return Finding("error", code, where, what + more)
 
 
 def _documents(pinned: PinnedFile, documents: dict[str, Document]) -> Iterator[Finding]:
@@ -60,8 +65,7 @@ def _documents(pinned: PinnedFile, documents: dict[str, Document]) -> Iterator[F
         if not documents:
             yield Finding("error", "empty-file", str(pinned.path), "holds no document")
     except DataError as error:
-        where, _, what = str(error).partition(": ")
-        yield Finding("error", "malformed", where, f"{what} (reading stopped here)")
+        yield _refused("malformed", error, " (reading stopped here)")
 
 
 def _queries(pinned: PinnedFile, documents: dict[str, Document]) -> Iterator[Finding]:
@@ -82,8 +86,7 @@ def _queries(pinned: PinnedFile, documents: dict[str, Document]) -> Iterator[Fin
         if not lines:
             yield Finding("error", "empty-file", str(pinned.path), "holds no query")
     except DataError as error:
-        where, _, what = str(error).partition(": ")
-        yield Finding("error", "malformed", where, f"{what} (reading stopped here)")
+        yield _refused("malformed", error, " (reading stopped here)")
 
 
 def _query(item: RawQuery, documents: dict[str, Document]) -> Iterator[Finding]:
