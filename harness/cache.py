@@ -2,25 +2,12 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 
-from harness.errors import StoreError
 from harness.model import Embedded
-from harness.store import explained, locked
-
-T = TypeVar("T")
-
-_CORRUPT = {"SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ", "SQLITE_CORRUPT_VTAB", "SQLITE_SCHEMA"}
-_REFUSED = {
-    "SQLITE_FULL": "the disk is full; free some space and start again, nothing finished is lost",
-    "SQLITE_READONLY": "the file is read-only; name another folder with --store",
-    "SQLITE_CANTOPEN": "the file cannot be opened; name another folder with --store",
-    "SQLITE_BUSY": "another process has held it for over two minutes",
-}
+from harness.sqlite_file import SqliteFile
 
 
 def text_key(text: str) -> bytes:
@@ -28,29 +15,27 @@ def text_key(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-class VectorCache:
-    """One SQLite file in WAL mode. It only ever holds what can be computed again: a damaged file is set aside."""
+class VectorCache(SqliteFile):
+    """Vectors by embedder and text. It only ever holds what can be computed again."""
 
-    BLOCK = 500
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.damaged = 0
-        self._db: sqlite3.Connection | None = None
+    SCHEMA = (
+        "CREATE TABLE IF NOT EXISTS vectors (space TEXT, key BLOB, vector BLOB NOT NULL,"
+        " truncated INTEGER NOT NULL, PRIMARY KEY (space, key)) WITHOUT ROWID",
+    )
 
     def missing(self, space: str, texts: Sequence[str]) -> list[str]:
         """The distinct texts not yet embedded in `space`, in order of first appearance."""
         distinct: dict[bytes, str] = {}
         for text in texts:
             distinct.setdefault(text_key(text), text)
-        found = self._guarded(lambda db: self._lookup(db, space, list(distinct), columns="key"))
+        found = self.guarded(lambda db: self._lookup(db, space, list(distinct), columns="key"))
         stored = {row[0] for row in found}
         return [text for key, text in distinct.items() if key not in stored]
 
     def get(self, space: str, texts: Sequence[str]) -> Embedded | None:
         """Vectors for all texts, or None where any is missing."""
         keys = [text_key(text) for text in texts]
-        rows = self._guarded(
+        rows = self.guarded(
             lambda db: self._lookup(db, space, list(dict.fromkeys(keys)), columns="key, vector, truncated")
         )
         stored = {key: (vector, truncated) for key, vector, truncated in rows}
@@ -72,13 +57,7 @@ class VectorCache:
             with db:
                 db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", rows)
 
-        self._guarded(write)
-
-    def close(self) -> None:
-        """Close the file; the next call opens it again."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        self.guarded(write)
 
     def _lookup(self, db: sqlite3.Connection, space: str, keys: list[bytes], columns: str) -> list[tuple[bytes, ...]]:
         rows: list[tuple[bytes, ...]] = []
@@ -88,40 +67,3 @@ class VectorCache:
             query = f"SELECT {columns} FROM vectors WHERE space = ? AND key IN ({marks})"
             rows += db.execute(query, [space, *block]).fetchall()
         return rows
-
-    def _open(self) -> sqlite3.Connection:
-        if self._db is None:
-            with explained(self.path.parent):
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-            db = sqlite3.connect(self.path, timeout=120)
-            self._db = db
-            db.execute("PRAGMA journal_mode=WAL")
-            db.execute("PRAGMA synchronous=NORMAL")
-            db.execute(
-                "CREATE TABLE IF NOT EXISTS vectors (space TEXT, key BLOB, vector BLOB NOT NULL,"
-                " truncated INTEGER NOT NULL, PRIMARY KEY (space, key)) WITHOUT ROWID"
-            )
-        return self._db
-
-    def _guarded(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            return work(self._open())
-        except sqlite3.DatabaseError as error:
-            name = getattr(error, "sqlite_errorname", "")
-            if name not in _CORRUPT:
-                refused = next((why for code, why in _REFUSED.items() if name.startswith(code)), None)
-                if refused is None:
-                    raise
-                raise StoreError(f"store {self.path}: {refused}") from error
-        self._set_aside()
-        return work(self._open())
-
-    def _set_aside(self) -> None:
-        """Rename the damaged file and its journals; every vector in it can be computed again."""
-        self.close()
-        self.damaged += 1
-        with locked(self.path.with_suffix(".lock")):
-            number = 1 + len(list(self.path.parent.glob(f"{self.path.name}.damaged-*")))
-            self.path.replace(self.path.with_name(f"{self.path.name}.damaged-{number}"))
-            for journal in ("-wal", "-shm"):
-                self.path.with_name(self.path.name + journal).unlink(missing_ok=True)
