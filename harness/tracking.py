@@ -68,7 +68,8 @@ class FinishedLaunch(NamedTuple):
     """What is logged of a launch: its results, the headline metrics (the one to sort by first), and how it went.
 
     `begun` is when it started, in seconds since the epoch; `openings` how often the locked query set has been opened;
-    `work` what had to be done, by stage; `report` the files kept beside it, of which `comparison.md` becomes the note.
+    `work` what had to be done, by stage; `spend` what language models were used for; `report` the files kept beside
+    it, of which `comparison.md` becomes the note.
     """
 
     launch: str
@@ -78,6 +79,7 @@ class FinishedLaunch(NamedTuple):
     final: bool
     openings: int
     work: Mapping[str, int]
+    spend: Mapping[str, float]
     report: Mapping[str, bytes]
 
 
@@ -141,11 +143,29 @@ class Tracker:
         if self._file is None:
             return opened()
         # Migrations of one database by two processes at once can ruin it; WAL makes batch logging twice as fast.
-        with locked(self._file.with_name(self._file.name + ".lock")):
+        with locked(self._lock):
             client, experiment_id = opened()
             with contextlib.closing(sqlite3.connect(self._file, timeout=60)) as database:
                 database.execute("PRAGMA journal_mode=WAL")
             return client, experiment_id
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other launches from writing to the same SQLite file meanwhile.
+
+        MLflow reads before it writes in one transaction; SQLite refuses the write at once, whatever the time-out, where
+        another process has written in between.
+        """
+        if self._file is None:
+            yield
+            return
+        with locked(self._lock):
+            yield
+
+    @property
+    def _lock(self) -> Path:
+        assert self._file is not None
+        return self._file.with_name(self._file.name + ".lock")
 
     def _search(self, query: str) -> Iterator[Any]:
         token = None
@@ -166,7 +186,7 @@ class Tracker:
         result = trial.result
         known = self._logged.get(result.fingerprint)
         if known is None:
-            with self._explained(), locked(self._place / f"{result.fingerprint}.lock"):
+            with self._explained(), self._alone(), locked(self._place / f"{result.fingerprint}.lock"):
                 known = self._of_another_launch(result.fingerprint)
                 if known is None:
                     self._delete_unfinished(result.fingerprint)
@@ -174,7 +194,7 @@ class Tracker:
                     (self._place / result.fingerprint).write_text(run_id)
                     known = Logged(run_id, launch)
         if known.launch != launch:
-            with self._explained():
+            with self._explained(), self._alone():
                 self._client.set_tag(known.run_id, "launch", launch)
                 self._client.set_tag(known.run_id, "mlflow.runName", result.name)
 
@@ -236,12 +256,12 @@ class Tracker:
 
     def log_launch(self, finished: FinishedLaunch) -> dict[str, str]:
         """Log the launch itself and write the saved views; gives their links."""
-        with self._explained():
+        with self._explained(), self._alone():
             self._write_launch(finished)
             return self._put_views(finished)
 
     def _write_launch(self, finished: FinishedLaunch) -> None:
-        launch, results, metrics, begun, final, openings, work, report = finished
+        launch, results, metrics, begun, final, openings, work, spend, report = finished
         top = max(results, key=lambda result: (result.mean(metrics[0]), result.name))
         tags = {
             **_surroundings(),
@@ -257,6 +277,7 @@ class Tracker:
         values = {metric_key(name): top.mean(name) for name in metrics} | {
             f"work/{stage}": n for stage, n in work.items()
         }
+        values |= {f"llm/{name}": value for name, value in spend.items()}
         self._client.log_batch(run_id, metrics=_measured(values))
         with tempfile.TemporaryDirectory() as folder:
             for name, content in report.items():
