@@ -3,6 +3,7 @@
     HarnessError              one line on stderr, no traceback, exit code 2
     ├── ConfigError           an experiment file or a setting; names the YAML path
     ├── DataError             a data set; names file and line
+    ├── JudgeError            a model that is asked: no key, no money, no such model; names server and model
     └── StoreError            the store's disk: full, read-only, not a folder
 
 Every other exception is a bug and shows its traceback.
@@ -22,6 +23,10 @@ class ConfigError(HarnessError):
 
 class DataError(HarnessError):
     """A fault in a data set, located by file and line."""
+
+
+class JudgeError(HarnessError):
+    """A model cannot be asked at all; what it had answered before is kept."""
 
 
 class StoreError(HarnessError):

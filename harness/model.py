@@ -132,6 +132,19 @@ class Chunk:
         return replace(self, end=end, text=self.text[: end - self.start], tokens=tokens)
 
 
+@dataclass(frozen=True)
+class Case:
+    """What a judge sees of one query: the query, the text of each item of its evidence, and the passages in rank order.
+
+    `claims` are the statements of the reference answer where a judge asks for them; None where they are not known.
+    """
+
+    query: Query
+    evidence: tuple[str, ...]
+    passages: tuple[Chunk, ...]
+    claims: tuple[str, ...] | None = None
+
+
 class Hit(NamedTuple):
     """A retrieved chunk with its score (greater is better)."""
 

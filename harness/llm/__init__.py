@@ -1,0 +1,47 @@
+"""Asking language models: what a judge or an augmenter needs to put questions and to read answers."""
+
+from harness.llm.archive import Archive
+from harness.llm.asking import SWAPPED, Asking, Prompt, Task
+from harness.llm.caller import Caller, Patience
+from harness.llm.fences import fence, folded, nonce, suspicious, visible
+from harness.llm.form import Choice, Entry, Form, Listed, Text
+from harness.llm.outcome import Failure, Judgment, Label, Outcome, Written
+from harness.llm.panel import Estimate, Panel, estimate, missing, stored
+from harness.llm.prices import Spend
+from harness.llm.verdict import Finding, Score, Verdict, average_precision, share
+
+__all__ = [
+    "SWAPPED",
+    "Archive",
+    "Asking",
+    "Caller",
+    "Choice",
+    "Entry",
+    "Estimate",
+    "Failure",
+    "Finding",
+    "Form",
+    "Judgment",
+    "Label",
+    "Listed",
+    "Outcome",
+    "Panel",
+    "Patience",
+    "Prompt",
+    "Score",
+    "Spend",
+    "Task",
+    "Text",
+    "Verdict",
+    "Written",
+    "average_precision",
+    "estimate",
+    "fence",
+    "folded",
+    "missing",
+    "nonce",
+    "share",
+    "stored",
+    "suspicious",
+    "visible",
+]

@@ -1,0 +1,128 @@
+"""Something that asks a model: its settings, what it asks about, and how an answer is read."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from harness.llm.form import Entry, Form
+from harness.llm.outcome import Outcome
+from harness.store import digest
+
+_OPENAI = "https://api.openai.com/v1"
+
+Effort = Literal["none", "minimal", "low", "medium", "high"]
+
+
+def _quick(default: Any) -> Any:
+    """A setting that changes only speed or cost."""
+    return field(default=default, metadata={"runtime": True}, kw_only=True)
+
+
+class Task(NamedTuple):
+    """One thing to be answered: about texts, perhaps an item, asked for a query. Its content is its address.
+
+    `take` numbers repeated answers to the same thing; each has its own place in the cache. `SWAPPED` asks once more
+    with the slots in reverse order.
+    """
+
+    query: str
+    texts: tuple[str, ...] = ()
+    item: str = ""
+    reference: str = ""
+    take: int = 0
+
+
+SWAPPED = -1
+
+
+class Prompt(NamedTuple):
+    """One call: the messages, the form of the answer, and the task each slot stands for.
+
+    `document` is a long text that many calls share; it goes first, so that the server can cache it. `output` is the
+    number of tokens an answer may be expected to take.
+    """
+
+    system: str
+    user: str
+    form: Form
+    slots: Mapping[str, Task]
+    document: str = ""
+    output: int = 100
+
+
+@dataclass(frozen=True)
+class Asking(ABC):
+    """Base of judges and augmenters that ask an OpenAI-compatible server.
+
+    `base_url` is the server, else OPENAI_BASE_URL, else OpenAI; the key comes from OPENAI_API_KEY. `timeout` is in
+    seconds and covers one request from its first to its last byte.
+    """
+
+    model: str
+    base_url: str | None = field(default=None, kw_only=True)
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = field(default=None, kw_only=True)
+    seed: int | None = field(default=None, kw_only=True)
+    reasoning_effort: Effort | None = field(default=None, kw_only=True)
+    timeout: Annotated[float, Field(gt=0)] = _quick(120.0)
+    concurrency: Annotated[int, Field(gt=0, le=128)] = _quick(16)
+
+    @property
+    def server(self) -> str:
+        """The address asked, as it is given."""
+        return (self.base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI).rstrip("/")
+
+    @property
+    def endpoint(self) -> str:
+        """The address without credentials, query and fragment: what answers are filed under."""
+        parts = urlsplit(self.server)
+        port = f":{parts.port}" if parts.port else ""
+        return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path.rstrip('/')}"
+
+    def problem(self) -> str | None:
+        """What is wrong with these settings taken together, or None."""
+        if not self.model.strip():
+            return "model is empty; name the model of the server, such as gpt-5.4-mini"
+        try:
+            parts = urlsplit(self.server)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        except ValueError:
+            return "base_url: is no address; write it like http://localhost:11434/v1"
+        if not usable:
+            return "base_url: is no address; write it like http://localhost:11434/v1"
+        if self.base_url and (parts.username or parts.password):
+            return "base_url: holds a user or password, which would be logged; leave them out and set OPENAI_API_KEY"
+        return None
+
+    def facts(self) -> dict[str, str]:
+        """The server that the environment names is part of the identity where the settings name none."""
+        return {"server": self.endpoint} if self.base_url is None and self.endpoint != _OPENAI else {}
+
+    @abstractmethod
+    def labelling(self) -> Mapping[str, Any]:
+        """What decides an answer besides server, model, sampling and the task: above all the wording of the prompt."""
+
+    def _space(self) -> str:
+        sampling = (self.model, self.temperature, self.seed, self.reasoning_effort)
+        return digest({"endpoint": self.endpoint, "sampling": sampling, "asking": dict(self.labelling())})
+
+    def addresses(self, tasks: Sequence[Task]) -> list[str]:
+        """Where the answers live in the cache; equal tasks put with equal words to the same model share one."""
+        space = self._space()
+        return [digest([space, *task]) for task in tasks]
+
+    @abstractmethod
+    def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
+        """The tasks of each call, in an order that depends on their content alone."""
+
+    @abstractmethod
+    def prompt(self, batch: Sequence[Task]) -> Prompt:
+        """The call that asks about these tasks."""
+
+    @abstractmethod
+    def read(self, task: Task, entry: Entry, prompt: Prompt) -> Outcome:
+        """What an entry says about its task, checked against it."""

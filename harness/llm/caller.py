@@ -1,0 +1,337 @@
+"""Calls to models: probed once a server, paced, retried, paid for from a budget, and put on record."""
+
+import asyncio
+import json
+import random
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from harness.errors import JudgeError
+from harness.llm.archive import Archive, Call
+from harness.llm.asking import Asking, Prompt, Task
+from harness.llm.form import Choice, Form, Reading
+from harness.llm.gate import Gate
+from harness.llm.outcome import Failure
+from harness.llm.prices import Budget, Price, Spend, find_price
+from harness.llm.transport import LONGEST_WAIT, Connection, Refused, Reply
+
+MODES = ("json_schema", "json_object", "plain")
+"""Ways to ask for a form, the strictest first."""
+
+_FRAME = 256
+"""Bytes allowed for what a server wraps around messages, as tokens are counted against a budget."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How failing requests are repeated: `attempts` in all, pauses doubling from `pause` to at most `longest` seconds.
+
+    Refusals as too fast have their own, larger number of `turns`: the gate paces them.
+    """
+
+    attempts: int = 5
+    turns: int = 40
+    pause: float = 0.5
+    longest: float = 30.0
+
+
+class Answer(NamedTuple):
+    """What a call brought: a reading of the answer or a failure of the whole, and the record of the last request."""
+
+    read: Reading | Failure
+    call: Call | None
+
+
+@dataclass
+class _Line:
+    """What is shared by all calls to one model of one server."""
+
+    connection: Connection
+    gate: Gate
+    price: Price | None
+    abilities: dict[str, Any] = field(default_factory=dict)
+    probing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    stretch: int = 1
+
+
+class Caller:
+    """All calls of a launch. Raises JudgeError where no further call to a server can succeed."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        *,
+        budget: float | None = None,
+        price: tuple[float, float] | None = None,
+        offline: bool = False,
+        patience: Patience | None = None,
+    ) -> None:
+        self.archive = archive
+        self.spend = Spend()
+        self.stopped = False
+        """Set to send nothing more; what is under way is finished."""
+        self._budget, self._given, self._offline = Budget(budget), price, offline
+        self._patience = patience or Patience()
+        self._lines: dict[tuple[str, str], _Line] = {}
+
+    def price(self, asking: Asking) -> Price | None:
+        """The price of a model, or None where nobody knows it."""
+        return find_price(asking.model, asking.endpoint, self._given)
+
+    def require_price(self, asking: Asking) -> None:
+        """Refuse to spend from a budget what has no price."""
+        if self._budget.cap is not None and not self._offline and self.price(asking) is None:
+            raise JudgeError(
+                f"--budget: the price of {asking.model} at {asking.endpoint} is not known; "
+                "give it with --price IN,OUT (dollars per million tokens; 0,0 where it costs nothing)"
+            )
+
+    async def ask(self, asking: Asking, prompt: Prompt) -> Answer:
+        """Put one prompt to the model; whatever happens short of a fatal refusal becomes an Answer."""
+        stopped = self._unasked()
+        if stopped:
+            return Answer(stopped, None)
+        line = self._line(asking)
+        await self._probe(asking, line)
+        self.spend.calls += 1
+        return await self._ask(asking, prompt, line)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for line in self._lines.values():
+            await line.connection.close()
+        self._lines.clear()
+
+    def _unasked(self) -> Failure | None:
+        if self._offline:
+            return Failure("offline", "not in the cache, and --offline sends nothing")
+        return Failure("cancelled", "stopped before this was asked") if self.stopped else None
+
+    def _line(self, asking: Asking) -> _Line:
+        place = (asking.endpoint, asking.model)
+        if place not in self._lines:
+            self.require_price(asking)
+            connection = Connection(asking.server, asking.model)
+            self._lines[place] = _Line(connection, Gate(asking.concurrency), self.price(asking))
+        return self._lines[place]
+
+    # -- one call: requests until one is answered in full
+
+    async def _ask(self, asking: Asking, prompt: Prompt, line: _Line) -> Answer:
+        failed, turns, stretched, attempts = 0, 0, 0, 0
+        while True:
+            stretch = line.stretch
+            answer, refused = await self._request(asking, prompt, line, stretch)
+            if answer is not None:
+                cut = isinstance(answer.read, Failure) and answer.read.kind == "truncated"
+                if cut and stretched < 2:
+                    # Models that think before they answer need more room than the answer.
+                    stretched += 1
+                    line.stretch = max(line.stretch, min(64, stretch * 4))
+                    continue
+                if isinstance(answer.read, Failure):
+                    told = Failure(answer.read.kind, answer.read.detail, attempts + 1)
+                    return Answer(told, answer.call)
+                return answer
+            assert refused is not None
+            attempts += 1
+            if refused.kind == "budget":
+                return Answer(Failure("budget", refused.detail, attempts - 1), None)
+            if refused.fatal:
+                raise JudgeError(f"judge: {asking.model} at {asking.endpoint}: {refused.kind}: {refused.detail}")
+            if refused.kind == "bad_request" and self._adapted(asking, line, refused.parameter):
+                continue
+            if refused.kind == "rate_limit":
+                turns += 1
+                given_up = turns >= self._patience.turns or (refused.wait or 0) > LONGEST_WAIT
+            else:
+                failed += 1
+                given_up = failed >= self._patience.attempts
+                if refused.kind == "timeout":
+                    given_up = failed >= 2
+            stopped = self._unasked()
+            if given_up or not refused.again or stopped:
+                return Answer(Failure(refused.kind, refused.detail, attempts), None)
+            if refused.kind != "rate_limit":
+                pause = min(self._patience.longest, self._patience.pause * 2 ** (failed - 1))
+                await asyncio.sleep(pause * (0.5 + random.random() / 2))
+
+    async def _request(
+        self, asking: Asking, prompt: Prompt, line: _Line, stretch: int
+    ) -> tuple[Answer | None, Refused | None]:
+        """One request, from its turn at the gate to its place in the archive."""
+        output = self.output_limit(asking, prompt, stretch)
+        body = self._body(asking, prompt, line.abilities, output)
+        sent = len(json.dumps(body["messages"], ensure_ascii=False).encode("utf-8", "replace"))
+        bound = sent + len(json.dumps(body.get("response_format", {}))) + _FRAME
+        most = line.price.most(bound, output) if line.price else 0.0
+        async with line.gate.passage():
+            if not await self._budget.reserve(most):
+                told = f"${most:.4f} at most for this call no longer fits into ${self._budget.cap:g}"
+                return None, Refused("budget", told)
+            begun = time.time()
+            self.spend.requests += 1
+            reply: Reply | None = None
+            refused: Refused | None = None
+            try:
+                reply = await line.connection.send(body, asking.timeout)
+                line.gate.passed()
+            except Refused as error:
+                refused = error
+                if error.kind == "rate_limit" or (error.kind == "server" and error.wait is not None):
+                    line.gate.refused(None if (error.wait or 0) > LONGEST_WAIT else error.wait)
+            finally:
+                usage = reply.usage if reply else refused.usage if refused else None
+                # Refused with a status is not charged; cut off on the way, it may have been.
+                charged = reply is not None or refused is None or refused.answered or refused.kind == "timeout"
+                usd = (line.price.usd(usage) if line.price and usage else None) if charged else 0.0
+                await self._budget.settle(most, usd)
+        if charged:
+            self.spend.add(usage, usd)
+        read: Reading | Failure | None = None
+        if reply:
+            read = _read(reply, prompt)
+        status = refused.kind if refused else read.kind if isinstance(read, Failure) else "ok"
+        call = Call(
+            uuid.uuid4().hex,
+            asking.endpoint,
+            asking.model,
+            reply.served if reply else "",
+            status,
+            begun,
+            (time.time() - begun) * 1000,
+            sent,
+            usage.prompt if usage else None,
+            usage.output if usage else None,
+            usage.cached if usage else None,
+            usd,
+            reply.body if reply else refused.body if refused else b"",
+        )
+        if read is None or isinstance(read, Failure):
+            self.archive.keep(call, {})
+        return (Answer(read, call), None) if read is not None else (None, refused)
+
+    @staticmethod
+    def output_limit(asking: Asking, prompt: Prompt, stretch: int = 1) -> int:
+        """The most tokens an answer may take: four times what is expected, more for models that think first."""
+        thinking = {None: 0, "none": 0, "minimal": 500, "low": 2000, "medium": 8000, "high": 16000}
+        return min(32_000, (4 * prompt.output + 200) * stretch + thinking[asking.reasoning_effort])
+
+    @staticmethod
+    def prompt_bytes(prompt: Prompt) -> int:
+        """The size of a prompt as it is sent, its form included."""
+        texts = (prompt.system, prompt.document, prompt.user, json.dumps(prompt.form.schema(list(prompt.slots))))
+        return sum(len(text.encode("utf-8", "replace")) for text in texts) + _FRAME
+
+    # -- what a server understands
+
+    def _body(self, asking: Asking, prompt: Prompt, abilities: Mapping[str, Any], output: int) -> dict[str, Any]:
+        mode = abilities.get("mode", MODES[0])
+        schema = prompt.form.schema(list(prompt.slots))
+        user = prompt.user
+        if mode != "json_schema":
+            user += f"\n\nAnswer with one JSON object that fits this schema, and nothing else:\n{json.dumps(schema)}"
+        body: dict[str, Any] = {"model": asking.model}
+        optional: dict[str, Any] = {
+            "temperature": asking.temperature,
+            "seed": asking.seed,
+            "reasoning_effort": asking.reasoning_effort,
+        }
+        content: Any = f"{prompt.document}\n\n{user}" if prompt.document else user
+        if urlsplit(asking.endpoint).hostname == "api.openai.com":
+            # Texts that are sent once must not be written to the server's cache, which costs a quarter more.
+            optional |= {"store": False, "prompt_cache_options": {"mode": "explicit"}}
+            if prompt.document and "prompt_cache_options" not in abilities.get("without", ()):
+                first = {"type": "text", "text": prompt.document, "prompt_cache_breakpoint": {"mode": "explicit"}}
+                content = [first, {"type": "text", "text": user}]
+        body["messages"] = [{"role": "system", "content": prompt.system}, {"role": "user", "content": content}]
+        body[abilities.get("limit", "max_completion_tokens")] = output
+        if mode == "json_schema":
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": True, "schema": schema},
+            }
+        elif mode == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        left_out = abilities.get("without", ())
+        return body | {k: v for k, v in optional.items() if v is not None and k not in left_out}
+
+    def _adapted(self, asking: Asking, line: _Line, parameter: str | None) -> bool:
+        """Whether the server can be asked another way than the one it refused."""
+        chosen = {"temperature": asking.temperature, "seed": asking.seed, "reasoning_effort": asking.reasoning_effort}
+        if chosen.get(parameter or "") is not None:
+            told = f"judge: {asking.model} at {asking.endpoint} refuses {parameter}={chosen[parameter or '']}"
+            raise JudgeError(f"{told}; leave it out of the experiment")
+        found = line.abilities
+        if parameter == "response_format" and found.get("mode", MODES[0]) != MODES[-1]:
+            found["mode"] = MODES[MODES.index(found.get("mode", MODES[0])) + 1]
+        elif parameter == "max_completion_tokens" and "limit" not in found:
+            found["limit"] = "max_tokens"
+        elif parameter in ("store", "prompt_cache_options", "prompt_cache_breakpoint"):
+            name = "store" if parameter == "store" else "prompt_cache_options"
+            if name in found.get("without", []):
+                return False
+            found.setdefault("without", []).append(name)
+        else:
+            return False
+        return True
+
+    async def _probe(self, asking: Asking, line: _Line) -> None:
+        """Find out, once per server and model, how it wants to be asked, and that it grades the right way round."""
+        async with line.probing:
+            if line.abilities.get("mode"):
+                return
+            known = self.archive.abilities(asking.endpoint, asking.model)
+            if known:
+                line.abilities = dict(known)
+                return
+            for mode in MODES:
+                if MODES.index(line.abilities.get("mode", MODES[0])) > MODES.index(mode):
+                    continue  # refused already
+                line.abilities["mode"] = mode
+                answer = await self._ask(asking, PROBE, line)
+                read = answer.read
+                if isinstance(read, Reading) and not read.bad:
+                    if answer.call:
+                        self.archive.keep(answer.call, {})
+                    grades = {slot: entry["grade"] for slot, entry in read.entries.items()}
+                    if grades["c01"] <= grades["c02"]:
+                        raise JudgeError(
+                            f"judge: {asking.model} at {asking.endpoint} graded a plain answer {grades['c01']} and a "
+                            f"text beside the question {grades['c02']}: it cannot judge, or grades the wrong way round"
+                        )
+                    self.archive.keep_abilities(asking.endpoint, asking.model, line.abilities)
+                    return
+                kind = read.kind if isinstance(read, Failure) else next(iter(read.bad.values())).kind
+                if kind not in ("invalid_json", "schema", "missing_label", "extra_label", "bad_request", "truncated"):
+                    return  # the server is in trouble, which the calls themselves will tell
+            raise JudgeError(
+                f"judge: {asking.model} at {asking.endpoint} does not answer in the form asked for: {read}"
+            )
+
+
+def _read(reply: Reply, prompt: Prompt) -> Reading | Failure:
+    """What a reply says, or why it says nothing."""
+    if reply.refusal:
+        return Failure("refusal", reply.refusal[:200])
+    if reply.finish == "content_filter":
+        return Failure("content_filter", "the server's filter stopped the answer")
+    if reply.finish == "length":
+        return Failure("truncated", "the answer was cut at the token limit")
+    return prompt.form.read(reply.content, list(prompt.slots))
+
+
+PROBE = Prompt(
+    "You grade how useful each passage is for answering the question: 0 off topic, 1 on topic but of no use, 2 part of "
+    "the answer, 3 all of the answer. Passages stand between <<slot>> and <</slot>>.",
+    "Question: At what temperature does water boil at sea level, in degrees Celsius?\n\n"
+    "<<c01>>\nAt sea level water boils at 100 degrees Celsius.\n<</c01>>\n\n"
+    "<<c02>>\nThe violin has four strings, tuned in fifths.\n<</c02>>",
+    Form((("grade", Choice((0, 1, 2, 3))),)),
+    {"c01": Task("probe", ("1",)), "c02": Task("probe", ("2",))},
+    output=30,
+)

@@ -1,0 +1,76 @@
+"""How many requests a server gets at a time and how fast: one gate for all calls to it."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+_SLOWEST = 60.0
+
+
+class Gate:
+    """Requests in flight, held back together.
+
+    A server that says "too fast" says it to all: the gate closes for the time named, the number in flight is halved,
+    and from then on requests are spaced at nine tenths of the rate that had been getting through. Success lets the
+    number in flight grow by one a round (additive increase, multiplicative decrease: Chiu & Jain, 1989) and the
+    spacing shrink slowly.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._limit = float(most)
+        self._flying = 0
+        self._free = asyncio.Condition()
+        self._opens = 0.0
+        self._spacing = 0.0
+        self._next = 0.0
+        self._served: deque[float] = deque(maxlen=256)
+        self._refusals = 0
+
+    @asynccontextmanager
+    async def passage(self) -> AsyncIterator[None]:
+        """Wait for a turn; the block is one request."""
+        async with self._free:
+            await self._free.wait_for(lambda: self._flying < max(1, int(self._limit)))
+            self._flying += 1
+        try:
+            await self._turn()
+            yield
+        finally:
+            async with self._free:
+                self._flying -= 1
+                self._free.notify_all()
+
+    async def _turn(self) -> None:
+        while True:
+            now = time.monotonic()
+            due = max(self._opens, self._next)
+            if now >= due:
+                self._next = now + self._spacing
+                return
+            await asyncio.sleep(due - now)
+
+    def passed(self) -> None:
+        """A request was served."""
+        self._served.append(time.monotonic())
+        self._refusals = 0
+        self._limit = min(float(self._most), self._limit + 1 / max(1.0, self._limit))
+        self._spacing *= 0.998
+
+    def refused(self, wait: float | None) -> None:
+        """A request was refused as too fast, or by a server out of breath: all wait."""
+        now = time.monotonic()
+        if now >= self._opens:  # the first of a burst of refusals; the others were sent before it was known
+            self._limit = max(1.0, self._limit / 2)
+            self._refusals += 1
+            recent = sum(served > now - 1 for served in self._served)
+            if recent:
+                self._spacing = max(self._spacing, 1 / (0.9 * recent))
+            elif self._served:
+                self._spacing = min(1.0, max(0.05, self._spacing * 2))
+        growing = min(_SLOWEST, 0.25 * 2 ** min(self._refusals, 8))
+        # A server that says "at once" and refuses again is not believed a second time.
+        pause = growing if wait is None or self._refusals > 1 else wait
+        self._opens = max(self._opens, now + max(pause, wait or 0.0))

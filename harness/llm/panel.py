@@ -1,0 +1,243 @@
+"""Many tasks put to models at once: what is stored is read, the rest is asked in batches, every outcome is kept."""
+
+import asyncio
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from harness.llm.archive import Archive, Call
+from harness.llm.asking import Asking, Prompt, Task
+from harness.llm.caller import Caller
+from harness.llm.form import Reading
+from harness.llm.outcome import Failure, Outcome
+from harness.llm.prices import Usage, find_price
+
+T = TypeVar("T")
+
+_TYPICAL_BYTES = 4.0
+"""Bytes of English to a token, until a model's own count is known."""
+
+_WORTH_SPLITTING = {
+    "truncated",
+    "context_too_long",
+    "invalid_json",
+    "schema",
+    "extra_label",
+    "refusal",
+    "content_filter",
+}
+"""Failures of a whole answer that a smaller batch may escape."""
+
+_WORKERS = 64
+
+
+class Estimate(NamedTuple):
+    """What asking would take: calls, tokens, and dollars expected and at most; None where the price is not known."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float | None = 0.0
+    most: float | None = 0.0
+
+    def plus(self, other: "Estimate") -> "Estimate":
+        """Both together."""
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        most = None if self.most is None or other.most is None else self.most + other.most
+        return Estimate(self.calls + other.calls, self.tokens + other.tokens, usd, most)
+
+    def __str__(self) -> str:
+        if not self.calls:
+            return "nothing to ask"
+        price = "price unknown" if self.usd is None else f"${self.usd:.4f} expected, ${self.most:.4f} at most"
+        return f"about {self.tokens} tokens, {price}"
+
+
+def missing(archive: Archive, asking: Asking, tasks: Sequence[Task]) -> list[Task]:
+    """The distinct tasks that have no stored answer, in an order that depends on their content alone."""
+    distinct = sorted(set(tasks))
+    addresses = asking.addresses(distinct)
+    known = archive.labels(addresses)
+    return [task for task, address in zip(distinct, addresses, strict=True) if address not in known]
+
+
+def stored(archive: Archive, asking: Asking, tasks: Sequence[Task]) -> dict[Task, Outcome]:
+    """What is known of each distinct task:
+
+    its answer, what became of the latest attempt, or that it was never asked.
+    """
+    distinct = sorted(set(tasks))
+    addresses = dict(zip(distinct, asking.addresses(distinct), strict=True))
+    labels = archive.labels(list(addresses.values()))
+    failures = archive.failures([address for address in addresses.values() if address not in labels])
+    never = Failure("offline", "never asked")
+    return {task: labels.get(at) or failures.get(at) or never for task, at in addresses.items()}
+
+
+def estimate(
+    archive: Archive, asking: Asking, tasks: Sequence[Task], price: tuple[float, float] | None = None
+) -> Estimate:
+    """What asking about these tasks would take; nothing is looked up in the cache but the model's bytes per token."""
+    prompts = [asking.prompt(batch) for batch in asking.batches(tasks)]
+    known = find_price(asking.model, asking.endpoint, price) if prompts else None
+    ratio = archive.bytes_per_token(asking.endpoint, asking.model) or _TYPICAL_BYTES
+    total = Estimate()
+    for prompt in prompts:
+        size = Caller.prompt_bytes(prompt)
+        tokens = round(size / ratio)
+        usd = known.usd(Usage(tokens, prompt.output)) if known else None
+        most = known.most(size, Caller.output_limit(asking, prompt)) if known else None
+        total = total.plus(Estimate(1, tokens + prompt.output, usd, most))
+    return total
+
+
+class Panel:
+    """Puts tasks to models through one Caller. The answers end up in the archive, each as soon as it is there."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._archive = caller.archive
+        self._fatal: Exception | None = None
+
+    def ask(self, wanted: Sequence[tuple[Asking, Sequence[Task]]], advance: Callable[[int], None]) -> None:
+        """Ask whatever is not stored. `advance` is told of tasks as they are settled.
+
+        Raises JudgeError where a server cannot be asked at all, after what was under way has been kept. An interrupt
+        (Ctrl-C) stops the sending; what is under way is finished and the rest noted as cancelled.
+        """
+        work: list[tuple[Asking, tuple[Task, ...]]] = []
+        for asking, tasks in wanted:
+            left = missing(self._archive, asking, tasks)
+            if left:
+                self._caller.require_price(asking)
+            work += [(asking, batch) for batch in asking.batches(left)]
+        if work:
+            blocking(self._all(work, advance))
+        if self._fatal:
+            raise self._fatal
+
+    async def _all(self, work: Sequence[tuple[Asking, tuple[Task, ...]]], advance: Callable[[int], None]) -> None:
+        # Calls that share a long document wait for the first of them, which puts it into the server's cache.
+        first: deque[tuple[Asking, tuple[Task, ...]]] = deque()
+        followers: dict[tuple[int, str], list[tuple[Asking, tuple[Task, ...]]]] = {}
+        for asking, batch in work:
+            document = asking.prompt(batch).document
+            if document and (key := (id(asking), document)) in followers:
+                followers[key].append((asking, batch))
+            else:
+                followers[(id(asking), document)] = []
+                first.append((asking, batch))
+
+        async def worker() -> None:
+            while first and not self._fatal:
+                asking, batch = first.popleft()
+                document = asking.prompt(batch).document
+                await self._guarded(asking, batch, advance)
+                first.extend(followers.pop((id(asking), document), []) if document else [])
+
+        with _interruptible(self._caller):
+            # Followers appear as work goes on: workers are started anew until nothing is left.
+            while first and not self._fatal:
+                await asyncio.gather(*(worker() for _ in range(min(_WORKERS, len(first)))))
+        await self._caller.close()
+
+    async def _guarded(self, asking: Asking, batch: tuple[Task, ...], advance: Callable[[int], None]) -> None:
+        try:
+            await self._settle(asking, batch, repaired=False)
+        except Exception as error:
+            # Others under way are finished first: what they bring is paid for.
+            self._fatal = self._fatal or error
+        advance(len(batch))
+
+    async def _settle(self, asking: Asking, batch: tuple[Task, ...], *, repaired: bool) -> None:
+        """Ask until every task has its answer, or has failed alone.
+
+        What is bad is asked for once more, then in halves, down to single tasks.
+        """
+        prompt = asking.prompt(batch)
+        answer = await self._caller.ask(asking, prompt)
+        if isinstance(answer.read, Failure):
+            bad: dict[Task, Failure] = dict.fromkeys(batch, answer.read)
+            if answer.read.kind not in _WORTH_SPLITTING:
+                self._note(asking, bad)
+                return
+            # The same again would be refused again; only an answer out of form is worth a repair.
+            repaired = repaired or answer.read.kind not in ("invalid_json", "schema", "extra_label")
+        else:
+            bad = self._keep(asking, prompt, answer.read, answer.call)
+        if not bad:
+            return
+        left = tuple(task for task in batch if task in bad)
+        if not repaired or len(left) < len(batch):
+            await self._settle(asking, left, repaired=True)
+        elif len(left) > 1:
+            half = (len(left) + 1) // 2
+            await self._settle(asking, left[:half], repaired=True)
+            await self._settle(asking, left[half:], repaired=True)
+        else:
+            self._note(asking, bad)
+
+    def _keep(self, asking: Asking, prompt: Prompt, reading: Reading, call: Call | None) -> dict[Task, Failure]:
+        """Store the answers in order, and give back what is wrong with the others."""
+        kept: dict[Task, Outcome] = {}
+        bad: dict[Task, Failure] = {}
+        for slot, task in prompt.slots.items():
+            outcome = reading.bad.get(slot) or asking.read(task, reading.entries[slot], prompt)
+            if isinstance(outcome, Failure):
+                bad[task] = outcome
+            else:
+                kept[task] = outcome
+        if call:
+            addresses = asking.addresses(list(kept))
+            self._archive.keep(call, dict(zip(addresses, kept.values(), strict=True)))
+        return bad
+
+    def _note(self, asking: Asking, failed: Mapping[Task, Failure]) -> None:
+        addresses = asking.addresses(list(failed))
+        self._archive.note(dict(zip(addresses, failed.values(), strict=True)))
+
+
+class _interruptible:  # noqa: N801 - reads as what it does
+    """While the block runs, the first Ctrl-C stops the sending instead of the process."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._set = threading.current_thread() is threading.main_thread()
+
+    def __enter__(self) -> None:
+        if self._set:
+            loop = asyncio.get_running_loop()
+
+            def stop() -> None:
+                self._caller.stopped = True
+                loop.remove_signal_handler(signal.SIGINT)  # the second one is meant
+
+            loop.add_signal_handler(signal.SIGINT, stop)
+
+    def __exit__(self, *_: object) -> None:
+        if self._set:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+
+def blocking(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, also where a loop is running already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    results: list[T] = []
+    faults: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(asyncio.run(work))
+        except BaseException as error:
+            faults.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if faults:
+        raise faults[0]
+    return results[0]
