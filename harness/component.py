@@ -3,13 +3,14 @@
 import dataclasses
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from harness.model import Document, Embedded, Floats, Hit, Ints, Outcome, Query, Rankings, Spans, Vectors
-from harness.store import Artifact
+from harness.llm import Asking, Judgment, Task, Verdict
+from harness.model import Case, Document, Embedded, Floats, Hit, Ints, Outcome, Query, Rankings, Spans, Vectors
+from harness.store import Artifact, digest
 
 Positive = Annotated[int, Field(gt=0, le=2**31 - 1)]
 NotNegative = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -22,6 +23,14 @@ def runtime(default: Any) -> Any:
     >>> # workers: int = runtime(4)
     """
     return dataclasses.field(default=default, metadata={"runtime": True})
+
+
+def scoring(default: Any) -> Any:
+    """A setting that decides which judgments are asked for and what becomes of them, not what any of them says.
+
+    The same stored judgments serve all its values.
+    """
+    return dataclasses.field(default=default, metadata={"scoring": True}, kw_only=True)
 
 
 def snake_case(name: str) -> str:
@@ -76,6 +85,13 @@ def settings(component: Component, *, with_runtime: bool = False) -> dict[str, A
     return values
 
 
+def judging_settings(component: Component) -> dict[str, Any]:
+    """The settings that decide judgments: neither `runtime` nor `scoring` nor where and how the model is asked."""
+    asking = {field.name for field in dataclasses.fields(Asking)}
+    left_out = {f.name for f in dataclasses.fields(component) if f.metadata.get("scoring")}  # type: ignore[arg-type]
+    return {name: value for name, value in settings(component).items() if name not in asking | left_out}
+
+
 def identity(component: Component) -> dict[str, Any]:
     """What decides a component's results: role, name, version, settings, and the source of a researcher's own part."""
     known: dict[str, Any] = {
@@ -97,8 +113,8 @@ def identity(component: Component) -> dict[str, Any]:
     return known
 
 
-def step_labels(steps: Sequence["Selector"]) -> list[str]:
-    """The steps' names, numbered where a name occurs again: `top_k`, `top_k_2`."""
+def step_labels(steps: Sequence[Component]) -> list[str]:
+    """The components' names, numbered where a name occurs again: `top_k`, `top_k_2`."""
     names = [step.name() for step in steps]
     counts = [names[: at + 1].count(name) for at, name in enumerate(names)]
     return [name if count == 1 else f"{name}_{count}" for name, count in zip(names, counts, strict=True)]
@@ -122,6 +138,33 @@ class Augmenter(Component):
     @abstractmethod
     def augment(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
         """One context per span, in order; the empty string for none."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LlmAugmenter(Asking, Augmenter):
+    """An augmenter whose contexts a language model writes, through the harness' calls, cache and budget.
+
+    At most the share `max_failed` of the chunks may be left without a context, which the results then tell; beyond,
+    the run stops, and the next one asks for the missing ones again.
+    """
+
+    max_failed: Fraction = dataclasses.field(default=0.02, kw_only=True)
+
+    def facts(self) -> dict[str, str]:
+        return {**Asking.facts(self), "prompt": prompt_digest(self)}
+
+    def labelling(self) -> dict[str, Any]:
+        known = identity(self)
+        told = {name: known[name] for name in ("role", "name", "version", "source") if name in known}
+        asked = {name: value for name, value in judging_settings(self).items() if name != "max_failed"}
+        return told | {"settings": asked, "prompt": prompt_digest(self)}
+
+    @abstractmethod
+    def tasks(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[Task]:
+        """What is asked for the context of each span, in order; spans that share a context share a task."""
+
+    def augment(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
+        raise TypeError("contexts that a model writes are asked for by the harness")
 
 
 class Embedder(Component):
@@ -203,9 +246,84 @@ class Selector(Component):
 
 
 class Judge(Component):
-    """Scores what a trial selected for a query by asking a model or a person."""
+    """Says how good a selection is for a query. A failure to say so is a failure, never a number.
+
+    `measures` are the names of its scores, the headline first.
+    """
 
     role: ClassVar[str] = "judge"
+    measures: ClassVar[tuple[str, ...]] = ()
+    uses_model: ClassVar[bool] = False
+    """Whether a language model is asked: what it says is then uncalibrated until compared with people."""
+
+    @abstractmethod
+    def tasks(self, case: Case) -> Sequence[Task]:
+        """What has to be judged before `score` can tell; empty where it is plain already."""
+
+    @abstractmethod
+    def score(self, case: Case, judgments: Mapping[Task, Judgment]) -> Verdict:
+        """The scores of one query, given a judgment for each of its tasks."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LlmJudge(Asking, Judge):
+    """A judge that asks a language model, by `Asking`'s means.
+
+    `repeats` judgments are taken of each thing, and their scores averaged; each has its own place in the cache. Where
+    more than the share `max_failed` of the queries has no value, no mean is told.
+    """
+
+    repeats: Annotated[int, Field(gt=0, le=10)] = scoring(1)
+    max_failed: Fraction = scoring(0.02)
+
+    uses_model: ClassVar[bool] = True
+
+    def facts(self) -> dict[str, str]:
+        return {**Asking.facts(self), "prompt": prompt_digest(self)}
+
+    def labelling(self) -> dict[str, Any]:
+        known = identity(self)
+        told = {name: known[name] for name in ("role", "name", "version", "source") if name in known}
+        # Passages that share a call may sway each other; which ones they are is left to chance, that they do is not.
+        alone = getattr(self, "batch", 0) == 1
+        return told | {"settings": judging_settings(self), "prompt": prompt_digest(self), "isolated": alone}
+
+    def claims(self) -> Asking | None:
+        """What lists the claims of a reference answer, for a judge that needs them; see `claims_task`."""
+        return None
+
+
+def judge_measures(judges: Sequence[Judge]) -> dict[str, tuple[str, Judge, str]]:
+    """What judges measure: from a measure's name to the judge's label, the judge, and its own word for it.
+
+    Where a judge occurs again, its measures are numbered as it is: `context_precision_2`.
+    """
+    labelled = zip(step_labels(judges), judges, strict=True)
+    return {
+        f"{measure}{label.removeprefix(judge.name())}": (label, judge, measure)
+        for label, judge in labelled
+        for measure in judge.measures
+    }
+
+
+def claims_task(case: Case) -> Task:
+    """What is asked to list the claims of a query's reference answer."""
+    return Task(case.query.text, (), case.query.answer or "")
+
+
+def prompt_digest(asking: Asking) -> str:
+    """What identifies the wording and the form of a prompt, by those of one about a sample."""
+    prompt = asking.prompt((Task("a query", ("a text",), "an item", "an answer"),))
+    schema = prompt.form.schema(list(prompt.slots))
+    return digest([prompt.system, prompt.document, prompt.user, schema])[:16]
+
+
+class LocalJudge(Judge):
+    """A judge that works its judgments out by itself."""
+
+    @abstractmethod
+    def decide(self, tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -> Mapping[Task, Judgment]:
+        """A judgment for each task; `embed` gives unit vectors of sentences, (texts, dimensions) float32."""
 
 
 ROLES: Mapping[str, type[Component]] = {

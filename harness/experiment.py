@@ -19,6 +19,7 @@ from harness.component import (
     Retriever,
     Selector,
     identity,
+    judge_measures,
     settings,
     snake_case,
     step_labels,
@@ -87,6 +88,12 @@ class Trial:
                 part: Component = getattr(self, slot)
                 params[slot] = part.name()
                 params |= _flat(slot, settings(part))
+        for label, judge in zip(step_labels(self.judges), self.judges, strict=True):
+            params[f"judge.{label}"] = str(getattr(judge, "model", "no model"))
+            params |= _flat(
+                f"judge.{label}", {k: v for k, v in settings(judge).items() if v is not None and k != "model"}
+            )
+            params |= _flat(f"judge.{label}", {"version": judge.version, **judge.facts()})
         return params | {
             "data": self.data,
             "queries": self.queries,
@@ -137,9 +144,15 @@ class Experiment:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics asked for, that of the comparison included."""
-        wanted = (*self.base.metrics, self.compare.on) if self.compare.on else self.base.metrics
+        """The metrics asked for, that of the comparison included; without the measures of judges."""
+        on = self.compare.on
+        wanted = (*self.base.metrics, on) if on and on not in self.judged else self.base.metrics
         return tuple(dict.fromkeys(wanted))
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The measures of the judges."""
+        return tuple(judge_measures(self.base.judges))
 
     def trials(self) -> list[Trial]:
         """The distinct trials of the grid, in order; a fault in any raises ConfigError before work starts."""

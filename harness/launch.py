@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.experiment import Experiment
-from harness.results import TrialResult
+from harness.results import JudgingReport, TrialResult
 
 
 @dataclass(frozen=True)
@@ -22,3 +22,9 @@ class Launch:
     seconds: float = 0.0
     warnings: Sequence[str] = ()
     links: Mapping[str, str] = field(default_factory=dict)
+    judging: JudgingReport = field(default_factory=JudgingReport)
+
+    @property
+    def withheld(self) -> list[str]:
+        """Measures of judges that have no mean in some trial, because too many queries have no value."""
+        return list(dict.fromkeys(name for result in self.results for name, j in result.judged.items() if j.withheld))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from harness.errors import ConfigError, did_you_mean
 from harness.experiment import Compare, Experiment, Trial
+from harness.judging import results_of
 from harness.launch import Launch
 from harness.session import Session, default_store
 from harness.store import canonical, explained
@@ -44,7 +45,7 @@ def stored_launch(experiment: Experiment | str, *, store: Path | None = None) ->
     if missing:
         told = f"{missing} of {len(session.trials)} trials of '{experiment.name}'"
         raise ConfigError(f"compare: {told} have not run; `harness run` does that")
-    return Launch(launch_id, experiment, session.results())
+    return Launch(launch_id, experiment, results_of(session))
 
 
 def _recorded(name: str, store: Path) -> tuple[str, Experiment, bool]:

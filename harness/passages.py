@@ -1,6 +1,6 @@
 """A chunked corpus: spans in arrays, and the chunks, texts and evidence-bearing passages read off them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -49,20 +49,30 @@ def _spans(chunker: Chunker, doc: Document) -> list[tuple[int, int]]:
         raise ConfigError(f"chunker {chunker.name()}: {got}; expected a list of (start, end) offsets") from None
 
 
-def augment_corpus(augmenter: Augmenter, data: Dataset, chunks: Artifact, count: Callable[[str], int]) -> Artifact:
-    """One context per chunk, and its tokens."""
-    contexts: list[str] = []
+def spans_by_document(data: Dataset, chunks: Artifact) -> Iterator[tuple[Document, list[tuple[int, int]]]]:
+    """Each document with the spans of its chunks, in corpus order."""
     docs, starts, ends = (chunks.arrays[name] for name in ("doc", "start", "end"))
     bounds = np.searchsorted(docs, np.arange(len(data.documents) + 1))
     for number, doc in enumerate(data.documents):
         at = slice(bounds[number], bounds[number + 1])
-        spans = list(zip(starts[at].tolist(), ends[at].tolist(), strict=True))
+        yield doc, list(zip(starts[at].tolist(), ends[at].tolist(), strict=True))
+
+
+def augment_corpus(augmenter: Augmenter, data: Dataset, chunks: Artifact, count: Callable[[str], int]) -> Artifact:
+    """One context per chunk, and its tokens."""
+    contexts: list[str] = []
+    for doc, spans in spans_by_document(data, chunks):
         given = augmenter.augment(doc, spans)
         if len(given) != len(spans):
             raise ConfigError(
                 f"augmenter {augmenter.name()}: document '{doc.id}': {len(given)} contexts for {len(spans)} chunks"
             )
         contexts += given
+    return context_artifact(contexts, count)
+
+
+def context_artifact(contexts: list[str], count: Callable[[str], int]) -> Artifact:
+    """Contexts as they are stored, with their tokens."""
     # Many chunks share a context: each distinct one is counted once.
     known = {context: count(context + BETWEEN) if context else 0 for context in set(contexts)}
     return Artifact({"tokens": np.array([known[context] for context in contexts], np.int64)}, contexts)

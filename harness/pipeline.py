@@ -1,7 +1,9 @@
 """One trial, stage by stage, each stage asked of the store before it is worked out."""
 
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -10,14 +12,15 @@ import numpy as np
 
 from harness.addresses import Addresses, space
 from harness.cache import VectorCache
-from harness.component import Embedder, Fusion, Retriever
+from harness.component import Embedder, Fusion, LlmAugmenter, Retriever
 from harness.dataset import Dataset, Manifest, load_dataset
 from harness.dataset.load import Copies
-from harness.errors import ConfigError
+from harness.errors import ConfigError, JudgeError
 from harness.evaluation import efficiency, metric_values, query_rows, score_trial, scored_metrics
 from harness.experiment import Trial
-from harness.model import Embedded, Rankings, TokenMap
-from harness.passages import Passages, augment_corpus, chunk_corpus
+from harness.llm import Archive, Failure, Task, Written, stored
+from harness.model import Case, Chunk, Embedded, Rankings, TokenMap
+from harness.passages import Passages, augment_corpus, chunk_corpus, context_artifact, spans_by_document
 from harness.results import Selection, TrialResult
 from harness.selecting import read_selections, select_passages
 from harness.store import Artifact, Store, digest
@@ -29,6 +32,9 @@ _SLAB = 256
 
 _CHUNKINGS = 4
 """Chunked corpora kept in memory, each about as large as the corpus; trials of one chunking follow each other."""
+
+ARCHIVE = "answers.sqlite"
+"""The file in the store that holds what language models answered."""
 
 Progress = Callable[[int], None]
 
@@ -49,6 +55,7 @@ class Pipeline:
         self._at = Addresses(manifest, queries, self._tokenizer.identity)
         self.store = Store(store)
         self.vectors = VectorCache(store / "vectors.sqlite")
+        self.archive = Archive(store / ARCHIVE)
         self._passages: OrderedDict[str, Passages] = OrderedDict()
 
     @cached_property
@@ -95,21 +102,60 @@ class Pipeline:
         """The tokens of a text, in the experiment's tokenizer."""
         return self._tokenizer.count(text)
 
+    def chunks(self, trial: Trial) -> Artifact:
+        """The chunked corpus of a trial, without contexts."""
+        return self.store.get(self._at.chunks(trial), lambda: chunk_corpus(trial.chunker, self.data, self.maps))
+
+    def contexts(self, trial: Trial) -> Artifact | None:
+        """The context of every chunk; None where the trial has none."""
+        augmenter = trial.augmenter
+        if augmenter.name() == "none":
+            return None
+        if isinstance(augmenter, LlmAugmenter):
+            return self.store.get(self._at.passages(trial), lambda: self._written(trial, augmenter))
+        return self.store.get(
+            self._at.passages(trial),
+            lambda: augment_corpus(augmenter, self.data, self.chunks(trial), self._tokenizer.count),
+        )
+
+    def unwritten(self, trial: Trial) -> bool:
+        """Whether a model still has to write the trial's contexts."""
+        return isinstance(trial.augmenter, LlmAugmenter) and not self.store.has(self._at.passages(trial))
+
+    def context_tasks(self, trial: Trial) -> list[Task]:
+        """What is asked for the context of each chunk, in corpus order."""
+        assert isinstance(trial.augmenter, LlmAugmenter)
+        by_document = spans_by_document(self.data, self.chunks(trial))
+        return [task for doc, spans in by_document for task in trial.augmenter.tasks(doc, spans)]
+
+    def _written(self, trial: Trial, augmenter: LlmAugmenter) -> Artifact:
+        """The contexts a model has written, from the archive."""
+        tasks = self.context_tasks(trial)
+        known = stored(self.archive, augmenter, tasks)
+        written = [known[task] for task in tasks]
+        failed = [outcome for outcome in written if isinstance(outcome, Failure)]
+        if len(failed) > augmenter.max_failed * len(written):
+            told = f"{len(failed)} of {len(written)} chunks have no context, such as {failed[0]}"
+            raise JudgeError(f"augmenter {augmenter.name()}: {told}; run again to ask for those once more")
+        contexts = [outcome.text if isinstance(outcome, Written) else "" for outcome in written]
+        return context_artifact(contexts, self._tokenizer.count)
+
     def passages(self, trial: Trial) -> Passages:
         """The chunked, augmented corpus of a trial."""
         address = self.passages_address(trial)
         if address not in self._passages:
-            chunks = self.store.get(self._at.chunks(trial), lambda: chunk_corpus(trial.chunker, self.data, self.maps))
-            contexts = None
-            if trial.augmenter.name() != "none":
-                contexts = self.store.get(
-                    self._at.passages(trial),
-                    lambda: augment_corpus(trial.augmenter, self.data, chunks, self._tokenizer.count),
-                )
-            self._passages[address] = Passages(self.data, self.maps, chunks, contexts)
+            self._passages[address] = Passages(self.data, self.maps, self.chunks(trial), self.contexts(trial))
             if len(self._passages) > _CHUNKINGS:
                 self._passages.popitem(last=False)
         return self._passages[address]
+
+    def longest_chunks(self, trial: Trial, count: int) -> list[Chunk]:
+        """The longest chunks of a trial's corpus, in characters, without contexts."""
+        arrays = self.chunks(trial).arrays
+        longest = np.argsort(arrays["start"] - arrays["end"], kind="stable")[:count]
+        ids = (self.data.documents[number].id for number in arrays["doc"][longest])
+        places = zip(ids, arrays["start"][longest].tolist(), arrays["end"][longest].tolist(), strict=True)
+        return [Chunk(doc, start, end, self._text(doc, start, end)) for doc, start, end in places]
 
     def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> list[str]:
         """The distinct texts that have no vector yet."""
@@ -209,6 +255,17 @@ class Pipeline:
         """`selection` as records, one per query."""
         return read_selections(self.selection(trial), [doc.id for doc in self.data.documents])
 
+    def cases(self, trial: Trial) -> Iterator[Case]:
+        """What judges see of each query: its evidence as text, and the passages selected."""
+        for query, selection in zip(self.data.query_set.queries, self.selections(trial), strict=True):
+            evidence = tuple(self._text(*item.places[0]) for item in query.evidence if not item.whole)
+            passages = tuple(Chunk(p.doc, p.start, p.end, self._text(p.doc, p.start, p.end)) for p in selection.kept)
+            # One query written in two Unicode forms is one query to a judge.
+            yield Case(replace(query, text=unicodedata.normalize("NFC", query.text)), evidence, passages)
+
+    def _text(self, doc: str, start: int, end: int) -> str:
+        return self.data.by_id[doc].text[start:end]
+
     def scores(self, trial: Trial) -> Artifact:
         """Per-query values of every metric, the fate of every evidence item, and what the selections cost."""
 
@@ -235,9 +292,15 @@ class Pipeline:
             scores=metric_values(scores),
             fates=scores.data["fates"],
             efficiency=efficiency(ranked, selection, scores, embedding) | self._dollars(trial),
-            warnings=_truncation(trial, ranked),
+            warnings=[*_truncation(trial, ranked), *self._without_context(trial)],
             settings=trial.identity(),
         )
+
+    def _without_context(self, trial: Trial) -> list[str]:
+        contexts = self.contexts(trial) if isinstance(trial.augmenter, LlmAugmenter) else None
+        failed = sum(not context for context in contexts.data) if contexts else 0
+        chunks = len(contexts.data) if contexts else 0
+        return [f"{failed} of {chunks} chunks have no context: the model's was refused"] if failed else []
 
     def _dollars(self, trial: Trial) -> dict[str, float]:
         """What embedding the corpus and the query set costs, in the experiment's tokens; nothing where it is free."""

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.component import LlmJudge
+from harness.contexts import costs, unwritten
 from harness.experiment import Experiment
+from harness.judging import Judging, Models, archive_of
 from harness.session import Session, default_store
 
 
@@ -25,12 +28,14 @@ class Plan:
     texts: Mapping[str, int]
     tokens: Mapping[str, int]
     usd: Mapping[str, float | None]
-    judge_calls: int = 0
+    calls: Sequence[str] = ()
+    """A line for each judge on the calls it would take: exact where all selections are stored, else an upper bound."""
 
 
-def plan(experiment: Experiment, *, store: Path | None = None) -> Plan:
+def plan(experiment: Experiment, *, store: Path | None = None, models: Models | None = None) -> Plan:
     """What `run` would do. Chunks the corpus where that is not stored, to count texts; asks nothing of the network."""
     session = Session(experiment, store or default_store())
+    models = models or Models()
     planned = [
         PlannedTrial(name, session.pipeline(trial).stored(trial))
         for trial, name in zip(session.trials, session.names, strict=True)
@@ -43,4 +48,24 @@ def plan(experiment: Experiment, *, store: Path | None = None) -> Plan:
         texts[label] = len(documents) + len(queries)
         tokens[label] = sum(map(count, documents)) + sum(map(count, queries))
         usd[label] = None if embedder.price is None else tokens[label] * embedder.price / 1e6
-    return Plan(planned, texts, tokens, usd)
+    return Plan(planned, texts, tokens, usd, _calls(session, models))
+
+
+def _calls(session: Session, models: Models) -> list[str]:
+    """What asking language models would take, told in lines."""
+    written = costs(unwritten(session), archive_of(session), models.price)
+    lines = [f"{name}: {cost.calls} calls; {cost}" for name, cost in written.items()]
+    if lines:
+        lines.append("what is embedded and judged on top is known once the contexts are written")
+    return lines + _judge_calls(session, models)
+
+
+def _judge_calls(session: Session, models: Models) -> list[str]:
+    if not any(isinstance(judge, LlmJudge) for judge in session.trials[0].judges):
+        return []
+    judging = Judging(session, archive_of(session), price=models.price)
+    if all(session.pipeline(trial).stored(trial)["select"] for trial in session.trials):
+        listing = judging.claims_estimate()
+        lines = [f"claims of reference answers: {listing.calls} calls; {listing}"] if listing.calls else []
+        return lines + [summary.cost for summary in judging.summaries() if summary.model]
+    return [f"{name}: at most {most.calls} calls; {most}" for name, most in judging.bound().items()]

@@ -18,11 +18,13 @@ TABLE = "eval/per_query.json"
 
 
 def metric_key(name: str) -> str:
-    """The MLflow name of a metric: no `@`, ranks zero-padded so that they sort.
+    """The MLflow name of a metric: no `@`, ranks zero-padded so that they sort. A judge's measure keeps its name.
 
     >>> metric_key("recall@5"), metric_key("recall@1000t"), metric_key("mrr")
     ('recall_05', 'recall_1000t', 'mrr')
     """
+    if "@" not in name:
+        return name
     metric = parse_metric(name)
     if metric.k is not None:
         return f"{metric.measure}_{metric.k:02d}"
@@ -32,7 +34,7 @@ def metric_key(name: str) -> str:
 def trial_metrics(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
     """All scalar metrics of a trial: the headline ones with their intervals, costs, losses."""
     values = {metric_key(name): result.mean(name) for name in metrics}
-    return values | dict(_efficiency(result)) | _intervals(result, metrics)
+    return values | dict(_efficiency(result)) | _intervals(result, metrics) | dict(_judged(result))
 
 
 def curves(result: TrialResult) -> dict[str, list[tuple[int, float]]]:
@@ -51,13 +53,25 @@ def _intervals(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
     """95 % cluster-bootstrap intervals of the headline metrics, as `ci/<metric>_lo` and `_hi`."""
     bounds = {}
     for name in metrics:
-        valid = ~np.isnan(result.scores[name])
+        # Where judgments are missing, the interval holds whatever they would have been.
+        judged = result.judged.get(name)
+        low, high = (judged.low, judged.high) if judged else (result.scores[name], result.scores[name])
+        valid = ~np.isnan(low)
         if valid.any():
             seed = resampling_seed(result.queries, name)
-            found = cluster_bootstrap(result.scores[name][None, valid], np.array(result.clusters)[valid], seed=seed)
+            sides = np.array([low[valid], high[valid]])
+            found = cluster_bootstrap(sides, np.array(result.clusters)[valid], seed=seed)
             bounds[f"ci/{metric_key(name)}_lo"] = float(found.low[0])
-            bounds[f"ci/{metric_key(name)}_hi"] = float(found.high[0])
+            bounds[f"ci/{metric_key(name)}_hi"] = float(found.high[1])
     return bounds
+
+
+def _judged(result: TrialResult) -> Iterator[tuple[str, float]]:
+    """How complete each measure of a judge is, and the bounds of its mean over all queries."""
+    for name, judged in result.judged.items():
+        low, high = judged.bounds
+        yield from ((f"judge/{name}_lo", low), (f"judge/{name}_hi", high))
+        yield from ((f"judge/{name}_complete", judged.complete), (f"judge/{name}_total", judged.total))
 
 
 def _efficiency(result: TrialResult) -> Iterator[tuple[str, float]]:
@@ -105,6 +119,17 @@ def write_files(
         "ledger": result.losses(),
         "warnings": list(result.warnings),
         "fingerprint": result.fingerprint,
+        "judged": {
+            name: {
+                "judge": judged.judge,
+                "mean": _finite(judged.mean),
+                "withheld": judged.withheld,
+                "complete": judged.complete,
+                "total": judged.total,
+                "bounds": [_finite(side) for side in judged.bounds],
+            }
+            for name, judged in result.judged.items()
+        },
     }
     (folder / "metrics.json").write_text(json.dumps(exact, indent=1), encoding="utf-8")
     (folder / "trial.json").write_text(json.dumps(json.loads(settings), indent=1, ensure_ascii=False), encoding="utf-8")
@@ -118,10 +143,16 @@ def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
     """One query's result on one line: scores, then each passage kept with a tick where it is relevant."""
     scores = " ".join(f"{name} {_short(row['scores'][name])}" for name in metrics[:3])
     kept = [
-        f"{rank}{'✓' if p['relevant'] else '✗'} {p['doc']}:{p['start']}-{p['end']}"
+        f"{rank}{'✓' if p['relevant'] else '✗'}{_grades(p)} {p['doc']}:{p['start']}-{p['end']}"
         for rank, p in enumerate(row["kept"][:8], 1)
     ]
     return " | ".join([scores, *kept])
+
+
+def _grades(passage: Mapping[str, Any]) -> str:
+    """What judges say of a passage: `[3]`, or `[?]` where a judgment is missing."""
+    first = (judgments[0] for judgments in passage.get("judged", {}).values())
+    return "".join(f"[{judgment.get('grade', '?')}]" for judgment in first)
 
 
 def _short(value: float | None) -> str:

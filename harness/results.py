@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from harness.llm import Estimate, Spend
 from harness.model import Floats
 from harness.store import digest
 
@@ -37,6 +38,88 @@ class Selection:
     dropped: list[Picked]
 
 
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """One measure of a judge over all queries of a trial; arrays of shape (queries,).
+
+    `values` is NaN where a judgment is missing; `low` and `high` then bound the value, whatever it would have been.
+    All three are NaN where the query cannot have one, such as recall without evidence.
+    """
+
+    judge: str
+    values: Floats
+    low: Floats
+    high: Floats
+    max_failed: float = 0.0
+
+    @property
+    def total(self) -> int:
+        """Queries that ought to have a value."""
+        return int((~np.isnan(self.low)).sum())
+
+    @property
+    def complete(self) -> int:
+        """Queries all of whose judgments are there."""
+        return int((~np.isnan(self.values)).sum())
+
+    @property
+    def withheld(self) -> bool:
+        """Whether too many queries have no value for a mean to be told."""
+        return self.total - self.complete > self.max_failed * self.total
+
+    @property
+    def mean(self) -> float:
+        """The mean over the complete queries; NaN where it is withheld or there is none."""
+        found = self.values[~np.isnan(self.values)]
+        return math.nan if self.withheld or not len(found) else math.fsum(found) / len(found)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Least and greatest mean over all queries, whatever the missing judgments would have been."""
+        if not self.total:
+            return math.nan, math.nan
+        low, high = (math.fsum(side[~np.isnan(side)]) / self.total for side in (self.low, self.high))
+        return low, high
+
+
+@dataclass(frozen=True)
+class JudgeSummary:
+    """What a judge did in a launch: calls one by one, pooled over all trials, and not yet stored; then how it went.
+
+    `estimate` is for what was not stored. `failures` counts distinct judgments by kind, `models` those by the model
+    that gave them, as the server named it; `flips` is the share of repeated judgments that do not agree (None without
+    repeats).
+    """
+
+    judge: str
+    model: str
+    naive: int = 0
+    pooled: int = 0
+    missing: int = 0
+    judgments: int = 0
+    estimate: Estimate = field(default_factory=Estimate)
+    failures: Mapping[str, int] = field(default_factory=dict)
+    models: Mapping[str, int] = field(default_factory=dict)
+    flips: float | None = None
+    suspicious: int = 0
+    empty: int = 0
+    calibration: str = ""
+
+    @property
+    def cost(self) -> str:
+        """One line on what asking takes, told before the first call."""
+        calls = f"{self.naive} calls trial by trial -> {self.pooled} pooled -> {self.missing} not stored"
+        return f"{self.judge} ({self.model}): {calls}; {self.estimate}"
+
+
+@dataclass(frozen=True)
+class JudgingReport:
+    """What judging a launch took: judge by judge, and the use made of models by all that asked one."""
+
+    judges: Sequence[JudgeSummary] = ()
+    spend: Spend = field(default_factory=Spend)
+
+
 @dataclass(frozen=True)
 class TrialResult:
     """The scores of one trial; `scores[metric]` has shape (queries,), NaN where a query has no value."""
@@ -51,17 +134,21 @@ class TrialResult:
     efficiency: Mapping[str, float] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    judged: Mapping[str, Judged] = field(default_factory=dict)
+    """What the judges say, by measure; kept apart from `scores`, since values may be missing."""
 
     def mean(self, metric: str) -> float:
-        """The mean over the queries that have a value; NaN where none has."""
+        """The mean over the queries that have a value; NaN where none has, or where a judge's mean is withheld."""
+        if metric in self.judged:
+            return self.judged[metric].mean
         values = self.scores[metric]
         values = values[~np.isnan(values)]
         # fsum: the mean must not depend on numpy's order of summation.
         return math.fsum(values) / len(values) if len(values) else math.nan
 
     def means(self) -> dict[str, float]:
-        """`mean` of every metric."""
-        return {metric: self.mean(metric) for metric in self.scores}
+        """`mean` of every metric and every measure of a judge."""
+        return {metric: self.mean(metric) for metric in (*self.scores, *self.judged)}
 
     def losses(self) -> dict[str, int]:
         """How many evidence items met each fate."""

@@ -9,14 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.contexts import write_contexts
 from harness.errors import ConfigError, HarnessError
 from harness.executors import open_executor
 from harness.experiment import Experiment, Trial
+from harness.judging import Judging, Models, archive_of
 from harness.launch import Launch
 from harness.launches import record_launch
 from harness.pipeline import Pipeline
 from harness.progress import progress
-from harness.results import TrialResult
+from harness.results import JudgingReport, TrialResult
 from harness.session import Place, Session, default_store, pipeline_of
 from harness.store import explained, locked
 from harness.tracking import FinishedLaunch, FinishedTrial, Tracker
@@ -68,14 +70,17 @@ def run(
     log: bool = True,
     final: bool = False,
     report: Callable[[Launch], Mapping[str, bytes]] | None = None,
+    models: Models | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Launch:
     """Work out every trial of an experiment and log it to MLflow.
 
     `workers` tasks run at a time, `on` processes or an executor of the user's; neither changes a result. `tracking` is
     an MLflow tracking URI (default: MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder); with `log=False`
     nothing is logged. `final` scores the locked query set instead, which is recorded. `report` makes the files that
-    are kept beside the launch in MLflow (`reports.launch_report`). Killed at any moment, the next run goes on where
-    this one stopped. Raises HarnessError for whatever the user can mend.
+    are kept beside the launch in MLflow (`reports.launch_report`). `models` says what may be spent on language
+    models; `tell` is given a line on what asking them will cost before the first call. Killed at any moment, the next
+    run goes on where this one stopped. Raises HarnessError for whatever the user can mend.
     """
     begin = time.time()
     if workers < 1:
@@ -86,29 +91,46 @@ def run(
     work: dict[str, int] = {}
     damaged: list[str] = []
     results: list[TrialResult] = []
+    models = models or Models()
+    caller = models.caller(archive_of(session))
+    judging_report = JudgingReport(spend=caller.spend)
     with contextlib.ExitStack() as stack:
         executor = stack.enter_context(open_executor(workers, on))
         tracker = Tracker(experiment.name, tracking, session.store) if log else None
+        write_contexts(session, caller, models.price, tell)
         _prepare(session, executor, work, damaged)
         tasks = _submitted(session, executor)
-        advance = stack.enter_context(progress("retrieve and score", len(session.trials)))
-        for at, (trial, name) in enumerate(zip(session.trials, session.names, strict=True)):
-            if at in tasks:
-                _add(tasks[at], work, damaged)
-            # A damaged artifact is only found when it is read: making it again is work as well.
-            with _counted(session.pipeline(trial)) as mended:
-                results.append(_logged(session, trial, name, launch_id, tracker))
-            _merge(mended, work, damaged)
-            advance(1)
+        judged = bool(session.trials[0].judges)
+        with progress("retrieve and score", len(session.trials)) as advance:
+            for at, (trial, name) in enumerate(zip(session.trials, session.names, strict=True)):
+                if at in tasks:
+                    _add(tasks[at], work, damaged)
+                # A damaged artifact is only found when it is read: making it again is work as well.
+                with _counted(session.pipeline(trial)) as mended:
+                    if judged:
+                        session.pipeline(trial).scores(trial)
+                    else:
+                        results.append(_logged(session, trial, name, launch_id, tracker))
+                _merge(mended, work, damaged)
+                advance(1)
+        if judged:
+            # Only now is it known what all trials together need judged.
+            judging = Judging(session, caller.archive, price=models.price)
+            judging_report = JudgingReport(judging.run(caller, tell), caller.spend)
+            for trial, name in zip(session.trials, session.names, strict=True):
+                results.append(_logged(session, trial, name, launch_id, tracker, judging))
         warnings = _gathered(results)
         if damaged:
             warnings.append(
                 f"{len(damaged)} damaged files of the store were set aside and made again: {', '.join(damaged[:3])}"
             )
-        launch = Launch(launch_id, experiment, results, work, time.time() - begin, warnings)
+        launch = Launch(launch_id, experiment, results, work, time.time() - begin, warnings, judging=judging_report)
         if tracker:
             made = report(launch) if report else {}
-            finished = FinishedLaunch(launch_id, results, _headline(experiment), begin, final, openings, work, made)
+            spend = caller.spend.figures()
+            finished = FinishedLaunch(
+                launch_id, results, _headline(experiment), begin, final, openings, work, spend, made
+            )
             launch = replace(launch, links=tracker.log_launch(finished))
     record_launch(session, launch)
     return launch
@@ -161,15 +183,24 @@ def _merge(done: Work, work: dict[str, int], damaged: list[str]) -> None:
     damaged.extend(done.damaged)
 
 
-def _logged(session: Session, trial: Trial, name: str, launch_id: str, tracker: Tracker | None) -> TrialResult:
+def _logged(
+    session: Session,
+    trial: Trial,
+    name: str,
+    launch_id: str,
+    tracker: Tracker | None,
+    judging: Judging | None = None,
+) -> TrialResult:
     pipeline = session.pipeline(trial)
     result = pipeline.result(trial, name)
+    if judging:
+        result = judging.judged(trial, result)
     if tracker:
         finished = FinishedTrial(
             result,
-            trial.metrics,
+            (*trial.metrics, *result.judged),
             session.manifest,
-            lambda: pipeline.rows(trial),
+            lambda: judging.rows(trial) if judging else pipeline.rows(trial),
             trial.to_json(),
             session.experiment.source,
             session.final,
@@ -204,5 +235,5 @@ def _opened(session: Session, launch_id: str) -> int:
 
 
 def _headline(experiment: Experiment) -> list[str]:
-    """The metrics asked for, that of the comparison first."""
-    return sorted(experiment.metrics, key=lambda metric: metric != experiment.compare.on)
+    """The metrics asked for and the judges' measures, that of the comparison first."""
+    return sorted((*experiment.metrics, *experiment.judged), key=lambda metric: metric != experiment.compare.on)

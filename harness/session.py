@@ -12,7 +12,6 @@ from harness.dataset.load import Copies, open_query_set, verify
 from harness.errors import ConfigError
 from harness.experiment import Experiment, Trial, find_baseline, names
 from harness.pipeline import Pipeline
-from harness.results import TrialResult
 from harness.store import digest
 from harness.tokens import Tokenizer
 
@@ -65,15 +64,13 @@ class Session:
             self.final,
         )
 
-    def results(self) -> list[TrialResult]:
-        """The results of all trials, worked out where they are not stored."""
-        return [self.pipeline(trial).result(trial, name) for trial, name in zip(self.trials, self.names, strict=True)]
-
     def to_embed(self) -> dict[str, ToEmbed]:
         """Per embedder, the texts that the unfinished trials need and the cache lacks."""
         wanted: dict[str, tuple[Embedder, Pipeline, dict[str, None]]] = {}
         for trial in self.trials:
             pipeline = self.pipeline(trial)
+            if pipeline.unwritten(trial):
+                continue  # what is embedded is only known once the contexts are written
             if trial.uses_vectors and not pipeline.stored(trial)["retrieve"]:
                 key = digest(identity(trial.embedder))
                 _, _, texts = wanted.setdefault(key, (trial.embedder, pipeline, {}))

@@ -2,12 +2,13 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from harness.component import judge_measures
 from harness.errors import ConfigError, did_you_mean
 from harness.experiment import SLOTS, Compare, Experiment, param_text, slot_value, trial_of
 from harness.metrics import parse_metric
@@ -77,7 +78,7 @@ def read_experiment(path: Path) -> Experiment:
                 raise ConfigError(f"{where}: {slot}: is missing; name one, here or in every part of the grid")
             base[slot] = first[0]
     trial = trial_of(base, where=f"{where}:", beside=path.parent)
-    compare = _compare(content.get("compare"), where)
+    compare = _compare(content.get("compare"), where, tuple(judge_measures(trial.judges)))
     return Experiment(content["name"], trial, grid, content.get("question", ""), compare, path.parent.resolve(), where)
 
 
@@ -158,7 +159,7 @@ def _evidence(value: Any, where: str) -> dict[str, Any]:
     return value
 
 
-def _compare(value: Any, where: str) -> Compare:
+def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
     if value is None:
         return Compare()
     if not isinstance(value, dict) or not set(value) <= {"baseline", "on"}:
@@ -169,8 +170,10 @@ def _compare(value: Any, where: str) -> Compare:
     if on is not None:
         if not isinstance(on, str):
             raise ConfigError(f"{where}: compare.on: expected a metric, got {on!r}")
-        try:
-            parse_metric(on)
-        except ConfigError as error:
-            raise ConfigError(f"{where}: compare.on: {error}") from None
+        if on not in judged:
+            try:
+                parse_metric(on)
+            except ConfigError as error:
+                known = f"; of the judges: {', '.join(judged)}" if judged else ""
+                raise ConfigError(f"{where}: compare.on: {error}{known}") from None
     return Compare({str(key): param_text(value) for key, value in baseline.items()}, on)

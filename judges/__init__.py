@@ -1,7 +1,10 @@
-"""Judges of what a trial selected: components of their own role, none of them built in yet."""
+"""Judges of what a trial selected: two that ask a language model, two that ask no one."""
 
-from harness.component import Component
+from judges.context_precision import ContextPrecision
+from judges.context_recall import Claims, ContextRecall
+from judges.heuristic_precision import HeuristicPrecision
+from judges.heuristic_recall import HeuristicRecall
 
-BUILTINS: tuple[type[Component], ...] = ()
+BUILTINS = (ContextPrecision, ContextRecall, HeuristicPrecision, HeuristicRecall)
 
-__all__ = ["BUILTINS"]
+__all__ = ["BUILTINS", "Claims", "ContextPrecision", "ContextRecall", "HeuristicPrecision", "HeuristicRecall"]

@@ -11,8 +11,9 @@ from harness.errors import ConfigError, did_you_mean
 from harness.experiment import find_baseline
 from harness.launch import Launch
 from harness.metrics import parse_metric
+from harness.model import Floats
 from harness.results import TrialResult, resampling_seed
-from harness.stats import FEW_CLUSTERS, FEWEST_CLUSTERS, cluster_bootstrap
+from harness.stats import FEW_CLUSTERS, FEWEST_CLUSTERS, Intervals, cluster_bootstrap
 
 Verdict = Literal["baseline", "better", "worse", "cannot tell"]
 
@@ -31,6 +32,8 @@ class Row:
     verdict: Verdict
     losses: Mapping[str, int]
     context_tokens: float
+    complete: int
+    """Queries that have a value; fewer than those compared where a judge failed. Intervals then hold in any case."""
 
 
 @dataclass(frozen=True)
@@ -68,47 +71,60 @@ def compare(launch: Launch, *, on: str | None = None, baseline: Mapping[str, obj
     """
     results, settings = launch.results, launch.experiment.compare
     metric = on or settings.on or _default_metric(launch)
-    if metric not in results[0].scores:
-        known = list(results[0].scores)
+    known = [*results[0].scores, *results[0].judged]
+    if metric not in known:
         raise ConfigError(
             f"compare: '{metric}' was not scored.{did_you_mean(metric, known)} Scored: {', '.join(known)}"
         )
     at = find_baseline([result.params for result in results], baseline or settings.baseline)
-    scores = np.array([result.scores[metric] for result in results])
-    answerable = ~np.isnan(scores).any(axis=0)
+    lows, highs = _bounds(results, metric)
+    answerable = ~np.isnan(lows).any(axis=0)
     if not answerable.any():
         raise ConfigError(f"compare: no query has a value of {metric}")
-    scores = scores[:, answerable]
+    lows, highs = lows[:, answerable], highs[:, answerable]
     clusters = np.array(results[0].clusters)[answerable]
     seed = resampling_seed(results[0].queries, metric)
-    means = cluster_bootstrap(scores, clusters, seed=seed)
-    differences = cluster_bootstrap(scores - scores[at], clusters, seed=seed)
+
+    def interval(low: Floats, high: Floats) -> Intervals:
+        """The interval that holds whatever is missing: from the worst case's lower to the best case's upper bound."""
+        worst = cluster_bootstrap(low, clusters, seed=seed)
+        best = worst if low is high else cluster_bootstrap(high, clusters, seed=seed)
+        return worst._replace(high=best.high)
+
+    judged = metric in results[0].judged
+    means = interval(lows, highs if judged else lows)
+    differences = interval(lows - highs[at], highs - lows[at]) if judged else interval(*[lows - lows[at]] * 2)
     unanswerable = sum(not fates for fates in results[0].fates)
-    rows = [
-        Row(
-            result.name,
-            math.fsum(scores[n]) / scores.shape[1],
-            float(means.low[n]),
-            float(means.high[n]),
-            float(differences.mean[n]),
-            float(differences.low[n]),
-            float(differences.high[n]),
-            "baseline" if n == at else _verdict(float(differences.low[n]), float(differences.high[n])),
-            losses_at(result, metric),
-            result.efficiency["context_tokens"],
+    rows = []
+    for n, result in enumerate(results):
+        mean = result.mean(metric) if judged else math.fsum(lows[n]) / lows.shape[1]
+        own = n == at
+        low, high = (0.0, 0.0) if own else (float(differences.low[n]), float(differences.high[n]))
+        rows.append(
+            Row(
+                result.name,
+                mean,
+                float(means.low[n]),
+                float(means.high[n]),
+                mean - results[at].mean(metric) if judged else float(differences.mean[n]),
+                low,
+                high,
+                "baseline" if own else _verdict(low, high),
+                losses_at(result, metric),
+                result.efficiency["context_tokens"],
+                result.judged[metric].complete if judged else lows.shape[1],
+            )
         )
-        for n, result in enumerate(results)
-    ]
     return Comparison(
         launch.experiment.question,
         metric,
         results[at].name,
         rows,
-        scores.shape[1],
-        unanswerable,
-        int((~answerable).sum()) - unanswerable,
+        lows.shape[1],
+        0 if judged else unanswerable,
+        int((~answerable).sum()) - (0 if judged else unanswerable),
         means.clusters,
-        _warnings(launch, metric, means.clusters),
+        [*_warnings(launch, metric, means.clusters), *_judge_notes(launch, metric)],
     )
 
 
@@ -118,6 +134,8 @@ def losses_at(result: TrialResult, metric: str) -> dict[str, int]:
     Counts of evidence items by fate; the cutoff's own fate reads `past 1000 tokens` or `below rank 5`.
     """
     lost = result.losses()
+    if metric in result.judged:
+        return lost
     cut = parse_metric(metric)
     at_cutoff = result.scores.get(str(cut._replace(measure="recall")))
     if at_cutoff is None or (cut.k is None and cut.tokens is None):
@@ -126,6 +144,28 @@ def losses_at(result: TrialResult, metric: str) -> dict[str, int]:
     within = int(np.rint(np.nan_to_num(at_cutoff) * items).sum())
     fate = f"past {cut.tokens} tokens" if cut.k is None else f"below rank {cut.k}"
     return {**lost, "found": within, fate: lost.get("found", 0) - within}
+
+
+def _bounds(results: Sequence[TrialResult], metric: str) -> tuple[Floats, Floats]:
+    """Least and greatest value per trial and query; the same but where a judgment is missing."""
+    if metric in results[0].judged:
+        judged = [result.judged[metric] for result in results]
+        return np.array([one.low for one in judged]), np.array([one.high for one in judged])
+    scores = np.array([result.scores[metric] for result in results])
+    return scores, scores
+
+
+def _judge_notes(launch: Launch, metric: str) -> list[str]:
+    if metric not in launch.results[0].judged:
+        return []
+    notes = []
+    short = {r.name: r.judged[metric] for r in launch.results if r.judged[metric].complete < r.judged[metric].total}
+    for name, judged in short.items():
+        told = "withheld" if judged.withheld else "over those"
+        notes.append(f"{name}: {judged.complete} of {judged.total} queries have a value; the mean is {told}")
+    if short:
+        notes.append("intervals and verdicts hold whatever the missing judgments would have been")
+    return notes
 
 
 def _default_metric(launch: Launch) -> str:
@@ -146,7 +186,8 @@ def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
     elif clusters < FEW_CLUSTERS:
         warnings.append(f"{clusters} clusters of queries only: the intervals are rough")
     chunkers = {(result.params["chunker"], result.params.get("chunker.size")) for result in launch.results}
-    if len(chunkers) > 1 and parse_metric(metric).k is not None:
+    judged = metric in launch.results[0].judged
+    if len(chunkers) > 1 and (judged or parse_metric(metric).k is not None):
         warnings.append(
             f"chunk sizes differ: {metric} compares contexts of different size; see a metric such as recall@1000t"
         )

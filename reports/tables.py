@@ -45,7 +45,7 @@ def footnotes(comparison: Comparison) -> list[str]:
     if comparison.unanswerable:
         counted += f"; {comparison.unanswerable} queries without evidence have no value and are left out"
     if comparison.unmeasured:
-        counted += f"; {comparison.unmeasured} with document evidence have no value of {comparison.metric}"
+        counted += f"; {comparison.unmeasured} cannot have a value of {comparison.metric}"
     return [counted, *(f"note: {warning}" for warning in comparison.warnings)]
 
 
@@ -54,9 +54,9 @@ def cells(row: Row) -> tuple[str, ...]:
     own = row.verdict == "baseline"
     return (
         row.name,
-        f"{row.mean:.3f}",
+        "withheld" if math.isnan(row.mean) else f"{row.mean:.3f}",
         _interval(row.low, row.high, ".3f"),
-        "" if own else f"{row.difference:+.3f}",
+        "" if own or math.isnan(row.difference) else f"{row.difference:+.3f}",
         "" if own else _interval(row.difference_low, row.difference_high, "+.3f"),
         row.verdict,
         _loss(row),

@@ -158,8 +158,8 @@ BASE = f"{HEAD}chunker: fixed\nretriever: dense\n"
         (f"{BASE}evidence: {{coverage: 0}}", "x.yaml: coverage: expected a number above 0"),
         (f"{BASE}evidence: {{coverag: 1}}", "x.yaml: evidence: expected a mapping with the keys coverage, copies"),
         (
-            f"{BASE}judges: [context_precision]",
-            "x.yaml: judges[0]: no judge named 'context_precision'. Built in: none yet",
+            f"{BASE}judges: [context_precison]",
+            "x.yaml: judges[0]: no judge named 'context_precison'. Did you mean 'context_precision'?",
         ),
         (f"{BASE}grid: [chunker]", "x.yaml: grid[0]: expected a mapping"),
         (f"{BASE}grid: {{chunker: fixed}}", "x.yaml: grid.chunker: expected a list of values"),

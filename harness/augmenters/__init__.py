@@ -2,7 +2,9 @@
 
 from harness.augmenters.heading import Heading
 from harness.augmenters.none import NoContext
+from harness.augmenters.situate import Situate
+from harness.augmenters.summary import Summary
 
-BUILTINS = (NoContext, Heading)
+BUILTINS = (NoContext, Heading, Situate, Summary)
 
-__all__ = ["BUILTINS", "Heading", "NoContext"]
+__all__ = ["BUILTINS", "Heading", "NoContext", "Situate", "Summary"]

@@ -1,4 +1,4 @@
-"""The command line: plan | run | compare | data | list | ui. Exit codes: 0 fine, 1 invalid data, 2 usage or input."""
+"""The commands of every day: plan, run, compare, list, ui."""
 
 import argparse
 import os
@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.cli.codes import CANNOT_TELL, OK, USAGE
+from harness.cli.data import add_data_commands
+from harness.cli.judge import add_judge_commands, add_model_options, models_of
 from harness.errors import ConfigError, HarnessError
 
 if TYPE_CHECKING:
     from harness.launch import Launch
 
-OK, INVALID, USAGE = 0, 1, 2
 ROLES = ("chunkers", "augmenters", "embedders", "retrievers", "selectors", "judges", "metrics")
 
 
@@ -72,34 +74,18 @@ def _parser() -> argparse.ArgumentParser:
         made.add_argument(
             "--tracking", metavar="URI", help="MLflow tracking URI (default: MLFLOW_TRACKING_URI, else ./mlflow.db)"
         )
-    _data_parser(commands)
+    add_model_options(planned, spends=False)
+    add_model_options(started)
+    add_data_commands(commands)
+    add_judge_commands(commands)
     return parser
-
-
-def _data_parser(commands: Any) -> None:
-    data = commands.add_parser("data", help="import, check and pin data sets").add_subparsers(
-        required=True, metavar="COMMAND"
-    )
-    imported = data.add_parser("import", help="convert a data set into a folder the harness reads")
-    imported.set_defaults(command=_import)
-    imported.add_argument("kind", choices=("beir", "chroma"), help="the format")
-    imported.add_argument("source", type=Path, help="the folder to read")
-    imported.add_argument("target", type=Path, help="the folder to make, such as datasets/scifact")
-    imported.add_argument("--licence", default="", help="the licence, for the manifest")
-    checked = data.add_parser("check", help="find what is wrong with a data set; exit code 1 where there is an error")
-    checked.set_defaults(command=_check)
-    checked.add_argument("dataset", help="a data set folder, or a name under datasets/")
-    checked.add_argument("--json", action="store_true", help="print JSON lines")
-    pinned = data.add_parser("pin", help="accept the files of a data set as they are now")
-    pinned.set_defaults(command=_pin)
-    pinned.add_argument("dataset", help="a data set folder, or a name under datasets/")
 
 
 def _plan(options: argparse.Namespace) -> int:
     from harness.plan import plan
     from harness.yaml_file import read_experiment
 
-    made = plan(read_experiment(options.experiment), store=options.store)
+    made = plan(read_experiment(options.experiment), store=options.store, models=models_of(options))
     width = max(len(trial.name) for trial in made.trials)
     stages = list(made.trials[0].stored)
     print(f"{'trial':<{width}}  " + "  ".join(f"{stage:<8}" for stage in stages))
@@ -112,7 +98,8 @@ def _plan(options: argparse.Namespace) -> int:
         print(f"to embed with {embedder}: {count} distinct texts, {made.tokens[embedder]} tokens, {price}")
     if not made.texts:
         print("nothing to embed")
-    print(f"judge calls: {made.judge_calls}")
+    for line in made.calls:
+        print(line)
     return OK
 
 
@@ -120,6 +107,8 @@ def _run(options: argparse.Namespace) -> int:
     from harness.run import run
     from harness.yaml_file import read_experiment
     from reports import compare, launch_report
+    from reports.judging import judge_table
+    from reports.tables import table
 
     launch = run(
         read_experiment(options.experiment),
@@ -130,14 +119,21 @@ def _run(options: argparse.Namespace) -> int:
         log=not options.no_mlflow,
         final=options.final,
         report=launch_report,
+        models=models_of(options),
+        tell=lambda line: print(line, flush=True),
     )
-    _show(compare(launch))
+    _show(table(compare(launch)))
+    if launch.results[0].judged:
+        _show(judge_table(launch))
     done = ", ".join(f"{count} {stage}" for stage, count in launch.work.items()) or "nothing, all of it was stored"
     print(f"\n{len(launch.results)} trials in {launch.seconds:.0f} s; worked out: {done}")
     if launch.links:
         print(f"In MLflow, {_how_to_open(options.tracking)}:")
         for name, link in launch.links.items():
             print(f"  {name:<14} {link}")
+    if launch.withheld:
+        print(f"harness: withheld: {', '.join(launch.withheld)}; too many judgments are missing", file=sys.stderr)
+        return CANNOT_TELL
     return OK
 
 
@@ -147,19 +143,17 @@ def _how_to_open(tracking: str | None) -> str:
     return "on its server" if (tracking or default_uri()).startswith("http") else "after `harness ui`"
 
 
-def _show(comparison: Any) -> None:
+def _show(shown: Any) -> None:
     from rich.console import Console
-
-    from reports.tables import table
 
     console = Console()
     # Where no terminal tells its width, lines must not be cut to the 80 columns rich assumes.
-    Console(width=None if console.is_terminal else 160).print(table(comparison))
+    Console(width=None if console.is_terminal else 160).print(shown)
 
 
 def _compare(options: argparse.Namespace) -> int:
     from reports import compare
-    from reports.tables import as_json
+    from reports.tables import as_json, table
 
     wanted = [pair.partition("=") for pair in options.baseline]
     for param, equals, _ in wanted:
@@ -169,7 +163,7 @@ def _compare(options: argparse.Namespace) -> int:
     if options.json:
         print(as_json(comparison))
     else:
-        _show(comparison)
+        _show(table(comparison))
     return OK
 
 
@@ -196,8 +190,6 @@ def _list(options: argparse.Namespace) -> int:
         print(f"{name}: {summary}")
         for setting, default, runtime in settings:
             print(f"    {setting} = {default}" + ("  (speed or cost only)" if runtime else ""))
-    if options.role == "judges":
-        print("no judge is built in; write `judges:` in an experiment with your own, file.py:Class")
     return OK
 
 
@@ -227,51 +219,3 @@ def _ui(options: argparse.Namespace) -> int:
     ]
     print(f"MLflow UI on http://127.0.0.1:{options.port} (Ctrl-C stops it)", flush=True)
     os.execve(sys.executable, command, environment)
-
-
-def _import(options: argparse.Namespace) -> int:
-    from harness.dataset import import_dataset
-
-    target: Path = options.target
-    counts = import_dataset(options.kind, options.source, target, name=target.name, licence=options.licence)
-    print(f"{target}: " + ", ".join(f"{count} {what}" for what, count in counts.items()))
-    return OK
-
-
-def _check(options: argparse.Namespace) -> int:
-    import json
-
-    from harness.dataset import check_dataset
-
-    errors = warnings = 0
-    for finding in check_dataset(_dataset(options.dataset)):
-        errors, warnings = errors + (finding.level == "error"), warnings + (finding.level == "warning")
-        print(
-            json.dumps(finding._asdict())
-            if options.json
-            else f"{finding.level}: {finding.where}: {finding.what} [{finding.code}]"
-        )
-    if not options.json:
-        print(f"{errors} errors, {warnings} warnings")
-    return INVALID if errors else OK
-
-
-def _pin(options: argparse.Namespace) -> int:
-    from harness.dataset import read_manifest
-    from harness.dataset.manifest import write_manifest
-
-    root = _dataset(options.dataset)
-    write_manifest(read_manifest(root))
-    print(f"{root / 'manifest.yaml'}: hashes renewed")
-    return OK
-
-
-def _dataset(name: str) -> Path:
-    from harness.dataset import find_dataset
-
-    folder = Path(name)
-    return folder if (folder / "manifest.yaml").is_file() else find_dataset(name, Path.cwd())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

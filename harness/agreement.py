@@ -1,0 +1,123 @@
+"""How well two raters agree, and what a judge's means become once people have graded some of the same; pure numpy."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+Z = 1.959963984540054
+"""The normal quantile of a 95 % interval."""
+
+
+class Estimate(NamedTuple):
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Confusion(NamedTuple):
+    """Counts of items by what people (first word) and the judge (second) say of them."""
+
+    both: int
+    people_only: int
+    judge_only: int
+    neither: int
+
+    @classmethod
+    def of(cls, people: Flags, judge: Flags) -> "Confusion":
+        counts = ((people & judge), (people & ~judge), (~people & judge), (~people & ~judge))
+        return cls(*(int(count.sum()) for count in counts))
+
+
+def kappa(table: npt.ArrayLike) -> Floats:
+    """Cohen's kappa of confusion counts, last axis (both, people only, judge only, neither): shape (..., 4) to (...).
+
+    (observed - expected) / (1 - expected) agreement; Cohen, Educational and Psychological Measurement 20, 1960. NaN
+    where one rater never varies and the other neither.
+    """
+    both, first, second, neither = np.moveaxis(np.asarray(table, np.float64), -1, 0)
+    total = both + first + second + neither
+    observed = (both + neither) / total
+    expected = ((both + first) * (both + second) + (neither + first) * (neither + second)) / total**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((observed - expected) / (1 - expected))
+
+
+def kappa_interval(
+    people: Flags, judge: Flags, clusters: npt.ArrayLike, *, seed: int, resamples: int = 4000
+) -> Estimate:
+    """Kappa with a percentile interval that resamples clusters (queries): the items of one are not independent."""
+    labels, member = np.unique(np.asarray(clusters), return_inverse=True)
+    cells = np.stack([people & judge, people & ~judge, ~people & judge, ~people & ~judge], axis=1).astype(np.float64)
+    sums = np.zeros((len(labels), 4))
+    np.add.at(sums, member, cells)
+    drawn = np.random.default_rng(seed).multinomial(len(labels), np.full(len(labels), 1 / len(labels)), size=resamples)
+    found = kappa(drawn @ sums)
+    found = found[~np.isnan(found)]
+    low, high = np.quantile(found, [0.025, 0.975]) if len(found) else (math.nan, math.nan)
+    return Estimate(float(kappa(cells.sum(axis=0))), float(low), float(high))
+
+
+def wilson(successes: int, total: int) -> Estimate:
+    """A share with its score interval: Wilson, JASA 22, 1927. NaN where there is nothing to share."""
+    if not total:
+        return Estimate(math.nan, math.nan, math.nan)
+    share = successes / total
+    scale = 1 + Z**2 / total
+    centre = (share + Z**2 / (2 * total)) / scale
+    half = Z / scale * math.sqrt(share * (1 - share) / total + Z**2 / (4 * total**2))
+    return Estimate(share, max(0.0, centre - half), min(1.0, centre + half))
+
+
+def ppi_mean(people: Floats, judge: Floats, judge_elsewhere: Floats) -> Estimate:
+    """The mean of people's labels over all items, of which they have graded a random part.
+
+    Prediction-powered inference with the weight that minimises the variance (PPI++: Angelopoulos, Duchi & Zrnic, 2023,
+    arXiv:2311.01453): `people` and `judge` are (n,) on the graded items, `judge_elsewhere` (N,) on the others. A
+    judge that is of no use gets the weight 0, and the labels stand alone. Items must be independent and alike in both
+    parts.
+    """
+    n, others = len(people), len(judge_elsewhere)
+    spread = float(np.var(np.concatenate([judge, judge_elsewhere]), ddof=1))
+    shared = float(np.cov(people, judge, ddof=1)[0, 1])
+    weight = min(1.0, max(0.0, shared / ((1 + n / others) * spread))) if spread else 0.0
+    rest = people - weight * judge
+    value = weight * float(judge_elsewhere.mean()) + float(rest.mean())
+    error = math.sqrt(weight**2 * float(judge_elsewhere.var(ddof=1)) / others + float(rest.var(ddof=1)) / n)
+    return Estimate(value, value - Z * error, value + Z * error)
+
+
+def ppi_by_query(people: Floats, judge: Floats, judge_everywhere: Floats) -> Estimate:
+    """The mean over queries of what people would have said, where they have graded some passages of each.
+
+    All arrays have shape (queries,). `people` and `judge` estimate a query's score without bias from the graded
+    passages alone, each weighted by the inverse of its chance to be drawn (Horvitz & Thompson, JASA 47, 1952);
+    `judge_everywhere` is the judge's score from all passages. A query's estimate is people - weight * (judge -
+    judge_everywhere), with the weight that minimises its variance over queries (PPI++). Passages of one query need
+    not be independent. Differences of two trials go in as differences.
+    """
+    slack = judge - judge_everywhere
+    spread = float(np.var(slack, ddof=1))
+    weight = min(1.0, max(0.0, float(np.cov(people, slack, ddof=1)[0, 1]) / spread)) if spread else 0.0
+    found = people - weight * slack
+    value, error = float(found.mean()), float(found.std(ddof=1)) / math.sqrt(len(found))
+    reach = student(len(found) - 1) * error
+    return Estimate(value, value - reach, value + reach)
+
+
+def student(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t, by the expansion of Fisher & Cornish (Technometrics 2, 1960)."""
+    z = Z
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + math.fsum(term / freedom**power for power, term in enumerate(terms, 1))

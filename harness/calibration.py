@@ -1,0 +1,297 @@
+"""A judge against people: passages drawn for them to grade, their agreement with it, and its means corrected by it."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from harness.agreement import Confusion, Estimate, kappa_interval, ppi_by_query, wilson
+from harness.calibrations import keep_calibration
+from harness.component import LlmJudge, judge_measures
+from harness.errors import ConfigError, DataError
+from harness.experiment import Experiment, find_baseline
+from harness.judging import Judging, Models, archive_of
+from harness.llm import SWAPPED, Caller, Failure, Judgment, Label, Panel, Task, estimate, missing, stored
+from harness.model import Case, Chunk
+from harness.session import Session, default_store
+from harness.sheet import Row
+from harness.store import digest
+
+FEWEST = 50
+"""Grades below which no mean is corrected."""
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A trial's context precision as the judge has it and as people would, and its difference to the baseline."""
+
+    trial: str
+    judged: float
+    corrected: Estimate | None
+    judged_difference: float
+    difference: Estimate | None
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How a judge's relevant/irrelevant compares with people's, on the passages of a sheet.
+
+    `missing` graded passages have no judgment and are left out here (not from the corrected means). Flip rates are
+    shares of judgments that change sides; None where they were not measured.
+    """
+
+    judge: str
+    model: str
+    labels: int
+    missing: int
+    relevant_from: int
+    kappa: Estimate
+    sensitivity: Estimate
+    specificity: Estimate
+    confusion: Confusion
+    grades: Sequence[Sequence[int]]
+    """Counts by people's grade (row) and the judge's (column)."""
+    swap_flips: Estimate | None
+    repeat_flips: float | None
+    trials: Sequence[Corrected]
+    baseline: str
+
+
+def sample(
+    experiment: Experiment,
+    *,
+    store: Path | None = None,
+    per_query: int = 2,
+    queries: int | None = None,
+    seed: int = 0,
+) -> list[Row]:
+    """Passages for people to grade: of each query `per_query`, at random from all that any trial selected.
+
+    Every passage of a query's pool has the same chance, whichever trials found it and wherever it ranked; that is what
+    makes the corrected means of all trials unbiased. Raises ConfigError where a trial has not run.
+    """
+    if per_query < 1 or (queries is not None and queries < 1):
+        raise ConfigError("judge sample: --per-query and --queries: expected at least 1")
+    session = _run_session(experiment, store, "judge sample")
+    pools: dict[str, dict[str, None]] = {}
+    asked: dict[str, Case] = {}
+    for trial in session.trials:
+        for case in session.pipeline(trial).cases(trial):
+            asked[case.query.id] = case
+            pool = pools.setdefault(case.query.id, {})
+            pool.update(dict.fromkeys(passage.text for passage in case.passages[: _depth(experiment)]))
+    ids = sorted(query for query, pool in pools.items() if pool)
+    chosen = random.Random(f"queries {seed}").sample(ids, min(queries, len(ids))) if queries else ids
+    rows = []
+    for query in sorted(chosen):
+        texts = sorted(pools[query])
+        drawn = random.Random(f"{seed} {query}").sample(texts, min(per_query, len(texts)))
+        about = asked[query].query
+        rows += [Row(query, about.text, about.answer or "", text, len(texts), len(drawn)) for text in drawn]
+    return rows
+
+
+def agree(
+    experiment: Experiment,
+    rows: Sequence[Row],
+    *,
+    store: Path | None = None,
+    judge: str | None = None,
+    swap: bool = False,
+    models: Models | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Agreement:
+    """How a judge agrees with the grades of a sheet, and what its means become. Remembered: reports then tell it.
+
+    Judgments of the sheet's passages that are not stored are asked for; with `swap`, those of its queries are asked
+    for once more with the passages in reverse order. Raises ConfigError or DataError for what does not fit together.
+    """
+    models = models or Models()
+    session = _run_session(experiment, store, "judge agree")
+    graded = [row for row in rows if row.grade is not None]
+    if not graded:
+        raise DataError("judge agree: the sheet has no grade; `harness judge label` gives them")
+    label, asking = _judge(experiment, judge)
+    caller = models.caller(archive_of(session))
+    judging = Judging(session, caller.archive, price=models.price)
+    cases = {case.query.id: case for case in session.pipeline(session.trials[0]).cases(session.trials[0])}
+    strangers = [row.query for row in graded if row.query not in cases or cases[row.query].query.text != row.question]
+    if strangers:
+        raise DataError(f"judge agree: the sheet's query '{strangers[0]}' is not one of '{experiment.base.data}'")
+    single = [replace(cases[row.query], passages=(Chunk("", 0, 0, row.passage),)) for row in graded]
+    tasks = {row: asking.tasks(case) for row, case in zip(graded, single, strict=True)}
+    wanted = [task for row in graded for task in tasks[row]]
+    swapped = _swapped(judging, label, {row.question for row in graded}) if swap else []
+    _tell(judging, asking, [*wanted, *swapped], models, tell)
+    Panel(caller).ask([(asking, [*wanted, *swapped])], lambda _: None)
+    known = _known(caller, asking, wanted)
+    grades = {row: _grade(asking, case, known) for row, case in zip(graded, single, strict=True)}
+    found = [row for row in graded if grades[row] is not None]
+    if not found:
+        raise DataError("judge agree: no passage of the sheet has a judgment")
+    line = int(getattr(asking, "relevant_from", 2))
+    people = np.array([(row.grade or 0) >= line for row in found])
+    says = np.array([(grades[row] or 0) >= line for row in found])
+    table = Confusion.of(people, says)
+    by_grade = np.zeros((4, 4), np.int64)
+    for row in found:
+        by_grade[row.grade or 0, grades[row] or 0] += 1
+    seed = int(digest([row.query for row in found])[:8], 16)
+    named, corrected = _corrected(session, judging, label, asking, graded, line)
+    made = Agreement(
+        label,
+        asking.model,
+        len(found),
+        len(graded) - len(found),
+        line,
+        kappa_interval(people, says, [row.query for row in found], seed=seed),
+        wilson(table.both, table.both + table.people_only),
+        wilson(table.neither, table.neither + table.judge_only),
+        table,
+        by_grade.tolist(),
+        _swap_flips(caller, asking, swapped, line),
+        next(s.flips for s in judging.outcome(judging.summaries()) if s.judge == label),
+        corrected,
+        named,
+    )
+    kept = {"labels": made.labels, "kappa": made.kappa.value, "low": made.kappa.low, "high": made.kappa.high}
+    keep_calibration(asking, session.store, kept)
+    return made
+
+
+def claims(
+    experiment: Experiment, store: Path | None, models: Models, tell: Callable[[str], None]
+) -> Mapping[str, Sequence[str]]:
+    """The claims of each query's reference answer, asked for where they are not stored."""
+    session = Session(experiment, store or default_store())
+    caller = models.caller(archive_of(session))
+    judging = Judging(session, caller.archive, price=models.price)
+    if not judging.claims():
+        raise ConfigError("judge claims: no judge of the experiment needs them; set `of: answer` for context_recall")
+    listing = judging.claims_estimate()
+    tell(f"claims of reference answers: {listing.calls} calls; {listing}")
+    judging.list_claims(caller)
+    return judging.listed()
+
+
+def _run_session(experiment: Experiment, store: Path | None, command: str) -> Session:
+    session = Session(experiment, store or default_store())
+    missing = sum(not session.pipeline(trial).stored(trial)["select"] for trial in session.trials)
+    if missing:
+        told = f"{missing} of {len(session.trials)} trials of '{experiment.name}' have not run"
+        raise ConfigError(f"{command}: {told}; `harness run` does that")
+    return session
+
+
+def _depth(experiment: Experiment) -> int | None:
+    """How deep the judges look into a selection; None for all of it."""
+    depths = [getattr(judge, "k", None) for judge in experiment.base.judges]
+    return None if not depths or None in depths else max(depth for depth in depths if depth)
+
+
+def _judge(experiment: Experiment, wanted: str | None) -> tuple[str, LlmJudge]:
+    """The judge of passages that is asked about, and its label."""
+    found = {
+        label: judge
+        for label, judge, _ in judge_measures(experiment.base.judges).values()
+        if isinstance(judge, LlmJudge) and hasattr(judge, "relevant_from")
+    }
+    if not found or (wanted and wanted not in found):
+        known = ", ".join(found) or "none"
+        asked = wanted or "context_precision"
+        raise ConfigError(f"judge agree: no judge '{asked}' that grades passages; there is {known}")
+    label = wanted or next(iter(found))
+    return label, found[label]
+
+
+def _tell(
+    judging: Judging, asking: LlmJudge, tasks: Sequence[Task], models: Models, tell: Callable[[str], None]
+) -> None:
+    cost = estimate(judging.archive, asking, missing(judging.archive, asking, tasks), models.price)
+    tell(f"{asking.name()} ({asking.model}): {cost.calls} calls; {cost}")
+
+
+def _swapped(judging: Judging, label: str, questions: set[str]) -> list[Task]:
+    pool = next(pool for pool in judging.pools if pool.name == label)
+    return [task._replace(take=SWAPPED) for task in pool.tasks if task.query in questions and task.take == 0]
+
+
+def _known(caller: Caller, asking: LlmJudge, tasks: Sequence[Task]) -> dict[Task, Judgment]:
+    return {t: j for t, j in stored(caller.archive, asking, tasks).items() if isinstance(j, Label | Failure)}
+
+
+def _grade(asking: LlmJudge, case: Case, known: Mapping[Task, Judgment]) -> int | None:
+    """The judge's grade of a case's one passage, the first where it was asked repeatedly; None where that failed."""
+    judgment = asking.score(case, known).findings[0].judgments[0]
+    return None if isinstance(judgment, Failure) else judgment.grade
+
+
+def _swap_flips(caller: Caller, asking: LlmJudge, swapped: Sequence[Task], line: int) -> Estimate | None:
+    if not swapped:
+        return None
+    there = _known(caller, asking, swapped)
+    plain = _known(caller, asking, [task._replace(take=0) for task in swapped])
+    pairs = [(there[task], plain[task._replace(take=0)]) for task in swapped]
+    sides = [(a.grade >= line, b.grade >= line) for a, b in pairs if isinstance(a, Label) and isinstance(b, Label)]
+    return wilson(sum(a != b for a, b in sides), len(sides))
+
+
+def _corrected(
+    session: Session, judging: Judging, label: str, asking: LlmJudge, graded: Sequence[Row], line: int
+) -> tuple[str, list[Corrected]]:
+    """Each trial's mean over the sheet's queries, and its difference to the baseline, as people would have them."""
+    at = find_baseline([trial.params() for trial in session.trials], session.experiment.compare.baseline)
+    by_query: dict[str, dict[str, Row]] = {}
+    for row in graded:
+        by_query.setdefault(row.query, {})[row.passage] = row
+    parts = []
+    for trial in session.trials:
+        cases = [case for case in session.pipeline(trial).cases(trial) if case.query.id in by_query]
+        verdicts = judging.verdicts(trial)
+        queries = session.pipeline(trial).data.query_set.queries
+        told = [row[label] for row, query in zip(verdicts, queries, strict=True) if query.id in by_query]
+        rows = []
+        for case, verdict in zip(cases, told, strict=True):
+            relevant = [_relevant(finding.judgments[0], line) for finding in verdict.findings]
+            rows.append(_query_parts(case, relevant, by_query[case.query.id], getattr(asking, "k", None), line))
+        parts.append(np.array(rows, np.float64).T)
+    corrected = []
+    enough = len(graded) >= FEWEST and len(by_query) >= 2
+    for trial_name, part in zip(session.names, parts, strict=True):
+        gap = part - parts[at]
+        own = trial_name == session.names[at]
+        corrected.append(
+            Corrected(
+                trial_name,
+                float(part[2].mean()),
+                ppi_by_query(*part) if enough else None,
+                float(gap[2].mean()),
+                None if own or not enough else ppi_by_query(*gap),
+            )
+        )
+    return session.names[at], corrected
+
+
+def _relevant(judgment: Judgment, line: int) -> bool:
+    # A missing judgment counts as "irrelevant" here and in the graded part alike: people's labels make up for it.
+    return isinstance(judgment, Label) and judgment.grade >= line
+
+
+def _query_parts(
+    case: Case, relevant: Sequence[bool], rows: Mapping[str, Row], k: int | None, line: int
+) -> tuple[float, float, float]:
+    """One query: people's and the judge's share of relevant passages from those graded, and the judge's from all."""
+    passages = case.passages[:k]
+    of = k or len(passages)
+    if not passages:
+        return 0.0, 0.0, 0.0
+    people = judge = 0.0
+    for passage, says in zip(passages, relevant, strict=True):
+        row = rows.get(passage.text)
+        if row:
+            weight = row.pool / row.drawn / of
+            people += weight * ((row.grade or 0) >= line)
+            judge += weight * says
+    return people, judge, sum(relevant) / of

@@ -1,0 +1,129 @@
+"""`harness judge`: compare what judges say with what people say."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.cli.codes import OK
+from harness.errors import ConfigError
+
+if TYPE_CHECKING:
+    from harness.judging import Models
+
+
+def add_model_options(made: argparse.ArgumentParser, *, spends: bool = True) -> None:
+    """Options on what language models cost and, for a command that asks them, on what may be spent."""
+    made.add_argument("--price", metavar="IN,OUT", help="dollars per million tokens, where no list has them")
+    if spends:
+        made.add_argument("--budget", type=float, metavar="USD", help="spend no more than this on language models")
+        made.add_argument("--offline", action="store_true", help="ask no language model; use stored answers only")
+
+
+def models_of(options: argparse.Namespace) -> "Models":
+    """The options as the engine takes them; raises ConfigError."""
+    from harness.judging import Models
+
+    budget = getattr(options, "budget", None)
+    if budget is not None and not 0 <= budget < 1e9:
+        raise ConfigError(f"--budget {budget:g}: expected dollars, such as 0.50")
+    price = None
+    if options.price is not None:
+        try:
+            prompt, answer = (float(part) for part in options.price.split(","))
+        except ValueError:
+            prompt = answer = -1.0
+        if not (0 <= prompt < 1e6 and 0 <= answer < 1e6):
+            raise ConfigError(f"--price {options.price}: write IN,OUT in dollars per million tokens, such as 0.1,0.5")
+        price = (prompt, answer)
+    return Models(budget, price, getattr(options, "offline", False))
+
+
+def add_judge_commands(commands: Any) -> None:
+    """Add `judge` with its own commands."""
+    judge = commands.add_parser("judge", help="compare judges with people").add_subparsers(
+        required=True, metavar="COMMAND"
+    )
+
+    def command(name: str, work: Any, summary: str) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = judge.add_parser(name, help=summary, description=summary)
+        made.set_defaults(command=work)
+        return made
+
+    sampled = command("sample", _sample, "draw passages at random for people to grade")
+    sampled.add_argument("experiment", type=Path, help="the experiment file; its trials must have run")
+    sampled.add_argument("--out", type=Path, required=True, metavar="FILE", help="the sheet to write, JSON lines")
+    sampled.add_argument("--per-query", type=int, default=2, metavar="N", help="passages drawn per query (default 2)")
+    sampled.add_argument("--queries", type=int, metavar="N", help="queries drawn (default: all)")
+    sampled.add_argument("--seed", type=int, default=0)
+    labelled = command("label", _label, "grade the passages of a sheet, one after the other; stop and go on at will")
+    labelled.add_argument("sheet", type=Path)
+    agreed = command("agree", _agree, "how well a judge agrees with a graded sheet, and what its means become")
+    agreed.add_argument("experiment", type=Path, help="the experiment file; its trials must have run")
+    agreed.add_argument("sheet", type=Path)
+    agreed.add_argument("--judge", help="the judge's name (default: the first that grades passages with a model)")
+    agreed.add_argument("--swap", action="store_true", help="ask again with passages in reverse order: position bias")
+    agreed.add_argument("--json", action="store_true", help="print JSON")
+    listed = command("claims", _claims, "print the claims of the reference answers, as JSON lines to edit")
+    listed.add_argument("experiment", type=Path)
+    for made in (sampled, agreed, listed):
+        made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
+    for made in (agreed, listed):
+        add_model_options(made)
+
+
+def _sample(options: argparse.Namespace) -> int:
+    from harness.calibration import sample
+    from harness.sheet import write_sheet
+    from harness.yaml_file import read_experiment
+
+    drawn = sample(
+        read_experiment(options.experiment),
+        store=options.store,
+        per_query=options.per_query,
+        queries=options.queries,
+        seed=options.seed,
+    )
+    write_sheet(options.out, drawn)
+    print(f"{options.out}: {len(drawn)} passages of {len({row.query for row in drawn})} queries to grade")
+    print(f"grade them with `harness judge label {options.out}`, or set `grade` in each line of the file")
+    return OK
+
+
+def _label(options: argparse.Namespace) -> int:
+    from harness.cli.labelling import label
+
+    return label(options.sheet)
+
+
+def _agree(options: argparse.Namespace) -> int:
+    from harness.calibration import agree
+    from harness.sheet import read_sheet
+    from harness.yaml_file import read_experiment
+    from reports.agreement import as_json, text
+
+    found = agree(
+        read_experiment(options.experiment),
+        read_sheet(options.sheet),
+        store=options.store,
+        judge=options.judge,
+        swap=options.swap,
+        models=models_of(options),
+        tell=lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    print(as_json(found) if options.json else text(found))
+    return OK
+
+
+def _claims(options: argparse.Namespace) -> int:
+    import json
+
+    from harness.calibration import claims
+    from harness.yaml_file import read_experiment
+
+    def tell(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    for query, listed in claims(read_experiment(options.experiment), options.store, models_of(options), tell).items():
+        print(json.dumps({"id": query, "claims": list(listed)}, ensure_ascii=False))
+    return OK

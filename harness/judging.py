@@ -1,0 +1,384 @@
+"""Judging a launch: what all its trials need judged is pooled, asked once, and made into scores trial by trial."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from harness.calibrations import calibration_of
+from harness.component import Judge, LlmJudge, LocalJudge, claims_task, judge_measures, step_labels
+from harness.embedders import Local
+from harness.errors import ConfigError
+from harness.experiment import Trial
+from harness.llm import (
+    Archive,
+    Asking,
+    Caller,
+    Estimate,
+    Failure,
+    Finding,
+    Judgment,
+    Label,
+    Panel,
+    Patience,
+    Score,
+    Task,
+    Verdict,
+    Written,
+    estimate,
+    missing,
+    stored,
+)
+from harness.model import Case, Chunk, Floats, Query, Span, Vectors
+from harness.pipeline import ARCHIVE, Pipeline
+from harness.progress import progress
+from harness.results import Judged, JudgeSummary, TrialResult
+from harness.session import Session
+from harness.store import digest
+
+
+def archive_of(session: Session) -> Archive:
+    """The answers kept in a session's store."""
+    return Archive(session.store / ARCHIVE)
+
+
+@dataclass(frozen=True)
+class Models:
+    """What a launch may spend on language models: dollars in all, prices the list does not know, or nothing
+    (`offline`).
+
+    `price` is in dollars per million tokens, of prompts and of answers.
+    """
+
+    budget: float | None = None
+    price: tuple[float, float] | None = None
+    offline: bool = False
+    patience: Patience = field(default_factory=Patience)
+
+    def caller(self, archive: Archive) -> Caller:
+        """What makes the calls of one launch."""
+        return Caller(archive, budget=self.budget, price=self.price, offline=self.offline, patience=self.patience)
+
+
+@dataclass
+class Pool:
+    """What one judge has to judge in all trials: distinct tasks, and the calls it would take trial by trial."""
+
+    name: str
+    judge: Judge
+    tasks: dict[Task, None] = field(default_factory=dict)
+    naive: int = 0
+    empty: int = 0
+
+    @property
+    def asking(self) -> LlmJudge | None:
+        return self.judge if isinstance(self.judge, LlmJudge) else None
+
+
+class Judging:
+    """The judges of an experiment over all its trials, whose selections must be stored."""
+
+    def __init__(self, session: Session, archive: Archive, *, price: tuple[float, float] | None = None) -> None:
+        self._session, self.archive, self._price = session, archive, price
+        judges = session.trials[0].judges
+        self._judges = dict(zip(step_labels(judges), judges, strict=True))
+        self._texts: dict[str, str] = {}
+        for judge in judges:
+            self._refuse_unjudgeable(judge)
+
+    def _refuse_unjudgeable(self, judge: Judge) -> None:
+        queries = self._session.pipeline(self._session.trials[0]).data.query_set.queries
+        told = f"judges: {judge.name()}: "
+        items = getattr(judge, "of", None)
+        if items == "evidence" and any(query.by_document for query in queries):
+            raise ConfigError(
+                f"{told}the queries have document evidence, which has no text to look for; "
+                "set `of: answer` where they have answers, and see recall@k for the documents"
+            )
+        if items == "answer" and not any(query.answer or query.metadata.get("claims") for query in queries):
+            raise ConfigError(f"{told}no query has an answer; set `of: evidence`")
+
+    # -- what has to be asked
+
+    def claims(self) -> list[tuple[Asking, list[Task]]]:
+        """What must be asked before anything else: the claims of the reference answers."""
+        wanted = []
+        for judge in self._judges.values():
+            asking = judge.claims() if isinstance(judge, LlmJudge) else None
+            if asking:
+                cases = self._session.pipeline(self._session.trials[0]).cases(self._session.trials[0])
+                unlisted = (case for case in cases if case.query.answer and _listed(case) is None)
+                wanted.append((asking, [claims_task(case) for case in unlisted]))
+        return wanted
+
+    @cached_property
+    def pools(self) -> list[Pool]:
+        """The distinct tasks of each judge over all trials. The claims must be there, as far as they ever will be."""
+        pools = [Pool(name, judge) for name, judge in self._judges.items()]
+        for trial in self._session.trials:
+            for pool, cases in self._per_judge(trial, pools):
+                tasks: dict[Task, None] = {}
+                for case in cases:
+                    tasks.update(dict.fromkeys(self._shared(task) for task in pool.judge.tasks(case)))
+                    pool.empty += not case.passages
+                pool.naive += len(pool.asking.batches(list(tasks))) if pool.asking else 0
+                pool.tasks.update(tasks)
+        return pools
+
+    def _per_judge(self, trial: Trial, pools: Sequence[Pool]) -> Iterator[tuple[Pool, list[Case]]]:
+        cases = list(self._session.pipeline(trial).cases(trial))
+        for pool in pools:
+            asking = pool.asking.claims() if pool.asking else None
+            yield pool, self._with_claims(cases, asking) if asking else cases
+
+    def _with_claims(self, cases: Sequence[Case], asking: Asking) -> list[Case]:
+        wanted = [claims_task(case) for case in cases if case.query.answer]
+        known = stored(self.archive, asking, wanted)
+        made = []
+        for case in cases:
+            listed = _listed(case)
+            found = known.get(claims_task(case)) if listed is None else None
+            if listed is None and isinstance(found, Written):
+                listed = found.texts
+            elif listed is None and not case.query.answer:
+                listed = ()
+            made.append(replace(case, claims=listed))
+        return made
+
+    def _shared(self, task: Task) -> Task:
+        """The task with each text held in memory once, however many trials select it."""
+        return task._replace(texts=tuple(self._texts.setdefault(text, text) for text in task.texts))
+
+    def summaries(self) -> list[JudgeSummary]:
+        """Per judge: calls trial by trial, pooled, not stored; tokens and dollars of those."""
+        made = []
+        for pool in self.pools:
+            asking = pool.asking
+            if asking is None:
+                made.append(JudgeSummary(pool.name, "", judgments=len(pool.tasks), empty=pool.empty))
+                continue
+            left = missing(self.archive, asking, list(pool.tasks))
+            cost = estimate(self.archive, asking, left, self._price)
+            pooled = len(asking.batches(list(pool.tasks)))
+            made.append(
+                JudgeSummary(
+                    pool.name, asking.model, pool.naive, pooled, cost.calls, len(pool.tasks), cost, empty=pool.empty
+                )
+            )
+        return made
+
+    def claims_estimate(self) -> Estimate:
+        """What listing the claims of the reference answers takes, where they are not stored."""
+        total = Estimate()
+        for asking, tasks in self.claims():
+            total = total.plus(estimate(self.archive, asking, missing(self.archive, asking, tasks), self._price))
+        return total
+
+    def bound(self) -> dict[str, Estimate]:
+        """Per judge, the most that asking can take, before anything is retrieved: trial by trial, nothing stored.
+
+        Every query is taken to select as many passages as the retriever can give, the longest of the corpus.
+        """
+        bounds: dict[str, Estimate] = {}
+        for trial in self._session.trials:
+            pipeline = self._session.pipeline(trial)
+            longest = pipeline.longest_chunks(trial, trial.retriever.depth)
+            for label, judge in self._judges.items():
+                if not isinstance(judge, LlmJudge):
+                    continue
+                tasks = [
+                    task for query in pipeline.data.query_set.queries for task in judge.tasks(_unfound(query, longest))
+                ]
+                cost = estimate(self.archive, judge, tasks, self._price)
+                bounds[label] = bounds.get(label, Estimate()).plus(cost)
+        return bounds
+
+    def listed(self) -> dict[str, tuple[str, ...]]:
+        """The claims of each query's reference answer, as far as they are known."""
+        trial = self._session.trials[0]
+        asking = next(asking for asking, _ in self.claims())
+        cases = self._with_claims(list(self._session.pipeline(trial).cases(trial)), asking)
+        return {case.query.id: case.claims for case in cases if case.claims}
+
+    # -- asking
+
+    def run(self, caller: Caller, tell: Callable[[str], None]) -> list[JudgeSummary]:
+        """Ask all that is not stored, having told what it takes; gives what came of it, judge by judge.
+
+        Raises JudgeError where a server cannot be asked at all; what it had answered is kept.
+        """
+        listing = self.claims_estimate()
+        if listing.calls:
+            tell(f"claims of reference answers: {listing.calls} calls; {listing}")
+            self.list_claims(caller)
+        summaries = self.summaries()
+        for summary in summaries:
+            if summary.model:
+                tell(summary.cost)
+        self.judge(caller)
+        return self.outcome(summaries)
+
+    def list_claims(self, caller: Caller) -> None:
+        """Ask for the claims of reference answers that are not stored."""
+        wanted = self.claims()
+        with progress("list claims", sum(len(missing(self.archive, *pair)) for pair in wanted)) as advance:
+            Panel(caller).ask(wanted, advance)
+
+    def judge(self, caller: Caller) -> None:
+        """Ask for every judgment that is not stored; raises JudgeError where a server cannot be asked at all."""
+        wanted = [(pool.asking, list(pool.tasks)) for pool in self.pools if pool.asking]
+        with progress("judge", sum(len(missing(self.archive, *pair)) for pair in wanted)) as advance:
+            Panel(caller).ask(wanted, advance)
+
+    # -- what came of it
+
+    def outcome(self, summaries: Sequence[JudgeSummary]) -> list[JudgeSummary]:
+        """The summaries with what came of asking: failures, models, flips."""
+        made = []
+        for summary, pool in zip(summaries, self.pools, strict=True):
+            judgments = self._judgments[pool.name]
+            failed: dict[str, int] = {}
+            for judgment in judgments.values():
+                if isinstance(judgment, Failure):
+                    failed[judgment.kind] = failed.get(judgment.kind, 0) + 1
+            flagged = sum(isinstance(j, Label) and "suspicious" in j.flags for j in judgments.values())
+            asking = pool.asking
+            made.append(
+                replace(
+                    summary,
+                    failures=failed,
+                    models=self.archive.served(asking.addresses(list(pool.tasks))) if asking else {},
+                    flips=_flips(pool.judge, judgments),
+                    suspicious=flagged,
+                    calibration=calibration_of(asking, self._session.store) if asking else "",
+                )
+            )
+        return made
+
+    @cached_property
+    def _judgments(self) -> dict[str, dict[Task, Judgment]]:
+        """A judgment for every task, by judge."""
+        made: dict[str, dict[Task, Judgment]] = {}
+        for pool in self.pools:
+            if pool.asking:
+                known = stored(self.archive, pool.asking, list(pool.tasks))
+                listed = pool.asking.claims()
+                if listed:
+                    # A query whose claims could not be listed has a failure in their place.
+                    wanted = [task for asking, tasks in self.claims() if asking == listed for task in tasks]
+                    known |= stored(self.archive, listed, wanted)
+                made[pool.name] = {t: found for t, found in known.items() if not isinstance(found, Written)}
+            elif isinstance(pool.judge, LocalJudge):
+                made[pool.name] = dict(pool.judge.decide(list(pool.tasks), self._embed))
+            else:
+                made[pool.name] = {}
+        return made
+
+    def _embed(self, texts: Sequence[str]) -> Vectors:
+        vectors = self._session.pipeline(self._session.trials[0]).embed(Local(), texts).vectors
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True) if len(vectors) else np.ones((0, 1), np.float32)
+        return np.asarray(vectors / np.maximum(norms, 1e-12), np.float32)
+
+    def verdicts(self, trial: Trial) -> list[dict[str, Verdict]]:
+        """What the judges say about each query of a trial, by judge."""
+        rows: list[dict[str, Verdict]] = [{} for _ in self._session.pipeline(trial).query_texts]
+        for pool, cases in self._per_judge(trial, self.pools):
+            known = self._judgments[pool.name]
+            for row, case in zip(rows, cases, strict=True):
+                row[pool.name] = pool.judge.score(case, known)
+        return rows
+
+    def judged(self, trial: Trial, result: TrialResult) -> TrialResult:
+        """The result with what the judges say; its fingerprint then covers every judgment."""
+        rows = self.verdicts(trial)
+        measures: dict[str, Judged] = {}
+        for name, (label, judge, measure) in judge_measures(trial.judges).items():
+            scores = [row[label].scores[measure] for row in rows]
+            values, low, high = (_column(scores, side) for side in ("value", "low", "high"))
+            measures[name] = Judged(label, values, low, high, getattr(judge, "max_failed", 0.0))
+        told = [[told_verdict(verdict) for verdict in row.values()] for row in rows]
+        fingerprint = digest({"trial": result.fingerprint, "judges": trial.identity()["judges"], "verdicts": told})
+        return replace(result, judged=measures, fingerprint=fingerprint)
+
+    def rows(self, trial: Trial) -> Iterator[dict[str, Any]]:
+        """Everything about each query of a trial, judgments included: those on passages beside the passages."""
+        pipeline: Pipeline = self._session.pipeline(trial)
+        for row, judged in zip(pipeline.rows(trial), self.verdicts(trial), strict=True):
+            for name, (label, _, measure) in judge_measures(trial.judges).items():
+                score = judged[label].scores[measure]
+                row["scores"][name] = None if score is None else score.value
+            for label, verdict in judged.items():
+                for finding in verdict.findings:
+                    if finding.rank is not None:
+                        row["kept"][finding.rank - 1].setdefault("judged", {})[label] = _told_judgments(finding)
+            row["judges"] = {label: told_verdict(verdict) for label, verdict in judged.items()}
+            yield row
+
+
+def results_of(session: Session) -> list[TrialResult]:
+    """The results of all trials, worked out where they are not stored; judgments as far as they are stored."""
+    named = zip(session.trials, session.names, strict=True)
+    results = [session.pipeline(trial).result(trial, name) for trial, name in named]
+    if not session.trials[0].judges:
+        return results
+    judging = Judging(session, archive_of(session))
+    return [judging.judged(trial, result) for trial, result in zip(session.trials, results, strict=True)]
+
+
+def _unfound(query: Query, passages: Sequence[Chunk]) -> Case:
+    """A case none of whose items is plain: what is needed is in no passage."""
+    items = tuple(f"{number}: {query.text}" for number, _ in enumerate(query.evidence, 1))
+    nowhere = tuple(replace(item, places=(Span("\0", 0, 1),)) for item in query.evidence)
+    claims = _listed(Case(query, (), ())) or tuple((query.answer or "").split(". "))
+    return Case(replace(query, evidence=nowhere), items, tuple(passages), claims)
+
+
+def _listed(case: Case) -> tuple[str, ...] | None:
+    """The claims a data set gives itself, in a query's metadata."""
+    given = case.query.metadata.get("claims")
+    return tuple(map(str, given)) if isinstance(given, list) else None
+
+
+def _flips(judge: Judge, judgments: Mapping[Task, Judgment]) -> float | None:
+    """The share of things judged repeatedly whose judgments do not all fall on one side."""
+    if getattr(judge, "repeats", 1) < 2:
+        return None
+    line = getattr(judge, "relevant_from", 2)
+    sides: dict[Task, list[bool]] = {}
+    for task, judgment in judgments.items():
+        if isinstance(judgment, Label):
+            sides.setdefault(task._replace(take=0), []).append(judgment.grade >= line)
+    repeated = [found for found in sides.values() if len(found) > 1]
+    return sum(len(set(found)) > 1 for found in repeated) / len(repeated) if repeated else None
+
+
+def _column(scores: Sequence[Score | None], side: str) -> Floats:
+    values = (None if score is None else getattr(score, side) for score in scores)
+    return np.array([np.nan if value is None else value for value in values], np.float64)
+
+
+def told_verdict(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as JSON: scores with bounds, and what was found of each passage or item."""
+    return {
+        "scores": {name: None if score is None else score._asdict() for name, score in verdict.scores.items()},
+        "findings": [
+            {("rank" if finding.rank is not None else "item"): finding.rank or finding.item}
+            | {"judgments": _told_judgments(finding)}
+            for finding in verdict.findings
+        ],
+        "flags": list(verdict.flags),
+    }
+
+
+def _told_judgments(finding: Finding) -> list[dict[str, Any]]:
+    return [_told_judgment(judgment) for judgment in finding.judgments]
+
+
+def _told_judgment(judgment: Judgment) -> dict[str, Any]:
+    if isinstance(judgment, Failure):
+        return {"failed": judgment.kind, "detail": judgment.detail}
+    known: dict[str, Any] = {"grade": judgment.grade, "why": judgment.why, "quote": judgment.quote, "by": judgment.by}
+    told = {name: value for name, value in known.items() if value != ""}
+    return told | ({"flags": list(judgment.flags)} if judgment.flags else {})

@@ -1,0 +1,56 @@
+"""Is the evidence in the passages? By places and words, without a language model."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from harness.component import Fraction, LocalJudge, Positive, scoring
+from harness.llm import Finding, Judgment, Label, Score, Task, Verdict, share
+from harness.model import Case, Vectors
+from judges.exact import exact_label
+from judges.support import supported
+
+
+@dataclass(frozen=True)
+class HeuristicRecall(LocalJudge):
+    """The share of the evidence that the first `k` passages hold or support. No language model is asked.
+
+    An item is there where its text occurs in a passage, or the passages cover the share `overlap` of one of its
+    places; else where one passage supports it by words and, with `sentences`, by a sentence encoder, every number
+    included. A screen, not a judge: see `judges.support` for how well it does.
+    """
+
+    k: Positive | None = scoring(None)
+    overlap: Annotated[Fraction, Field(gt=0)] = scoring(0.9)
+    sentences: bool = False
+
+    measures: ClassVar[tuple[str, ...]] = ("heuristic_recall",)
+    of: ClassVar[str] = "evidence"
+
+    def tasks(self, case: Case) -> list[Task]:
+        open_ = [item for at, item in enumerate(case.evidence) if not exact_label(case, at, item, self.k, self.overlap)]
+        return [Task("", (passage.text,), item) for item in open_ for passage in case.passages[: self.k]]
+
+    def decide(self, tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -> Mapping[Task, Judgment]:
+        return supported(tasks, embed if self.sentences else None)
+
+    def score(self, case: Case, judgments: Mapping[Task, Judgment]) -> Verdict:
+        if not case.evidence:
+            return Verdict({"heuristic_recall": None})
+        labels = [self._label(case, at, item, judgments) for at, item in enumerate(case.evidence)]
+        value: Score = share([label.grade == 2 for label in labels], len(labels))
+        findings = tuple(Finding(None, item, (label,)) for item, label in zip(case.evidence, labels, strict=True))
+        return Verdict({"heuristic_recall": value}, findings, () if case.passages else ("empty_retrieval",))
+
+    def _label(self, case: Case, at: int, item: str, judgments: Mapping[Task, Judgment]) -> Label:
+        exact = exact_label(case, at, item, self.k, self.overlap)
+        if exact:
+            return exact
+        best = Label(0, "nothing was retrieved", by="exact")
+        for rank, passage in enumerate(case.passages[: self.k], 1):
+            found = judgments[Task("", (passage.text,), item)]
+            if isinstance(found, Label) and (rank == 1 or found.grade > best.grade):
+                best = replace(found, why=f"passage {rank}: {found.why}")
+        return best

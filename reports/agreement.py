@@ -1,0 +1,72 @@
+"""A judge's agreement with people as text and JSON."""
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+from harness.agreement import Estimate
+from harness.calibration import FEWEST, Agreement
+from harness.calibrations import ENOUGH
+
+
+def text(found: Agreement) -> str:
+    """Agreement, confusion, flips, and the corrected means, for the terminal."""
+    lines = [
+        f"{found.judge} ({found.model}) against people on {found.labels} passages, relevant from {found.relevant_from}",
+        "",
+        f"kappa        {_told(found.kappa)}",
+        f"sensitivity  {_told(found.sensitivity)}   of what people call relevant, the judge finds this share",
+        f"specificity  {_told(found.specificity)}   of what people call irrelevant, it rejects this share",
+    ]
+    table = found.confusion
+    people, judge = table.both + table.people_only, table.both + table.judge_only
+    lines += [
+        f"relevant     people {people / found.labels:.3f}, judge {judge / found.labels:.3f}",
+        "",
+        "people \\ judge       0     1     2     3",
+        *(f"{grade:>12}  " + "".join(f"{count:>6}" for count in row) for grade, row in enumerate(found.grades)),
+        "",
+    ]
+    if found.missing:
+        lines.append(f"{found.missing} graded passages have no judgment and are left out above")
+    swapped = "not measured (--swap)" if found.swap_flips is None else _told(found.swap_flips)
+    repeats = "not measured (repeats: 3)" if found.repeat_flips is None else f"{found.repeat_flips:.3f}"
+    lines += [f"flips with the passages in reverse order: {swapped}", f"flips between repeats: {repeats}", ""]
+    return "\n".join([*lines, *_means(found)])
+
+
+def _means(found: Agreement) -> list[str]:
+    if found.trials[0].corrected is None:
+        return [f"no corrected means: {found.labels + found.missing} grades, at least {FEWEST} are needed"]
+    width = max(len(row.trial) for row in found.trials)
+    head = f"{'trial':<{width}}  judged  corrected (95 %)           difference to '{found.baseline}', corrected (95 %)"
+    lines = [head]
+    for row in found.trials:
+        gap = "" if row.difference is None else f"{row.judged_difference:+.3f} -> {_told(row.difference, '+.3f')}"
+        lines.append(f"{row.trial:<{width}}  {row.judged:.3f}   {_told(row.corrected)}   {gap}".rstrip())
+    lines.append("corrected: prediction-powered (PPI++), over the queries of the sheet")
+    if found.labels < ENOUGH:
+        lines.append(f"reports go on saying uncalibrated: {found.labels} labels, {ENOUGH} are needed")
+    return lines
+
+
+def as_json(found: Agreement) -> str:
+    """Everything as JSON; what is not a number is null."""
+    return json.dumps(_plain(asdict(found)), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _told(found: Estimate | None, form: str = ".3f") -> str:
+    if found is None or math.isnan(found.value):
+        return "–"
+    return f"{found.value:{form}} ({found.low:{form}} … {found.high:{form}})"

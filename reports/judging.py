@@ -1,0 +1,112 @@
+"""What judges say of the trials of a launch: means with how complete they are, and what a reader must know of them."""
+
+import math
+from collections.abc import Sequence
+
+from harness.component import Judge, judge_measures
+from harness.launch import Launch
+from harness.results import Judged, JudgeSummary
+
+Columns = dict[str, str]
+
+
+def headline_measures(launch: Launch) -> list[str]:
+    """The first measure of each judge."""
+    found: dict[str, str] = {}
+    for name, (label, _, _) in judge_measures(launch.experiment.base.judges).items():
+        found.setdefault(label, name)
+    return list(found.values())
+
+
+def judge_table(launch: Launch) -> "object":
+    """The judges' headline measures by trial, as a rich renderable."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+
+    measures = headline_measures(launch)
+    grid = Table(title="what the judges say", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    grid.add_column("trial", overflow="fold")
+    for name in measures:
+        grid.add_column(name, justify="right", overflow="fold")
+    for result in launch.results:
+        grid.add_row(result.name, *(cell(result.judged[name]) for name in measures))
+    return Group(grid, *(f"note: {note}" for note in judge_notes(launch)))
+
+
+def cell(judged: Judged) -> str:
+    """A mean with its completeness, and where that is not full, the bounds that hold in any case.
+
+    `0.412 of 86`, `0.412 of 84/86, 0.402 … 0.427`, `withheld, 60/86, 0.310 … 0.610`.
+    """
+    if not judged.total:
+        return "no query can have it"
+    low, high = judged.bounds
+    bounds = f"{low:.3f} … {high:.3f}"
+    if judged.complete == judged.total:
+        return f"{judged.mean:.3f} of {judged.total}"
+    mean = "withheld," if math.isnan(judged.mean) else f"{judged.mean:.3f} of"
+    return f"{mean} {judged.complete}/{judged.total}, {bounds}"
+
+
+def judge_notes(launch: Launch) -> list[str]:
+    """What has to be said beside the numbers."""
+    judges = launch.experiment.base.judges
+    labelled = {label: judge for label, judge, _ in judge_measures(judges).values()}
+    notes = []
+    for summary in launch.judging.judges:
+        notes += _of_judge(summary, labelled[summary.judge])
+    spend = launch.judging.spend
+    if spend.requests:
+        tokens = f"{spend.prompt_tokens} tokens in ({spend.cached_tokens} cached), {spend.output_tokens} out"
+        notes.append(f"asked: {spend.calls} calls in {spend.requests} requests, {tokens}, {spend.told}")
+    return [*notes, *_incomplete(launch), *_circular(launch)]
+
+
+def _of_judge(summary: JudgeSummary, judge: Judge) -> list[str]:
+    if not judge.uses_model:
+        return [f"{summary.judge}: no LLM was used; a screen by words, blind to negation, not to be read as a judge's"]
+    notes = [f"{summary.judge}: {summary.model}, {summary.calibration}"]
+    if summary.calibration.startswith("uncalibrated"):
+        notes[0] += "; read differences with care, `harness judge sample` begins a calibration"
+    if summary.failures:
+        told = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.failures.items()))
+        notes.append(
+            f"{summary.judge}: {sum(summary.failures.values())} of {summary.judgments} judgments missing: {told}"
+        )
+    served = {name: count for name, count in summary.models.items() if name}
+    if len(served) > 1:
+        told = ", ".join(f"{name} {count}" for name, count in sorted(served.items()))
+        notes.append(f"{summary.judge}: judgments come from several models behind one name: {told}")
+    if summary.flips is not None:
+        notes.append(f"{summary.judge}: {100 * summary.flips:.1f} % of repeated judgments do not agree")
+    if summary.suspicious:
+        notes.append(
+            f"{summary.judge}: {summary.suspicious} judgments concern passages that seem to speak to the judge"
+        )
+    if summary.empty:
+        notes.append(f"{summary.judge}: {summary.empty} selections are empty and count 0; no one was asked")
+    return notes
+
+
+def _incomplete(launch: Launch) -> list[str]:
+    short = any(j.complete < j.total for result in launch.results for j in result.judged.values())
+    return ["where judgments are missing, the range holds whatever they would have been"] if short else []
+
+
+def _circular(launch: Launch) -> list[str]:
+    """A judge that grades texts found with its own help favours them."""
+    judges = {summary.model for summary in launch.judging.judges if summary.model}
+    used: Sequence[str] = sorted(
+        {
+            str(value)
+            for result in launch.results
+            for name, value in result.params.items()
+            if name.endswith(".model") and not name.startswith("judge.")
+        }
+    )
+    return [
+        f"{model} judges a pipeline that uses it: its opinion of that is no evidence"
+        for model in used
+        if model in judges
+    ]
