@@ -15,7 +15,7 @@ from harness.llm.archive import Archive, Call
 from harness.llm.asking import Asking, Prompt, Task
 from harness.llm.form import Choice, Form, Reading
 from harness.llm.gate import Gate
-from harness.llm.outcome import Failure
+from harness.llm.outcome import UNASKED, Failure
 from harness.llm.prices import Budget, Price, Spend, find_price
 from harness.llm.transport import LONGEST_WAIT, Connection, Refused, Reply
 
@@ -139,8 +139,8 @@ class Caller:
                 return answer
             assert refused is not None
             attempts += 1
-            if refused.kind == "budget":
-                return Answer(Failure("budget", refused.detail, attempts - 1), None)
+            if refused.kind in UNASKED:
+                return Answer(Failure(refused.kind, refused.detail, attempts - 1), None)
             if refused.fatal:
                 raise JudgeError(f"judge: {asking.model} at {asking.endpoint}: {refused.kind}: {refused.detail}")
             if refused.kind == "bad_request" and self._adapted(asking, line, refused.parameter):
@@ -170,6 +170,9 @@ class Caller:
         bound = sent + len(json.dumps(body.get("response_format", {}))) + _FRAME
         most = line.price.most(bound, output) if line.price else 0.0
         async with line.gate.passage():
+            stopped = self._unasked()
+            if stopped:
+                return None, Refused(stopped.kind, stopped.detail)
             if not await self._budget.reserve(most):
                 told = f"${most:.4f} at most for this call no longer fits into ${self._budget.cap:g}"
                 return None, Refused("budget", told)

@@ -146,8 +146,9 @@ class Panel:
         try:
             await self._settle(asking, batch, repaired=False)
         except Exception as error:
-            # Others under way are finished first: what they bring is paid for.
+            # What is under way is finished first, since it is paid for; what waits for its turn is not sent.
             self._fatal = self._fatal or error
+            self._caller.stopped = True
         advance(len(batch))
 
     async def _settle(self, asking: Asking, batch: tuple[Task, ...], *, repaired: bool) -> None:

@@ -139,7 +139,10 @@ class Server:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                begin = await reader.readexactly(1)
+                if not begin.isalpha():
+                    return  # a TLS greeting, as a plain server would see it
+                head = (begin + await reader.readuntil(b"\r\n\r\n")).decode()
                 first, *lines = head.strip().split("\r\n")
                 headers = {k.lower(): v for k, v in (line.split(": ", 1) for line in lines)}
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
@@ -166,9 +169,9 @@ class Server:
             return told
         made = told if isinstance(told, dict) and "choices" in told else completion(told, asked)
         usage = made.get("usage")
-        if isinstance(usage, dict):
-            self.prompt_tokens += usage.get("prompt_tokens") or 0
-            self.output_tokens += usage.get("completion_tokens") or 0
+        if isinstance(usage, dict) and all(type(count) is int for count in usage.values()):
+            self.prompt_tokens += usage["prompt_tokens"]
+            self.output_tokens += usage["completion_tokens"]
         return Raw(200, made)
 
     @staticmethod

@@ -1,0 +1,387 @@
+"""Servers at their worst: no score invented, the right kind of failure, usage kept, other queries unaffected."""
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from courtroom import BYSTANDER, VICTIM, Outcome, put
+from openai_server import Asked, Raw, Server, completion, grade_all
+
+from harness.errors import JudgeError
+from harness.llm.transport import retry_after
+from judges import ContextPrecision
+
+KEY = "sk-test-0123456789abcdef"
+
+Bad = Callable[[Asked], Any]
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def judged_with(bad: Bad, store: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[Outcome, Server]:
+    """The victim's question answered badly, the bystander's well."""
+
+    def behave(asked: Asked) -> Any:
+        return bad(asked) if asked.question == VICTIM.query.text else grade_all(asked)
+
+    with Server(behave) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        return put([VICTIM, BYSTANDER], store, **options), server
+
+
+def good(asked: Asked) -> str:
+    return json.dumps(grade_all(asked))
+
+
+def without(asked: Asked, slot: str) -> dict[str, Any]:
+    return {name: entry for name, entry in grade_all(asked).items() if name != slot}
+
+
+def every(value: Any) -> Bad:
+    """An answer whose grades are all `value`."""
+    return lambda asked: {slot: {"why": "", "grade": value} for slot in asked.slots}
+
+
+def http(status: int, message: str = "no", headers: dict[str, str] | None = None, **error: Any) -> Bad:
+    return lambda _: Raw(status, {"error": {"message": message, **error}}, headers or {})
+
+
+def changed(**changes: Any) -> Bad:
+    """A good completion with some of its parts replaced."""
+    return lambda asked: completion(grade_all(asked), asked, **changes)
+
+
+def message(**changes: Any) -> Bad:
+    def behave(asked: Asked) -> Any:
+        made = completion(grade_all(asked), asked)
+        made["choices"][0]["message"] |= changes
+        return made
+
+    return behave
+
+
+def finish(reason: str, content: str | None = None) -> Bad:
+    def behave(asked: Asked) -> Any:
+        made = completion(content if content is not None else grade_all(asked), asked)
+        made["choices"][0]["finish_reason"] = reason
+        return made
+
+    return behave
+
+
+def usage(**told: Any) -> Bad:
+    return lambda asked: completion(grade_all(asked), asked, usage=told or None)
+
+
+LABEL = "label"
+ANSWERS: dict[str, tuple[Bad, str]] = {
+    "no entry at all": (lambda asked: {}, "missing_label"),
+    "an entry too many": (lambda asked: {**grade_all(asked), "c99": {"why": "", "grade": 3}}, "extra_label"),
+    "renamed slots": (lambda asked: {s.upper(): e for s, e in grade_all(asked).items()}, "extra_label"),
+    "slots without leading zero": (lambda a: {s.replace("0", ""): e for s, e in grade_all(a).items()}, "extra_label"),
+    "a key twice": (lambda asked: good(asked)[:-1] + ', "c01": {"why": "", "grade": 0}}', "schema"),
+    "a field twice": (lambda asked: re.sub(r'("grade": 2)', r'\1, "grade": 0', good(asked)), "schema"),
+    "grade true": (every(True), "schema"),
+    "grade 2.0": (every(2.0), "schema"),
+    "grade as text": (every("2"), "schema"),
+    "grade 7": (every(7), "schema"),
+    "grade -1": (every(-1), "schema"),
+    "grade null": (every(None), "schema"),
+    "grade in a list": (every([2]), "schema"),
+    "a word for a grade": (every("relevant"), "schema"),
+    "entry is the grade": (lambda asked: dict.fromkeys(asked.slots, 2), "schema"),
+    "a field missing": (lambda asked: {slot: {"grade": 2} for slot in asked.slots}, "schema"),
+    "a field too many": (lambda a: {s: {"why": "", "grade": 2, "sure": 1} for s in a.slots}, "schema"),
+    "why is a number": (lambda asked: {slot: {"why": 3, "grade": 2} for slot in asked.slots}, "schema"),
+    "a list": (lambda asked: json.dumps(list(grade_all(asked).values())), "schema"),
+    "a number": (lambda asked: "2", "schema"),
+    "NaN": (lambda asked: good(asked).replace('"grade": 2', '"grade": NaN'), "invalid_json"),
+    "prose": (lambda asked: "All passages are relevant, grade 3.", "invalid_json"),
+    "JSON and prose": (lambda asked: good(asked) + "\nI hope this helps!", "invalid_json"),
+    "prose and JSON": (lambda asked: "Here you go: " + good(asked), "invalid_json"),
+    "two objects": (lambda asked: good(asked) + good(asked), "invalid_json"),
+    "single quotes": (lambda asked: good(asked).replace('"', "'"), "invalid_json"),
+    "brackets without end": (lambda asked: "[" * 100_000, "invalid_json"),
+    "empty": (lambda asked: "", "invalid_json"),
+    "white space": (lambda asked: " \n\t ", "invalid_json"),
+    "content null": (message(content=None), "invalid_json"),
+    "content a list": (message(content=[{"type": "text", "text": "{}"}]), "invalid_json"),
+    "fenced JSON": (lambda asked: f"```json\n{good(asked)}\n```", LABEL),
+    "thoughts first": (lambda asked: f"<think>c01 might be {{3}}</think>\n{good(asked)}", LABEL),
+    "thoughts without a beginning": (lambda asked: f"so c01 is 0\n</think>{good(asked)}", LABEL),
+    "half a surrogate pair": (lambda asked: good(asked).replace("seen", "\\ud800"), LABEL),
+    "a very long why": (lambda asked: good(asked).replace("seen", "x" * 90_000), LABEL),
+    "refused": (message(refusal="I would rather not."), "refusal"),
+    "filtered": (finish("content_filter"), "content_filter"),
+    "cut short": (finish("length", '{"c01": {"why": "se'), "truncated"),
+    "cut short though whole": (finish("length"), "truncated"),
+    "no choices": (changed(choices=[]), "server"),
+    "choices null": (changed(choices=None), "server"),
+    "choices of text": (changed(choices=["{}"]), "server"),
+    "message null": (changed(choices=[{"message": None}]), "server"),
+    "usage missing": (usage(), LABEL),
+    "usage negative": (usage(prompt_tokens=-5, completion_tokens=3), LABEL),
+    "usage absurd": (usage(prompt_tokens=10**12, completion_tokens=3), LABEL),
+    "usage as text": (usage(prompt_tokens="12", completion_tokens="3"), LABEL),
+    "usage boolean": (usage(prompt_tokens=True, completion_tokens=True), LABEL),
+    "usage a list": (lambda asked: completion(grade_all(asked), asked, usage=[1, 2]), LABEL),
+    "another model answers": (changed(model="some-model-2031-01-01"), LABEL),
+    "model null": (changed(model=None), LABEL),
+    "400 too long": (
+        http(400, "maximum context length is 8192 tokens", code="context_length_exceeded"),
+        "context_too_long",
+    ),
+    "400 too long, in words": (http(400, "the prompt exceeds the context window"), "context_too_long"),
+    "400 filtered": (http(400, "flagged", code="content_filter"), "content_filter"),
+    "400": (http(400, "something is off"), "bad_request"),
+    "402": (http(402), "bad_request"),
+    "409": (http(409), "server"),
+    "413": (http(413), "context_too_long"),
+    "418": (http(418), "bad_request"),
+    "422": (http(422), "bad_request"),
+    "429 for ever": (http(429, headers={"Retry-After": "0"}), "rate_limit"),
+    "429, come back in five minutes": (http(429, headers={"Retry-After": "300"}), "rate_limit"),
+    "500": (http(500), "server"),
+    "500 with a page": (lambda _: Raw(500, "<h1>Oops</h1>", {"Content-Type": "text/html"}), "server"),
+    "502 empty": (lambda _: Raw(502, b""), "server"),
+    "503, do not retry": (http(503, headers={"x-should-retry": "false"}), "server"),
+    "529": (http(529), "server"),
+    "200 with an error": (lambda _: Raw(200, {"error": {"message": "overloaded"}}), "server"),
+    "200 with a page": (lambda _: Raw(200, "<html>Sign in</html>", {"Content-Type": "text/html"}), "server"),
+    "200 with half a JSON": (lambda asked: Raw(200, json.dumps(completion(grade_all(asked), asked))[:99]), "server"),
+    "200 with a list": (lambda _: Raw(200, "[]"), "server"),
+    "204": (lambda _: Raw(204, b"", {"Content-Length": "0"}), "server"),
+    "fewer bytes than announced": (lambda _: Raw(200, b'{"id": 1', length=5000, reset_after=8), "network"),
+    "reset in the body": (lambda a: Raw(200, completion(grade_all(a), a), reset_after=40), "network"),
+    "reset at once": (lambda _: Raw(200, b"", reset_after=0, length=10), "network"),
+    "no gzip at all": (lambda _: Raw(200, b"plain", {"Content-Encoding": "gzip"}), "network"),
+    "a bomb of gzip": (lambda _: Raw(200, gzip.compress(b" " * 50_000_000), {"Content-Encoding": "gzip"}), "server"),
+    "drips": (lambda asked: Raw(200, completion(grade_all(asked), asked), drip=0.05), "timeout"),
+    "hangs": (lambda _: Raw(hang=True), "timeout"),
+    "redirects": (lambda _: Raw(307, b"", {"Location": "http://127.0.0.1:9/elsewhere"}), "server"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_hostile_answers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each passage of the victim is a label or a failure of the expected kind; the bystander's are labels."""
+    bad, expected = ANSWERS[name]
+    outcome, server = judged_with(bad, tmp_path, monkeypatch)
+    assert outcome.fatal is None
+    assert outcome.kinds(BYSTANDER) == [LABEL] * 3
+    assert outcome.verdict(BYSTANDER).scores["context_precision"].value == 1.0
+    assert outcome.kinds(VICTIM) == [expected] * 3
+    score = outcome.verdict(VICTIM).scores["context_precision"]
+    if expected == LABEL:
+        assert score.value == 1.0
+    else:
+        assert (score.value, score.low, score.high) == (None, 0.0, 1.0)
+    if not name.startswith("usage"):
+        # Whatever the server has counted is accounted for, in failing answers too.
+        spend = outcome.caller.spend
+        assert (spend.prompt_tokens, spend.output_tokens) == (server.prompt_tokens, server.output_tokens)
+    assert_no_key(tmp_path, outcome)
+
+
+def assert_no_key(store: Path, outcome: Outcome) -> None:
+    for file in store.iterdir():
+        assert KEY.encode() not in file.read_bytes()
+    assert KEY not in repr(outcome.judgments)
+
+
+@pytest.mark.parametrize("name", [name for name in ANSWERS if name.startswith("usage")])
+def test_what_is_not_counted_is_unknown_and_never_free(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The label stands; its cost is told to be unknown, and a budget takes it to have been the most possible."""
+    outcome, _ = judged_with(ANSWERS[name][0], tmp_path, monkeypatch, price=(1.0, 2.0), budget=1.0)
+    assert outcome.caller.spend.unpriced == 1
+    assert "unknown amount for 1 request" in outcome.caller.spend.told
+
+
+FATAL: dict[str, tuple[Bad, str]] = {
+    "401": (http(401, f"Incorrect API key provided: {KEY}"), "auth"),
+    "403": (http(403, "not for you"), "auth"),
+    "404": (http(404, "The model `some-model` does not exist", code="model_not_found"), "unknown_model"),
+    "429 no money": (http(429, "You exceeded your current quota", code="insufficient_quota"), "quota"),
+    "200 no money": (lambda _: Raw(200, {"error": {"code": "insufficient_quota", "message": "quota"}}), "quota"),
+}
+
+
+@pytest.mark.parametrize("name", FATAL)
+def test_fatal_refusals_stop_the_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line with server and model, no key in it; what was finished is kept; nothing is scored in its place."""
+    bad, kind = FATAL[name]
+    calls: list[Asked] = []
+
+    def behave(asked: Asked) -> Any:
+        calls.append(asked)
+        return grade_all(asked) if len(calls) == 1 else bad(asked)
+
+    judge = ContextPrecision("some-model", batch=1, concurrency=1)
+    with Server(behave) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([VICTIM, BYSTANDER], tmp_path, judge)
+        assert isinstance(outcome.fatal, JudgeError)
+        assert f"some-model at {server.url}: {kind}" in str(outcome.fatal)
+    assert KEY not in str(outcome.fatal)
+    assert_no_key(tmp_path, outcome)
+    kinds = outcome.kinds(VICTIM) + outcome.kinds(BYSTANDER)
+    assert kinds.count(LABEL) == 1
+    assert len(calls) == 2  # four were waiting for their turn
+
+
+def test_an_answer_cut_at_any_byte_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the server says so (`length`) or not: a cut object is no JSON, so nothing can be read into it."""
+    whole: list[str] = []
+    at = [0]
+
+    def behave(asked: Asked) -> Any:
+        text = good(asked)
+        whole.append(text)
+        return finish("length" if at[0] % 2 else "stop", text[: min(at[0], len(text) - 1)])(asked)
+
+    with Server(behave) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        for cut in range(0, 140, 7):
+            at[0] = cut
+            judge = ContextPrecision("some-model", seed=cut)
+            assert set(put([VICTIM], tmp_path, judge).kinds(VICTIM)) <= {"invalid_json", "truncated"}
+    assert len(whole[0]) > 60
+
+
+def test_every_prefix_of_an_answer_is_refused() -> None:
+    """All byte offsets, at the reader."""
+    judge = ContextPrecision("m")
+    prompt = judge.prompt(judge.tasks(VICTIM))
+    text = json.dumps({slot: {"why": "é", "grade": 2} for slot in prompt.slots}, ensure_ascii=False)
+    assert not prompt.form.read(text, list(prompt.slots)).bad
+    for cut in range(len(text)):
+        assert not prompt.form.read(text[:cut], list(prompt.slots)).entries
+
+
+def test_a_missing_slot_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First call without c02, then c02 alone: three labels from two calls."""
+    outcome, server = judged_with(lambda asked: without(asked, "c02"), tmp_path, monkeypatch)
+    assert outcome.kinds(VICTIM) == [LABEL] * 3
+    asked = [a for a in server.calls if a.question == VICTIM.query.text]
+    assert [len(a.slots) for a in asked] == [3, 1]
+
+
+def test_one_poisonous_passage_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A filter that trips over one passage: halves, then single passages; the other two get their labels."""
+
+    def bad(asked: Asked) -> Any:
+        return finish("content_filter")(asked) if "Pine two." in asked.user else grade_all(asked)
+
+    outcome, _ = judged_with(bad, tmp_path, monkeypatch)
+    assert outcome.kinds(VICTIM) == [LABEL, "content_filter", LABEL]
+    score = outcome.verdict(VICTIM).scores["context_precision"]
+    assert score.value is None
+    assert (score.low, score.high) == (2 / 3, 1.0)
+
+
+@pytest.mark.parametrize("after", ["0", "0.2", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", "inf", "nan", "-3", ""])
+def test_any_retry_after_is_survived(after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused once with it, then served."""
+    seen: list[Asked] = []
+
+    def bad(asked: Asked) -> Any:
+        seen.append(asked)
+        return Raw(429, {"error": {"message": "wait"}}, {"Retry-After": after}) if len(seen) == 1 else grade_all(asked)
+
+    outcome, _ = judged_with(bad, tmp_path, monkeypatch)
+    assert outcome.kinds(VICTIM) == [LABEL] * 3
+    assert len(seen) == 2
+
+
+def test_retry_after_in_all_its_forms() -> None:
+    """Milliseconds, seconds, a date; nonsense is no time at all."""
+    now = 1445412480.0  # the date below
+    assert retry_after("250", "9", now) == 0.25
+    assert retry_after(None, "1.5", now) == 1.5
+    assert retry_after(None, "Wed, 21 Oct 2015 07:28:10 GMT", now) == 10
+    for nonsense in ("soon", "inf", "nan", "-3", ""):
+        assert retry_after(None, nonsense, now) is None
+    assert retry_after(None, None, now) is None
+
+
+def test_a_server_told_not_to_be_asked_again_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One request for the victim."""
+    _, server = judged_with(ANSWERS["503, do not retry"][0], tmp_path, monkeypatch)
+    assert sum(a.question == VICTIM.query.text for a in server.calls) == 1
+
+
+def test_a_passing_error_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """500, a reset, then the answer."""
+    seen: list[Asked] = []
+    ends = [Raw(500, b"x"), Raw(200, b"{}", reset_after=1, length=9)]
+
+    def bad(asked: Asked) -> Any:
+        seen.append(asked)
+        return ends[len(seen) - 1] if len(seen) <= 2 else grade_all(asked)
+
+    outcome, _ = judged_with(bad, tmp_path, monkeypatch)
+    assert outcome.kinds(VICTIM) == [LABEL] * 3
+
+
+def test_a_redirect_carries_nothing_to_another_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the key nor the texts."""
+    with Server() as thief:
+        place = {"Location": f"{thief.url}/chat/completions"}
+        judged_with(lambda _: Raw(307, b"", place), tmp_path, monkeypatch)
+        assert thief.asked == []
+
+
+@pytest.mark.parametrize(
+    "address", ["https://127.0.0.1:{port}/v1", "http://127.0.0.1:9/v1", "http://nowhere.invalid/v1"]
+)
+def test_no_connection(address: str, tmp_path: Path) -> None:
+    """TLS spoken to a plain port, a closed port, a name nobody knows: every task fails as `network`, none is scored."""
+    with Server() as server:
+        judge = ContextPrecision("some-model", base_url=address.format(port=server.port), timeout=3.0)
+        outcome = put([VICTIM], tmp_path, judge)
+    assert outcome.kinds(VICTIM) == ["network"] * 3
+    assert outcome.verdict(VICTIM).scores["ap_at_k"].value is None
+
+
+def test_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line that says which variable to set."""
+    monkeypatch.delenv("OPENAI_API_KEY")
+    outcome = put([VICTIM], tmp_path, ContextPrecision("some-model", base_url="http://127.0.0.1:9/v1"))
+    assert isinstance(outcome.fatal, JudgeError)
+    assert "set OPENAI_API_KEY" in str(outcome.fatal)
+
+
+def test_failures_are_never_taken_for_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run asks again for what failed, and for nothing else."""
+    broken = [True]
+
+    def behave(asked: Asked) -> Any:
+        return Raw(500) if broken[0] and asked.question == VICTIM.query.text else grade_all(asked)
+
+    with Server(behave) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert put([VICTIM, BYSTANDER], tmp_path).kinds(VICTIM) == ["server"] * 3
+        broken[0] = False
+        server.asked.clear()
+        assert put([VICTIM, BYSTANDER], tmp_path).kinds(VICTIM) == [LABEL] * 3
+        assert [a.question for a in server.asked] == [VICTIM.query.text]
+
+
+def test_raw_answers_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Good and bad ones, with their cost."""
+    import zlib
+
+    outcome, _ = judged_with(every("2"), tmp_path, monkeypatch, price=(1.0, 1.0))
+    rows = outcome.caller.archive.guarded(lambda db: db.execute("SELECT status, usd, answer FROM calls").fetchall())
+    assert {"ok"} == {status for status, _, _ in rows}
+    assert all(usd > 0 for _, usd, _ in rows)
+    assert any(b'\\"grade\\": \\"2\\"' in zlib.decompress(answer) for _, _, answer in rows)

@@ -1,0 +1,54 @@
+"""A small courtroom for tests: two questions with three passages each, put to a judge through the real machinery."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.llm import Archive, Caller, Failure, Judgment, Panel, Patience, Task, Verdict, stored
+from harness.model import Case, Chunk, Query
+from judges import ContextPrecision
+
+QUICK = Patience(attempts=3, turns=6, pause=0.01, longest=0.02)
+
+
+def case(question: str, texts: Sequence[str], answer: str | None = None) -> Case:
+    """A query with passages, of a document each."""
+    passages = tuple(Chunk(f"d{at}", 0, len(text), text) for at, text in enumerate(texts))
+    return Case(Query(question, question, answer=answer), (), passages)
+
+
+VICTIM = case("Which tree is oldest?", ["Pine one.", "Pine two.", "Pine three."])
+BYSTANDER = case("How deep is the lake?", ["Deep one.", "Deep two.", "Deep three."])
+
+
+@dataclass
+class Outcome:
+    """What came of putting cases to a judge."""
+
+    judge: Any
+    judgments: Mapping[Task, Judgment]
+    caller: Caller
+    fatal: Exception | None = None
+
+    def verdict(self, about: Case) -> Verdict:
+        return self.judge.score(about, self.judgments)
+
+    def kinds(self, about: Case) -> list[str]:
+        """`label` or the kind of failure, passage by passage."""
+        judged = [self.judgments[task] for task in self.judge.tasks(about)]
+        return [one.kind if isinstance(one, Failure) else "label" for one in judged]
+
+
+def put(cases: Sequence[Case], store: Path, judge: Any = None, patience: Patience = QUICK, **options: Any) -> Outcome:
+    """Ask about the cases; `options` are those of Caller."""
+    judge = judge or ContextPrecision("some-model", timeout=1.0)
+    archive = Archive(store / "answers.sqlite")
+    caller = Caller(archive, patience=patience, **options)
+    tasks = [task for one in cases for task in judge.tasks(one)]
+    fatal = None
+    try:
+        Panel(caller).ask([(judge, tasks)], lambda _: None)
+    except Exception as error:
+        fatal = error
+    return Outcome(judge, stored(archive, judge, tasks), caller, fatal)
