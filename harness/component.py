@@ -4,6 +4,7 @@ import dataclasses
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -311,6 +312,7 @@ def claims_task(case: Case) -> Task:
     return Task(case.query.text, (), case.query.answer or "")
 
 
+@lru_cache(maxsize=256)
 def prompt_digest(asking: Asking) -> str:
     """What identifies the wording and the form of a prompt, by those of one about a sample."""
     prompt = asking.prompt((Task("a query", ("a text",), "an item", "an answer"),))

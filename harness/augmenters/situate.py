@@ -43,11 +43,14 @@ class Situate(LlmAugmenter):
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
         return [(task,) for task in sorted(tasks)]
 
+    def shared(self, batch: Sequence[Task]) -> str:
+        return document_block(batch[0])
+
     def prompt(self, batch: Sequence[Task]) -> Prompt:
         (task,) = batch
         user = f"The passage:\n\n{fence('passage', nonce([task.item]), task.item)}"
         form = Form((("text", Text(1200)),))
-        return Prompt(SYSTEM, user, form, {"context": task}, document_block(task), output=110)
+        return Prompt(SYSTEM, user, form, {"context": task}, self.shared(batch), output=110)
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Written | Failure:
         return checked_context(entry["text"], f"{task.reference}\n{task.texts[0]}\n{task.item}", self.grounded)

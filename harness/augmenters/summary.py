@@ -37,10 +37,13 @@ class Summary(LlmAugmenter):
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
         return [(task,) for task in sorted(tasks)]
 
+    def shared(self, batch: Sequence[Task]) -> str:
+        return document_block(batch[0])
+
     def prompt(self, batch: Sequence[Task]) -> Prompt:
         (task,) = batch
         form = Form((("text", Text(1200)),))
-        return Prompt(SYSTEM, "Summarize it.", form, {"summary": task}, document_block(task), output=120)
+        return Prompt(SYSTEM, "Summarize it.", form, {"summary": task}, self.shared(batch), output=120)
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Written | Failure:
         return checked_context(entry["text"], f"{task.reference}\n{task.texts[0]}", self.grounded)

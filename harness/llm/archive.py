@@ -3,7 +3,6 @@
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from harness.llm.outcome import Failure, Label, Outcome, Written
@@ -127,7 +126,7 @@ class Archive(SqliteFile):
 
 
 def _encoded(answer: Label | Written) -> str:
-    return json.dumps(asdict(answer), ensure_ascii=False)
+    return json.dumps(vars(answer), ensure_ascii=False)
 
 
 def _decoded(text: str) -> Label | Written:

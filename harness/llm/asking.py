@@ -43,8 +43,8 @@ SWAPPED = -1
 class Prompt(NamedTuple):
     """One call: the messages, the form of the answer, and the task each slot stands for.
 
-    `document` is a long text that many calls share; it goes first, so that the server can cache it. `output` is the
-    number of tokens an answer may be expected to take.
+    `document` is a long text that many calls share (`Asking.shared`); it goes first, so that the server can cache it.
+    `output` is the number of tokens an answer may be expected to take.
     """
 
     system: str
@@ -118,6 +118,10 @@ class Asking(ABC):
     @abstractmethod
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
         """The tasks of each call, in an order that depends on their content alone."""
+
+    def shared(self, batch: Sequence[Task]) -> str:
+        """The long text at the head of the call that others share; the first of them goes ahead of the others."""
+        return ""
 
     @abstractmethod
     def prompt(self, batch: Sequence[Task]) -> Prompt:

@@ -25,6 +25,12 @@ _STEERING = (
     re.compile(r"""[{,]\s*["'][cg]\d{2}["']\s*:"""),
     re.compile(r"(?i)(^|\W)(instructions?|note) (to|for) (the )?(grader|judge|assessor|evaluator|model|ai)\b"),
 )
+# A text with none of these can match none of the patterns; to look for them is ten times as fast.
+_HINTS = (
+    "ignore", "disregard", "forget", "override", "grade", "score", "rating", "rated", "relevan", "label", "slot", "system",
+    "developer", "assistant", "im_start", "im_end", "inst]", "instruction", "note",
+)  # fmt: skip
+_SLOT = re.compile(r"\b[cgCG]\d{2}\b")
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{120,}={0,2}")
 _HIDDEN_RUN = 3
 
@@ -54,6 +60,7 @@ def fence(slot: str, nonce: str, text: str) -> str:
     return f"<<{slot}:{nonce}>>\n{visible(text)}\n<</{slot}:{nonce}>>"
 
 
+@lru_cache(maxsize=65536)
 def suspicious(text: str) -> bool:
     """Whether a passage seems to speak to its grader: such a passage is judged alone, so that it cannot drag others.
 
@@ -62,7 +69,12 @@ def suspicious(text: str) -> bool:
     hidden = sum(unicodedata.category(sign) in ("Cf", "Cs") for sign in text) if not text.isascii() else 0
     if hidden >= _HIDDEN_RUN or _LOOKALIKE.search(text) or _ENCODED.search(text):
         return True
-    plain = unicodedata.normalize("NFKC", "".join(s for s in text if unicodedata.category(s) != "Cf"))
+    plain = text
+    if not text.isascii():
+        plain = unicodedata.normalize("NFKC", "".join(s for s in text if unicodedata.category(s) != "Cf"))
+    lower = plain.lower()
+    if not any(hint in lower for hint in _HINTS) and not _SLOT.search(plain):
+        return False
     return any(pattern.search(plain) for pattern in _STEERING)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,9 +14,9 @@ class Gate:
     """Requests in flight, held back together.
 
     A server that says "too fast" says it to all: the gate closes for the time named, the number in flight is halved,
-    and from then on requests are spaced at nine tenths of the rate that had been getting through. Success lets the
+    and from then on requests are spaced at nine tenths of the best rate that had been getting through. Success lets the
     number in flight grow by one a round (additive increase, multiplicative decrease: Chiu & Jain, 1989) and the
-    spacing shrink slowly.
+    spacing shrink, the faster the longer all is calm.
     """
 
     def __init__(self, most: int) -> None:
@@ -28,6 +29,7 @@ class Gate:
         self._next = 0.0
         self._served: deque[float] = deque(maxlen=256)
         self._refusals = 0
+        self._last_refusal = 0.0
 
     @asynccontextmanager
     async def passage(self) -> AsyncIterator[None]:
@@ -57,19 +59,26 @@ class Gate:
         self._served.append(time.monotonic())
         self._refusals = 0
         self._limit = min(float(self._most), self._limit + 1 / max(1.0, self._limit))
-        self._spacing *= 0.998
+        if self._spacing:
+            # Faster by 3 % a second for every second without a refusal, at most by a fifth.
+            calm = time.monotonic() - self._last_refusal
+            self._spacing *= 1 - min(0.2, 0.03 * calm) * min(1.0, self._spacing)
+
+    def _best_second(self, now: float) -> int:
+        """The most requests served within one second of late: what the server is known to bear."""
+        times = [served for served in self._served if served > now - 10]
+        return max((bisect_right(times, at + 1) - place for place, at in enumerate(times)), default=0)
 
     def refused(self, wait: float | None) -> None:
         """A request was refused as too fast, or by a server out of breath: all wait."""
         now = time.monotonic()
+        self._last_refusal = now
         if now >= self._opens:  # the first of a burst of refusals; the others were sent before it was known
             self._limit = max(1.0, self._limit / 2)
             self._refusals += 1
-            recent = sum(served > now - 1 for served in self._served)
-            if recent:
-                self._spacing = max(self._spacing, 1 / (0.9 * recent))
-            elif self._served:
-                self._spacing = min(1.0, max(0.05, self._spacing * 2))
+            best = self._best_second(now)
+            slower = self._spacing * 1.15
+            self._spacing = min(2.0, max(slower, 1 / (0.9 * best)) if best else max(slower, 0.1))
         growing = min(_SLOWEST, 0.25 * 2 ** min(self._refusals, 8))
         # A server that says "at once" and refuses again is not believed a second time.
         pause = growing if wait is None or self._refusals > 1 else wait

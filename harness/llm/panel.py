@@ -122,7 +122,7 @@ class Panel:
         first: deque[tuple[Asking, tuple[Task, ...]]] = deque()
         followers: dict[tuple[int, str], list[tuple[Asking, tuple[Task, ...]]]] = {}
         for asking, batch in work:
-            document = asking.prompt(batch).document
+            document = asking.shared(batch)
             if document and (key := (id(asking), document)) in followers:
                 followers[key].append((asking, batch))
             else:
@@ -132,7 +132,7 @@ class Panel:
         async def worker() -> None:
             while first and not self._fatal:
                 asking, batch = first.popleft()
-                document = asking.prompt(batch).document
+                document = asking.shared(batch)
                 await self._guarded(asking, batch, advance)
                 first.extend(followers.pop((id(asking), document), []) if document else [])
 

@@ -112,10 +112,9 @@ class Connection:
             raise Refused("network", self.safe(_reason(error)), again=True, answered=True) from None
 
     async def _post(self, body: dict[str, Any]) -> Reply:
-        known = {name: body[name] for name in ("model", "messages")}
-        more = {name: value for name, value in body.items() if name not in known}
         create = self._client.chat.completions.with_streaming_response.create
-        async with create(**known, extra_body=more) as response:
+        # All goes in as `extra_body`: the SDK would walk through every message, at a millisecond or two a call.
+        async with create(model=body["model"], messages=[], extra_body=body) as response:
             raw = bytearray()
             async for piece in response.iter_bytes():
                 raw += piece
