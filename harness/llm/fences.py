@@ -27,9 +27,9 @@ _STEERING = (
 )
 # A text with none of these can match none of the patterns; to look for them is ten times as fast.
 _HINTS = (
-    "ignore", "disregard", "forget", "override", "grade", "score", "rating", "rated", "relevan", "label", "slot", "system",
-    "developer", "assistant", "im_start", "im_end", "inst]", "instruction", "note",
-)  # fmt: skip
+    *("ignore", "disregard", "forget", "override", "grade", "score", "rating", "rated", "relevan", "label", "slot"),
+    *("system", "developer", "assistant", "im_start", "im_end", "inst]", "instruction", "note"),
+)
 _SLOT = re.compile(r"\b[cgCG]\d{2}\b")
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{120,}={0,2}")
 _HIDDEN_RUN = 3
