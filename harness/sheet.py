@@ -36,7 +36,8 @@ def write_sheet(path: Path, rows: Sequence[Row]) -> None:
 def read_sheet(path: Path) -> list[Row]:
     """The rows of a sheet; raises DataError with the line at fault."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines: a passage may hold other signs that end a line, which JSON leaves as they are.
+        lines = path.read_text(encoding="utf-8").split("\n")
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}; `harness judge sample` makes a sheet") from None
     except UnicodeDecodeError as error:

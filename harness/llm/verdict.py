@@ -66,8 +66,8 @@ def average_precision(relevant: Sequence[bool | None], of: int | None = None) ->
     Divided by their number it is what RAG toolkits call context precision: blind to irrelevant passages behind the last
     relevant one. `of` = k counts those too. No relevant passage gives 0.
 
-    >>> average_precision([True, False, True, False]).value, average_precision([True, False, True, False], of=4).value
-    (0.8333333333333333, 0.4166666666666667)
+    >>> average_precision([True, False, False, False]).value, average_precision([True, False, False, False], of=4).value
+    (1.0, 0.25)
     """
     low, high = _extreme(relevant, of, min), _extreme(relevant, of, max)
     return Score.between(low, high, complete=None not in relevant)

@@ -1,0 +1,166 @@
+"""Contexts written by a model: what is asked, in which order, what is believed, and what is paid."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_server import Asked, Raw, Server
+
+from harness import Experiment, Trial, plan, run
+from harness.augmenters import Heading, NoContext, Situate, Summary
+from harness.augmenters.writing import checked_context, excerpt
+from harness.chunkers import Fixed
+from harness.errors import JudgeError
+from harness.judging import Models
+from harness.launches import stored_launch
+from harness.llm import Failure, Written
+from harness.model import Document
+from harness.retrievers import BM25
+
+TEXT = "# Bread\n\nThe loaf bakes for 40 minutes at 230 degrees.\n\n# Soup\n\nThe soup simmers for two hours."
+DOC = Document("d", TEXT, "Kitchen")
+
+
+def context_of(asked: Asked) -> Any:
+    """The first words of the document, and of the passage where there is one."""
+    words = " ".join(asked.fenced["document"].split()[:12])
+    return {asked.slots[0]: {"text": f"Here is the context: {words} {asked.fenced.get('passage', '')[:30]}"}}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Any:
+    with Server(context_of) as running:
+        monkeypatch.setenv("OPENAI_API_KEY", "any")
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        yield running
+
+
+def study(beside: Path, *augmenters: Any) -> Experiment:
+    base = Trial("garden", Fixed(20), BM25(), tokenizer="words", metrics=("recall@3",))
+    return Experiment("written", base, {"augmenter": list(augmenters)}, beside=beside)
+
+
+def test_one_call_per_chunk_and_one_per_document(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Told beforehand, made once, shared by trials, nothing on a second run; contexts are indexed and not credited."""
+    told: list[str] = []
+    made = study(tmp_path, NoContext(), Heading(), Situate("m"), Summary("m"))
+    planned = plan(made, store=tmp_path / "s", models=Models(price=(1, 2)))
+    assert server.asked == []
+    launch = run(made, store=tmp_path / "s", log=False, tell=told.append, models=Models(price=(1, 2), budget=1))
+    chunks = int(launch.results[0].efficiency["chunks"])
+    assert [len(server.calls), launch.judging.spend.calls] == [chunks + 6] * 2
+    assert told == list(planned.calls)[:2]
+    assert told[0].startswith(f"situate (m): {chunks} calls")
+    assert told[1].startswith("summary (m): 6 calls")
+    situated = launch.results[2]
+    assert situated.efficiency["context_tokens"] > launch.results[0].efficiency["context_tokens"]
+    assert situated.params["augmenter.model"] == "m"
+    server.asked.clear()
+    again = run(made, store=tmp_path / "s", log=False, workers=2)
+    assert server.asked == []
+    assert [r.means() for r in again.results] == [r.means() for r in launch.results]
+    assert stored_launch(made, store=tmp_path / "s").results[2].means() == situated.means()
+
+
+def test_the_document_goes_first_and_its_first_call_goes_ahead(
+    server: Server, garden_data: Path, tmp_path: Path
+) -> None:
+    """No second call about a document before the first is answered; its calls begin with the same bytes."""
+    under_way: dict[str, int] = {}
+    together: set[str] = set()
+    answered: set[str] = set()
+
+    def watching(asked: Asked) -> Any:
+        document = asked.fenced["document"]
+        if document not in answered and under_way.get(document):
+            together.add(document)
+        under_way[document] = under_way.get(document, 0) + 1
+        answered.add(document)
+        return context_of(asked)
+
+    server.behave = watching
+    run(study(tmp_path, Situate("m")), store=tmp_path / "s", log=False)
+    assert not together
+    by_document: dict[str, list[str]] = {}
+    for asked in server.calls:
+        by_document.setdefault(asked.fenced["document"], []).append(asked.user)
+    assert len(by_document) == 6
+    for prompts in by_document.values():
+        heads = {prompt.partition("The passage:")[0] for prompt in prompts}
+        assert len(prompts) > 1
+        assert len(heads) == 1
+
+
+def test_failures_stop_before_anything_is_indexed(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """No trial runs on half of its contexts; the next run asks for the missing ones only."""
+    good: list[Asked] = []
+
+    def breaking(asked: Asked) -> Any:
+        if len(good) >= 5:
+            return Raw(500, b"", {"x-should-retry": "false"})
+        good.append(asked)
+        return context_of(asked)
+
+    server.behave = breaking
+    made = study(tmp_path, Situate("m"))
+    with pytest.raises(JudgeError, match="chunks have no context, such as server"):
+        run(made, store=tmp_path / "s", log=False)
+    server.behave = context_of
+    server.asked.clear()
+    launch = run(made, store=tmp_path / "s", log=False)
+    assert len(server.calls) == int(launch.results[0].efficiency["chunks"]) - 5
+    assert launch.warnings == []
+
+
+def test_a_few_may_fail_and_are_told(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Under `max_failed`: those chunks have no context, and the results say so."""
+    server.behave = lambda asked: (
+        {"context": {"text": "I'm sorry, I cannot help with that."}}
+        if asked.fenced["passage"].startswith("Amber row 0-0")
+        else context_of(asked)
+    )
+    launch = run(study(tmp_path, Situate("m", max_failed=0.2)), store=tmp_path / "s", log=False)
+    assert any("have no context: the model's was refused" in warning for warning in launch.warnings)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The loaf of the kitchen bakes for 40 minutes.", "The loaf of the kitchen bakes for 40 minutes."),
+        ("Here is the context: Bread bakes at 230 degrees.", "Bread bakes at 230 degrees."),
+        ("Sure! Here's a short context for the passage:\n\n“Soup simmers.”", "Soup simmers."),
+        ("Context: Soup  simmers\nfor two hours.", "Soup simmers for two hours."),
+        ("", "schema"),
+        ("Here is the context: ", "schema"),
+        ("word " * 400, "schema"),
+        ("I'm sorry, but I cannot do that.", "refusal"),
+        ("The loaf bakes for 45 minutes.", "evidence_unverified"),
+        ("Quantum chromodynamics governs hadrons.", "evidence_unverified"),
+    ],
+)
+def test_what_is_believed(text: str, expected: str) -> None:
+    """Phrases of models are taken off; refusals, tales and words or numbers from elsewhere are failures."""
+    found = checked_context(text, f"{DOC.title}\n{TEXT}", 0.8)
+    assert (found.text if isinstance(found, Written) else found.kind) == expected
+    assert isinstance(found, Written | Failure)
+
+
+def test_a_long_document_is_shown_in_part_with_its_outline() -> None:
+    """Never cut in silence: outline, the part around the chunk, and where it lies."""
+    long = Document("d", "# One\n\n" + "alpha " * 3000 + "\n# Two\n\n" + "omega " * 3000)
+    start = long.text.index("omega")
+    shown = excerpt(long, start, start + 60, 4000)
+    assert len(shown) < 4200
+    assert "# One\n# Two" in shown
+    assert "omega" in shown
+    assert f"of {len(long.text)}]" in shown
+    assert excerpt(DOC, 0, 5, 4000) == TEXT
+
+
+def test_contexts_of_equal_chunks_in_equal_documents_are_asked_once() -> None:
+    """By content, not by name; another title is another question."""
+    situate = Situate("m")
+    same = Document("other-id", TEXT, "Kitchen")
+    assert situate.addresses(situate.tasks(DOC, [(0, 20)])) == situate.addresses(situate.tasks(same, [(0, 20)]))
+    titled = Document("d", TEXT, "Cellar")
+    assert situate.addresses(situate.tasks(DOC, [(0, 20)])) != situate.addresses(situate.tasks(titled, [(0, 20)]))

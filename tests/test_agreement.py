@@ -1,0 +1,83 @@
+"""Agreement statistics against hand-worked and published values."""
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from harness.agreement import Confusion, kappa, kappa_interval, ppi_by_query, ppi_mean, student, wilson
+
+
+def test_kappa_by_hand() -> None:
+    """20, 5, 10, 15 of 50: observed .7, expected .5, kappa .4."""
+    assert float(kappa([20, 5, 10, 15])) == pytest.approx(0.4)
+    assert float(kappa([10, 0, 0, 10])) == 1.0
+    assert np.isnan(kappa([10, 0, 0, 0]))
+
+
+def test_confusion() -> None:
+    """People first, judge second."""
+    people, judge = np.array([True, True, False, False, True]), np.array([True, False, True, False, True])
+    assert Confusion.of(people, judge) == Confusion(2, 1, 1, 1)
+
+
+def test_wilson_by_hand() -> None:
+    """8 of 10 gives .490 to .943 (R's prop.test without correction); nothing gives nothing."""
+    found = wilson(8, 10)
+    assert (found.value, round(found.low, 4), round(found.high, 4)) == (0.8, 0.4902, 0.9433)
+    assert wilson(0, 10).low == 0.0
+    assert wilson(10, 10).high == pytest.approx(1.0)
+    assert np.isnan(wilson(0, 0).value)
+
+
+def test_kappa_interval_holds_kappa_and_is_repeatable() -> None:
+    """Wider where the items of a query go together."""
+    rng = np.random.default_rng(1)
+    people = rng.random(300) < 0.4
+    judge = people ^ (rng.random(300) < 0.2)
+    alone = kappa_interval(people, judge, np.arange(300), seed=5)
+    assert alone.low < alone.value < alone.high
+    assert alone == kappa_interval(people, judge, np.arange(300), seed=5)
+    few = np.repeat(np.arange(15), 20)
+    together = kappa_interval(np.repeat(people[:15], 20), np.repeat(judge[:15], 20), few, seed=5)
+    assert together.high - together.low > alone.high - alone.low
+
+
+def test_ppi_without_spread_in_the_judge_is_the_labels_alone() -> None:
+    """A judge that always says the same adds nothing: mean and t-free error of the labels."""
+    people = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 1.0])
+    found = ppi_mean(people, np.ones(6), np.ones(100))
+    error = people.std(ddof=1) / np.sqrt(6)
+    assert found.value == pytest.approx(4 / 6)
+    assert found.high - found.value == pytest.approx(1.959964 * error, rel=1e-6)
+
+
+def test_ppi_with_a_perfect_judge_uses_all_items() -> None:
+    """The weight is N / (n + N), and the estimate the mean over all."""
+    rng = np.random.default_rng(2)
+    truth = (rng.random(1000) < 0.3).astype(float)
+    found = ppi_mean(truth[:100], truth[:100], truth[100:])
+    assert found.value == pytest.approx(truth.mean(), abs=0.01)
+    assert found.high - found.low < 0.06 < ppi_mean(truth[:100], np.ones(100), np.ones(900)).high * 2
+
+
+def test_ppi_by_hand() -> None:
+    """Power tuning written out for four labels, after the formula of the paper."""
+    people, judge, others = np.array([1.0, 0, 1, 1]), np.array([1.0, 0, 0, 1]), np.array([1.0, 1, 0, 0, 1, 0, 1, 1])
+    spread = np.concatenate([judge, others]).var(ddof=1)
+    weight = np.cov(people, judge, ddof=1)[0, 1] / ((1 + 4 / 8) * spread)
+    value = weight * others.mean() + (people - weight * judge).mean()
+    error = np.sqrt(weight**2 * others.var(ddof=1) / 8 + (people - weight * judge).var(ddof=1) / 4)
+    found = ppi_mean(people, judge, others)
+    assert (found.value, found.low) == (pytest.approx(value), pytest.approx(value - 1.959963984540054 * error))
+
+
+def test_by_query_fully_graded_is_the_mean_of_people() -> None:
+    """Where people graded everything, the judge's own graded part is the judge everywhere."""
+    people, judge = np.array([0.2, 0.6, 0.4, 0.8]), np.array([0.5, 0.1, 0.9, 0.3])
+    assert ppi_by_query(people, judge, judge).value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("freedom", [5, 10, 30, 100, 1000])
+def test_student(freedom: int) -> None:
+    """Against scipy, to three decimals."""
+    assert student(freedom) == pytest.approx(float(t.ppf(0.975, freedom)), abs=2e-3)
