@@ -11,10 +11,10 @@ from harness.agreement import Confusion, Estimate, kappa_interval, ppi_by_query,
 from harness.calibrations import keep_calibration
 from harness.component import LlmJudge, judge_measures
 from harness.errors import ConfigError, DataError
-from harness.experiment import Experiment, find_baseline
+from harness.experiment import Experiment, Trial, find_baseline
 from harness.judging import Judging, Models, archive_of
 from harness.llm import SWAPPED, Caller, Failure, Judgment, Label, Panel, Task, estimate, missing, stored
-from harness.model import Case, Chunk
+from harness.model import Case, Chunk, Floats
 from harness.session import Session, default_store
 from harness.sheet import Row
 from harness.store import digest
@@ -25,12 +25,15 @@ FEWEST = 50
 
 @dataclass(frozen=True)
 class Corrected:
-    """A trial's context precision as the judge has it and as people would, and its difference to the baseline."""
+    """A trial's context precision as the judge has it and as people would, and its difference to the baseline.
+
+    Over the sheet's queries; `judged` is None where judgments are missing.
+    """
 
     trial: str
-    judged: float
+    judged: float | None
     corrected: Estimate | None
-    judged_difference: float
+    judged_difference: float | None
     difference: Estimate | None
 
 
@@ -57,6 +60,8 @@ class Agreement:
     repeat_flips: float | None
     trials: Sequence[Corrected]
     baseline: str
+    notes: Sequence[str]
+    """What keeps means from being corrected, or what the correction leaves out."""
 
 
 def sample(
@@ -75,21 +80,16 @@ def sample(
     if per_query < 1 or (queries is not None and queries < 1):
         raise ConfigError("judge sample: --per-query and --queries: expected at least 1")
     session = _run_session(experiment, store, "judge sample")
-    pools: dict[str, dict[str, None]] = {}
-    asked: dict[str, Case] = {}
-    for trial in session.trials:
-        for case in session.pipeline(trial).cases(trial):
-            asked[case.query.id] = case
-            pool = pools.setdefault(case.query.id, {})
-            pool.update(dict.fromkeys(passage.text for passage in case.passages[: _depth(experiment)]))
+    pools = _pools(session)
+    asked = {case.query.id: case for case in session.pipeline(session.trials[0]).cases(session.trials[0])}
     ids = sorted(query for query, pool in pools.items() if pool)
     chosen = random.Random(f"queries {seed}").sample(ids, min(queries, len(ids))) if queries else ids
     rows = []
     for query in sorted(chosen):
-        texts = sorted(pools[query])
+        texts, known = sorted(pools[query]), digest(sorted(pools[query]))[:16]
         drawn = random.Random(f"{seed} {query}").sample(texts, min(per_query, len(texts)))
         about = asked[query].query
-        rows += [Row(query, about.text, about.answer or "", text, len(texts), len(drawn)) for text in drawn]
+        rows += [Row(query, about.text, about.answer or "", text, len(texts), len(drawn), known) for text in drawn]
     return rows
 
 
@@ -139,7 +139,7 @@ def agree(
     for row in found:
         by_grade[row.grade or 0, grades[row] or 0] += 1
     seed = int(digest([row.query for row in found])[:8], 16)
-    named, corrected = _corrected(session, judging, label, asking, graded, line)
+    named, corrected, uncorrected = _corrected(session, judging, label, asking, rows, line)
     made = Agreement(
         label,
         asking.model,
@@ -155,9 +155,10 @@ def agree(
         next(s.flips for s in judging.outcome(judging.summaries()) if s.judge == label),
         corrected,
         named,
+        uncorrected,
     )
     kept = {"labels": made.labels, "kappa": made.kappa.value, "low": made.kappa.low, "high": made.kappa.high}
-    keep_calibration(asking, session.store, kept)
+    keep_calibration(asking, session.store, session.data, kept)
     return made
 
 
@@ -238,51 +239,97 @@ def _swap_flips(caller: Caller, asking: LlmJudge, swapped: Sequence[Task], line:
     return wilson(sum(a != b for a, b in sides), len(sides))
 
 
-def _corrected(
-    session: Session, judging: Judging, label: str, asking: LlmJudge, graded: Sequence[Row], line: int
-) -> tuple[str, list[Corrected]]:
-    """Each trial's mean over the sheet's queries, and its difference to the baseline, as people would have them."""
-    at = find_baseline([trial.params() for trial in session.trials], session.experiment.compare.baseline)
-    by_query: dict[str, dict[str, Row]] = {}
-    for row in graded:
-        by_query.setdefault(row.query, {})[row.passage] = row
-    parts = []
+def _pools(session: Session) -> dict[str, dict[str, None]]:
+    """The passages that any trial selected for each query, as deep as the judges look."""
+    pools: dict[str, dict[str, None]] = {}
+    depth = _depth(session.experiment)
     for trial in session.trials:
-        cases = [case for case in session.pipeline(trial).cases(trial) if case.query.id in by_query]
-        verdicts = judging.verdicts(trial)
-        queries = session.pipeline(trial).data.query_set.queries
-        told = [row[label] for row, query in zip(verdicts, queries, strict=True) if query.id in by_query]
-        rows = []
-        for case, verdict in zip(cases, told, strict=True):
-            relevant = [_relevant(finding.judgments[0], line) for finding in verdict.findings]
-            rows.append(_query_parts(case, relevant, by_query[case.query.id], getattr(asking, "k", None), line))
-        parts.append(np.array(rows, np.float64).T)
+        for case in session.pipeline(trial).cases(trial):
+            texts = (passage.text for passage in case.passages[:depth])
+            pools.setdefault(case.query.id, {}).update(dict.fromkeys(texts))
+    return pools
+
+
+def _corrected(
+    session: Session, judging: Judging, label: str, asking: LlmJudge, rows: Sequence[Row], line: int
+) -> tuple[str, list[Corrected], list[str]]:
+    """Each trial's mean over the sheet's queries as people would have it, and what has to be said about that."""
+    by_query: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        by_query.setdefault(row.query, {})[row.passage] = row
+    whole = {query: found for query, found in by_query.items() if all(row.grade is not None for row in found.values())}
+    notes = []
+    if len(whole) < len(by_query):
+        told = f"{len(by_query) - len(whole)} queries with passages not graded are left out of the corrected means"
+        notes.append(f"{told}; were they skipped for being hard, the rest is no fair sample")
+    graded = sum(map(len, whole.values()))
+    enough = graded >= FEWEST and len(whole) >= 2
+    if not enough:
+        notes.append(f"no corrected means: {graded} grades of wholly graded queries, at least {FEWEST} are needed")
+    strange = _strangers(_pools(session), whole)
+    if strange:
+        enough = False
+        notes.append(f"no corrected means: {strange}; draw a new sheet with `harness judge sample`")
+    parts = [_trial_parts(session, judging, trial, label, asking, whole, line) for trial in session.trials]
+    at = find_baseline([trial.params() for trial in session.trials], session.experiment.compare.baseline)
     corrected = []
-    enough = len(graded) >= FEWEST and len(by_query) >= 2
-    for trial_name, part in zip(session.names, parts, strict=True):
+    for name, part in zip(session.names, parts, strict=True):
         gap = part - parts[at]
-        own = trial_name == session.names[at]
+        own = name == session.names[at]
         corrected.append(
             Corrected(
-                trial_name,
-                float(part[2].mean()),
-                ppi_by_query(*part) if enough else None,
-                float(gap[2].mean()),
-                None if own or not enough else ppi_by_query(*gap),
+                name,
+                _whole_mean(part),
+                _estimate(part, 0.0) if enough else None,
+                _whole_mean(gap),
+                None if own or not enough else _estimate(gap, -1.0),
             )
         )
-    return session.names[at], corrected
+    return session.names[at], corrected, notes
 
 
-def _relevant(judgment: Judgment, line: int) -> bool:
-    # A missing judgment counts as "irrelevant" here and in the graded part alike: people's labels make up for it.
-    return isinstance(judgment, Label) and judgment.grade >= line
+def _strangers(pools: Mapping[str, Mapping[str, None]], whole: Mapping[str, Mapping[str, Row]]) -> str:
+    """Why a sheet's passages say nothing fair about these trials; empty where they do."""
+    for query, rows in whole.items():
+        row = next(iter(rows.values()))
+        if digest(sorted(pools.get(query, {})))[:16] != row.pool_digest:
+            return f"for query '{query}' the trials select other passages than those the sheet was drawn from"
+        if not rows.keys() <= pools[query].keys() or len(rows) != row.drawn:
+            return f"the passages of query '{query}' are not those that were drawn"
+    return ""
+
+
+def _trial_parts(
+    session: Session,
+    judging: Judging,
+    trial: Trial,
+    label: str,
+    asking: LlmJudge,
+    whole: Mapping[str, Mapping[str, Row]],
+    line: int,
+) -> Floats:
+    """(3, queries): people's share of relevant passages from those graded, the judge's from those, the judge's from
+    all.
+
+    The judge's two are NaN where a judgment is missing.
+    """
+    made = []
+    pipeline = session.pipeline(trial)
+    for case, verdicts in zip(pipeline.cases(trial), judging.verdicts(trial), strict=True):
+        if case.query.id in whole:
+            judged = [finding.judgments[0] for finding in verdicts[label].findings]
+            known = not any(isinstance(judgment, Failure) for judgment in judged)
+            relevant = [isinstance(judgment, Label) and judgment.grade >= line for judgment in judged]
+            people, judge, everywhere = _query_parts(
+                case, relevant, whole[case.query.id], getattr(asking, "k", None), line
+            )
+            made.append((people, judge, everywhere) if known else (people, np.nan, np.nan))
+    return np.array(made, np.float64).reshape(-1, 3).T
 
 
 def _query_parts(
     case: Case, relevant: Sequence[bool], rows: Mapping[str, Row], k: int | None, line: int
 ) -> tuple[float, float, float]:
-    """One query: people's and the judge's share of relevant passages from those graded, and the judge's from all."""
     passages = case.passages[:k]
     of = k or len(passages)
     if not passages:
@@ -295,3 +342,15 @@ def _query_parts(
             people += weight * ((row.grade or 0) >= line)
             judge += weight * says
     return people, judge, sum(relevant) / of
+
+
+def _whole_mean(part: Floats) -> float | None:
+    return None if not part.size or np.isnan(part[2]).any() else float(part[2].mean())
+
+
+def _estimate(part: Floats, least: float) -> Estimate:
+    """The mean as people would have it. Where the judge is silent on a query, people's grades stand alone there."""
+    people, judge, everywhere = part[0], *np.nan_to_num(part[1:])
+    found = ppi_by_query(people, judge, everywhere)
+    # A share, or a difference of two, lies in a range that a weighted sum may leave.
+    return Estimate(*(float(np.clip(value, least, 1.0)) for value in found))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from harness.component import LlmAugmenter
 from harness.experiment import Trial
-from harness.llm import Archive, Caller, Estimate, Panel, Task, estimate, missing
+from harness.llm import Archive, Caller, Estimate, Panel, Task, all_missing, estimate
 from harness.progress import progress
 from harness.session import Session
 
@@ -36,9 +36,8 @@ def unwritten(session: Session) -> list[Unwritten]:
 def costs(wanted: list[Unwritten], archive: Archive, price: tuple[float, float] | None) -> dict[str, Estimate]:
     """What writing them takes, by augmenter and model; contexts that are stored already cost nothing."""
     found: dict[str, Estimate] = {}
-    for one in wanted:
+    for one, left in zip(wanted, all_missing(archive, [(one.augmenter, one.tasks) for one in wanted]), strict=True):
         name = f"{one.augmenter.name()} ({one.augmenter.model})"
-        left = missing(archive, one.augmenter, one.tasks)
         found[name] = found.get(name, Estimate()).plus(estimate(archive, one.augmenter, left, price))
     return found
 
@@ -52,9 +51,10 @@ def write_contexts(
         return
     for name, cost in costs(wanted, caller.archive, price).items():
         tell(f"{name}: {cost.calls} calls; {cost}")
-    with progress(
-        "write contexts", sum(len(missing(caller.archive, one.augmenter, one.tasks)) for one in wanted)
-    ) as step:
-        Panel(caller).ask([(one.augmenter, one.tasks) for one in wanted], step)
+    asked = [(one.augmenter, one.tasks) for one in wanted]
+    with progress("write contexts", sum(map(len, all_missing(caller.archive, asked)))) as advance:
+        Panel(caller).ask(asked, advance)
+    if caller.stopped:
+        raise KeyboardInterrupt
     for one in wanted:
         session.pipeline(one.trial).contexts(one.trial)

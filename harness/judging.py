@@ -27,8 +27,8 @@ from harness.llm import (
     Task,
     Verdict,
     Written,
+    all_missing,
     estimate,
-    missing,
     stored,
 )
 from harness.model import Case, Chunk, Floats, Query, Span, Vectors
@@ -127,6 +127,10 @@ class Judging:
                 pool.tasks.update(tasks)
         return pools
 
+    @property
+    def _wanted(self) -> list[tuple[Asking, list[Task]]]:
+        return [(pool.asking, list(pool.tasks)) for pool in self.pools if pool.asking]
+
     def _per_judge(self, trial: Trial, pools: Sequence[Pool]) -> Iterator[tuple[Pool, list[Case]]]:
         cases = list(self._session.pipeline(trial).cases(trial))
         for pool in pools:
@@ -154,12 +158,13 @@ class Judging:
     def summaries(self) -> list[JudgeSummary]:
         """Per judge: calls trial by trial, pooled, not stored; tokens and dollars of those."""
         made = []
+        lefts = iter(all_missing(self.archive, self._wanted))
         for pool in self.pools:
             asking = pool.asking
             if asking is None:
                 made.append(JudgeSummary(pool.name, "", judgments=len(pool.tasks), empty=pool.empty))
                 continue
-            left = missing(self.archive, asking, list(pool.tasks))
+            left = next(lefts)
             cost = estimate(self.archive, asking, left, self._price)
             pooled = len(asking.batches(list(pool.tasks)))
             made.append(
@@ -171,9 +176,9 @@ class Judging:
 
     def claims_estimate(self) -> Estimate:
         """What listing the claims of the reference answers takes, where they are not stored."""
-        total = Estimate()
-        for asking, tasks in self.claims():
-            total = total.plus(estimate(self.archive, asking, missing(self.archive, asking, tasks), self._price))
+        total, wanted = Estimate(), self.claims()
+        for (asking, _), left in zip(wanted, all_missing(self.archive, wanted), strict=True):
+            total = total.plus(estimate(self.archive, asking, left, self._price))
         return total
 
     def bound(self) -> dict[str, Estimate]:
@@ -223,14 +228,13 @@ class Judging:
     def list_claims(self, caller: Caller) -> None:
         """Ask for the claims of reference answers that are not stored."""
         wanted = self.claims()
-        with progress("list claims", sum(len(missing(self.archive, *pair)) for pair in wanted)) as advance:
+        with progress("list claims", sum(map(len, all_missing(self.archive, wanted)))) as advance:
             Panel(caller).ask(wanted, advance)
 
     def judge(self, caller: Caller) -> None:
         """Ask for every judgment that is not stored; raises JudgeError where a server cannot be asked at all."""
-        wanted = [(pool.asking, list(pool.tasks)) for pool in self.pools if pool.asking]
-        with progress("judge", sum(len(missing(self.archive, *pair)) for pair in wanted)) as advance:
-            Panel(caller).ask(wanted, advance)
+        with progress("judge", sum(map(len, all_missing(self.archive, self._wanted)))) as advance:
+            Panel(caller).ask(self._wanted, advance)
 
     # -- what came of it
 
@@ -252,7 +256,7 @@ class Judging:
                     models=self.archive.served(asking.addresses(list(pool.tasks))) if asking else {},
                     flips=_flips(pool.judge, judgments),
                     suspicious=flagged,
-                    calibration=calibration_of(asking, self._session.store) if asking else "",
+                    calibration=calibration_of(asking, self._session.store, self._session.data) if asking else "",
                 )
             )
         return made

@@ -93,6 +93,7 @@ def run(
     results: list[TrialResult] = []
     models = models or Models()
     caller = models.caller(archive_of(session))
+    caller.archive.examine()
     judging_report = JudgingReport(spend=caller.spend)
     with contextlib.ExitStack() as stack:
         executor = stack.enter_context(open_executor(workers, on))
@@ -124,6 +125,9 @@ def run(
             warnings.append(
                 f"{len(damaged)} damaged files of the store were set aside and made again: {', '.join(damaged[:3])}"
             )
+        if caller.archive.damaged:
+            told = "answers.sqlite was damaged and set aside"
+            warnings.append(f"{told}; {caller.archive.saved} stored answers were saved, others had to be asked again")
         launch = Launch(launch_id, experiment, results, work, time.time() - begin, warnings, judging=judging_report)
         if tracker:
             made = report(launch) if report else {}

@@ -48,6 +48,11 @@ class Session:
         for queries in dict.fromkeys(trial.queries for trial in trials):
             verify(open_query_set(self.manifest, queries, final=final))
 
+    @property
+    def data(self) -> str:
+        """What identifies the documents and questions, by content."""
+        return digest([self.manifest.corpus.sha256, self.manifest.query_set(self.trials[0].queries).sha256])
+
     def pipeline(self, trial: Trial) -> Pipeline:
         return pipeline_of(self.place(trial))
 

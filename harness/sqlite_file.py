@@ -46,6 +46,13 @@ class SqliteFile:
         self._set_aside()
         return work(self._open())
 
+    def examine(self) -> None:
+        """Look for damage now rather than in the middle of the work, and set a damaged file aside."""
+        if self.path.is_file():
+            sound = self.guarded(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
+            if sound != "ok":
+                self._set_aside()
+
     def close(self) -> None:
         """Close the file; the next call opens it again."""
         if self._db is not None:
@@ -70,7 +77,15 @@ class SqliteFile:
         self.close()
         self.damaged += 1
         with locked(self.path.with_suffix(".lock")):
-            number = 1 + len(list(self.path.parent.glob(f"{self.path.name}.damaged-*")))
-            self.path.replace(self.path.with_name(f"{self.path.name}.damaged-{number}"))
+            number = 1 + len(list(self.path.parent.glob(f"{self.path.name}.damaged-?")))
+            aside = self.path.with_name(f"{self.path.name}.damaged-{number}")
+            self.path.replace(aside)
             for journal in ("-wal", "-shm"):
-                self.path.with_name(self.path.name + journal).unlink(missing_ok=True)
+                # What a journal holds belongs to the file it was written for.
+                beside = self.path.with_name(self.path.name + journal)
+                if beside.exists():
+                    beside.replace(aside.with_name(aside.name + journal))
+        self.salvage(aside)
+
+    def salvage(self, damaged: Path) -> None:
+        """Carry over what can still be read of a damaged file, where it is worth it."""

@@ -33,7 +33,7 @@ from harness.llm import (
     visible,
 )
 from harness.model import Case
-from judges.exact import exact_label
+from judges.exact import exact_label, occurs
 from judges.windows import CALL, packed, windows
 
 STATUSES = ("none", "partial", "full")
@@ -104,9 +104,12 @@ class ContextRecall(LlmJudge):
         ]
 
     def _about(self, case: Case, item: str, take: int) -> list[Task]:
-        """One task for each set of passages that fits a call, whatever their order; mostly there is one set."""
+        """One task for each set of passages that goes into a call, whatever their order; mostly there is one set."""
         texts = sorted({piece for passage in case.passages[: self.k] for piece in windows(passage.text)})
-        return [Task(case.query.text, group, item, "", take) for group in packed(texts, len(texts), CALL)]
+        # A passage that speaks to its judge is looked at alone, so that it cannot speak about the others.
+        alone = [(text,) for text in texts if suspicious(text)]
+        together = packed([text for text in texts if (text,) not in alone], len(texts), CALL)
+        return [Task(case.query.text, group, item, "", take) for group in (*together, *alone)]
 
     def _exact(self, case: Case, at: int, item: str) -> Label | None:
         """The label of an item that needs no model."""
@@ -140,7 +143,7 @@ class ContextRecall(LlmJudge):
         if len(named) < len(entry["slots"]):
             strangers = ", ".join(entry["slots"])[:60]
             return Failure("evidence_unverified", f"names a passage that is not there: {strangers}")
-        if not _occurs(entry["quote"], [known[slot] for slot in named], task.item):
+        if not _quoted(entry["quote"], [known[slot] for slot in named], task.item):
             told = f"not in {', '.join(named) or 'any passage named'}: {entry['quote'][:80]!r}"
             return Failure("evidence_unverified", told)
         return Label(grade, ", ".join(named), entry["quote"], flags=flags)
@@ -178,7 +181,7 @@ class ContextRecall(LlmJudge):
         failed = next((one for one in judged if isinstance(one, Failure)), None)
         if best is None or (failed and best.grade < 2):
             return failed or Label(0)
-        return best if len(judged) == 1 else replace(best, flags=(*best.flags, "windowed"))
+        return best if len(judged) == 1 else replace(best, flags=(*best.flags, "in parts"))
 
 
 _FORM = Form((("status", Choice(STATUSES)), ("slots", Listed(Text(5))), ("quote", Text(600))))
@@ -192,17 +195,31 @@ def _reaches(judgment: Judgment, grade: int) -> bool | None:
     return None if isinstance(judgment, Failure) else judgment.grade >= grade
 
 
-def _occurs(quote: str, texts: Sequence[str], item: str) -> bool:
-    """Whether a quote, or each of its parts around an ellipsis, stands in one of the texts;
+_EDGES = " \"'.,;:!?()[]"
+_SHORTEST_PART = 12
+_MOST_PARTS = 3
 
-    too short a one proves nothing.
+
+def _quoted(quote: str, texts: Sequence[str], item: str) -> bool:
+    """Whether a quote stands in one of the texts: whole, or its parts around an ellipsis in their order.
+
+    A quote too short to prove anything is none, nor is one of many scraps.
     """
-    parts = [folded(part).strip(" \"'“”‘’«»") for part in quote.replace("…", "...").split("...")]
+    parts = [folded(part).strip(_EDGES) for part in folded(quote).replace("…", "...").split("...")]
     parts = [part for part in parts if part]
-    if sum(map(len, parts)) < min(12, len(folded(item))):
+    shortest = min(_SHORTEST_PART, len(folded(item).strip(_EDGES)))
+    if not parts or len(parts) > _MOST_PARTS or any(len(part) < shortest for part in parts):
         return False
-    haystacks = [folded(text) for text in texts] + [folded(visible(text)) for text in texts]
-    return all(any(part in haystack for haystack in haystacks) for part in parts)
+    return any(_in_order(parts, folded(shown)) for text in texts for shown in (text, visible(text)))
+
+
+def _in_order(parts: Sequence[str], text: str) -> bool:
+    at = 0
+    for part in parts:
+        at = occurs(part, text, at)
+        if not at:
+            return False
+    return True
 
 
 CLAIMS = """\

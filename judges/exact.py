@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from harness.llm import Label, folded
 from harness.model import Case, Chunk, Span
 
+SHORTEST = 20
+"""Characters from which on an item that occurs is there: "5 minutes" stands in many a passage about something else."""
+
 
 def exact_label(
     case: Case, at: int, item: str, k: int | None, overlap: float, *, of_evidence: bool = True
@@ -15,14 +18,29 @@ def exact_label(
     """
     passages = case.passages[:k]
     wanted = folded(item)
-    for rank, passage in enumerate(passages, 1):
-        if wanted and wanted in folded(passage.text):
-            return Label(2, f"occurs in passage {rank}", item, "exact")
+    if len(wanted) >= SHORTEST:
+        for rank, passage in enumerate(passages, 1):
+            if occurs(wanted, folded(passage.text)):
+                return Label(2, f"occurs in passage {rank}", item, "exact")
     if of_evidence:
         for place in case.query.evidence[at].places:
             if covered(passages, place) >= overlap * (place.end - place.start):
                 return Label(2, f"{place.doc}:{place.start}-{place.end} is covered", "", "exact")
     return None
+
+
+def occurs(words: str, text: str, start: int = 0) -> int:
+    """Where words stand in a text as whole words, as the offset behind them; 0 where they do not."""
+    at = text.find(words, start)
+    while at >= 0:
+        end = at + len(words)
+        joined = (at > 0 and text[at - 1].isalnum() and words[0].isalnum()) or (
+            end < len(text) and text[end].isalnum() and words[-1].isalnum()
+        )
+        if not joined:
+            return end
+        at = text.find(words, at + 1)
+    return 0
 
 
 def covered(passages: Sequence[Chunk], place: Span) -> int:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from harness.agreement import Estimate
-from harness.calibration import FEWEST, Agreement
+from harness.calibration import Agreement
 from harness.calibrations import ENOUGH
 
 
@@ -37,18 +37,26 @@ def text(found: Agreement) -> str:
 
 
 def _means(found: Agreement) -> list[str]:
-    if found.trials[0].corrected is None:
-        return [f"no corrected means: {found.labels + found.missing} grades, at least {FEWEST} are needed"]
-    width = max(len(row.trial) for row in found.trials)
-    head = f"{'trial':<{width}}  judged  corrected (95 %)           difference to '{found.baseline}', corrected (95 %)"
-    lines = [head]
-    for row in found.trials:
-        gap = "" if row.difference is None else f"{row.judged_difference:+.3f} -> {_told(row.difference, '+.3f')}"
-        lines.append(f"{row.trial:<{width}}  {row.judged:.3f}   {_told(row.corrected)}   {gap}".rstrip())
-    lines.append("corrected: prediction-powered (PPI++), over the queries of the sheet")
+    lines = [f"note: {note}" for note in found.notes]
+    if found.trials[0].corrected is not None:
+        width = max(len(row.trial) for row in found.trials)
+        against = f"difference to '{found.baseline}', corrected (95 %)"
+        lines.append(f"{'trial':<{width}}  judged    corrected (95 %)          {against}")
+        for row in found.trials:
+            gap = (
+                ""
+                if row.difference is None
+                else f"{_one(row.judged_difference, '+.3f')} -> {_told(row.difference, '+.3f')}"
+            )
+            lines.append(f"{row.trial:<{width}}  {_one(row.judged):<8}  {_told(row.corrected)}   {gap}".rstrip())
+        lines.append("corrected: prediction-powered (PPI++), over the queries of the sheet")
     if found.labels < ENOUGH:
         lines.append(f"reports go on saying uncalibrated: {found.labels} labels, {ENOUGH} are needed")
     return lines
+
+
+def _one(value: float | None, form: str = ".3f") -> str:
+    return "missing" if value is None else f"{value:{form}}"
 
 
 def as_json(found: Agreement) -> str:

@@ -25,7 +25,12 @@ def judge_table(launch: Launch) -> "object":
     from rich.table import Table
 
     measures = headline_measures(launch)
-    grid = Table(title="what the judges say", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    grid = Table(
+        title="what the judges say: mean over queries (complete/all)",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
     grid.add_column("trial", overflow="fold")
     for name in measures:
         grid.add_column(name, justify="right", overflow="fold")
@@ -37,16 +42,14 @@ def judge_table(launch: Launch) -> "object":
 def cell(judged: Judged) -> str:
     """A mean with its completeness, and where that is not full, the bounds that hold in any case.
 
-    `0.412 of 86`, `0.412 of 84/86, 0.402 … 0.427`, `withheld, 60/86, 0.310 … 0.610`.
+    `0.412 (86/86)`, `0.412 (84/86) 0.402 … 0.427`, `withheld (60/86) 0.310 … 0.610`.
     """
     if not judged.total:
         return "no query can have it"
     low, high = judged.bounds
-    bounds = f"{low:.3f} … {high:.3f}"
-    if judged.complete == judged.total:
-        return f"{judged.mean:.3f} of {judged.total}"
-    mean = "withheld," if math.isnan(judged.mean) else f"{judged.mean:.3f} of"
-    return f"{mean} {judged.complete}/{judged.total}, {bounds}"
+    mean = "withheld" if math.isnan(judged.mean) else f"{judged.mean:.3f}"
+    told = f"{mean} ({judged.complete}/{judged.total})"
+    return told if judged.complete == judged.total else f"{told} {low:.3f} … {high:.3f}"
 
 
 def judge_notes(launch: Launch) -> list[str]:

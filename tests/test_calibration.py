@@ -13,9 +13,12 @@ from openai_server import Asked, Server, grade_all
 
 from harness import read_experiment
 from harness.calibration import agree, sample
+from harness.calibrations import calibration_of, keep_calibration
 from harness.errors import DataError
 from harness.judging import Models
+from harness.session import Session
 from harness.sheet import Row, read_sheet, write_sheet
+from judges import ContextPrecision
 
 HARNESS = Path(sys.executable).parent / "harness"
 
@@ -141,17 +144,82 @@ def test_corrected_means_are_unbiased_for_overlapping_trials(project: Any) -> No
     assert np.all(np.abs(np.mean(found, axis=0) - wanted) < 4 * error + 1e-9)
 
 
+def test_a_sheet_corrects_only_the_trials_it_was_drawn_from(project: Any) -> None:
+    """Other chunks, deeper selections, edited passages: agreement is told, corrected means are not, and why."""
+    folder, _ = project
+    study = read_experiment(folder / "x.yaml")
+    rows = [r._replace(grade=by_people(r.passage)) for r in sample(study, store=folder / ".harness", per_query=6)]
+    (folder / "y.yaml").write_text((folder / "x.yaml").read_text().replace("[3, 6]", "[3, 8]"))
+    assert harness(folder, "run", "y.yaml", "--no-mlflow").returncode == 0
+    other = agree(read_experiment(folder / "y.yaml"), rows, store=folder / ".harness")
+    assert other.trials[0].corrected is None
+    assert "the trials select other passages than those the sheet was drawn from" in other.notes[0]
+    assert other.labels == 72
+    edited = [rows[0]._replace(passage=rows[0].passage + " "), *rows[1:]]
+    found = agree(study, edited, store=folder / ".harness")
+    assert found.trials[0].corrected is None
+    assert "are not those that were drawn" in found.notes[0]
+
+
+def test_half_graded_queries_are_left_out(project: Any) -> None:
+    """They would halve the mean: everything is relevant to these people, and the mean is 1."""
+    folder, _ = project
+    study = read_experiment(folder / "x.yaml")
+    rows = [row._replace(grade=3) for row in sample(study, store=folder / ".harness", per_query=6)]
+    rows[0] = rows[0]._replace(grade=None)
+    found = agree(study, rows, store=folder / ".harness")
+    assert "1 queries with passages not graded are left out" in found.notes[0]
+    assert found.trials[0].corrected is not None
+    assert found.trials[0].corrected.value == pytest.approx(1.0)
+    assert found.trials[0].corrected.high <= 1.0
+
+
+def test_where_the_judge_is_silent_the_grades_stand_alone(project: Any) -> None:
+    """Judgments of the sheet's passages only: no judged mean is told, and the corrected one is that of people."""
+    folder, _ = project
+    (folder / "x.yaml").write_text((folder / "x.yaml").read_text().replace("model: m", "model: m, reasons: false"))
+    study = read_experiment(folder / "x.yaml")
+    rows = [row._replace(grade=3) for row in sample(study, store=folder / ".harness", per_query=5)]
+    found = agree(study, rows, store=folder / ".harness")
+    for trial in found.trials:
+        assert trial.judged is None
+        assert trial.corrected is not None
+        assert trial.corrected.low <= 1.0 <= trial.corrected.high + 1e-9
+
+
+def test_a_calibration_is_that_of_one_way_of_judging(project: Any) -> None:
+    """Another temperature, threshold or data set is uncalibrated; fewer labels do not replace more."""
+    folder, _ = project
+    session = Session(read_experiment(folder / "x.yaml"), folder / ".harness")
+    judge = ContextPrecision("m")
+    known = {"kappa": 0.5, "low": 0.4, "high": 0.6}
+    assert keep_calibration(judge, session.store, session.data, {**known, "labels": 120}) == 120
+    assert keep_calibration(judge, session.store, session.data, {**known, "labels": 20}) == 120
+    assert calibration_of(judge, session.store, session.data) == "kappa 0.50 (0.40 … 0.60) on 120 labels"
+    for other in (
+        ContextPrecision("m", temperature=1.0),
+        ContextPrecision("m", relevant_from=3),
+        ContextPrecision("m", reasons=False),
+        ContextPrecision("n"),
+    ):
+        assert calibration_of(other, session.store, session.data) == "uncalibrated"
+    assert calibration_of(judge, session.store, "other data") == "uncalibrated"
+
+
 SHEETS = {
     "not json": ("{", "sheet.jsonl:1: not JSON"),
     "other keys": ('{"query": "a"}', "sheet.jsonl:1: expected an object with the keys query, question"),
     "grade 5": (
-        json.dumps(Row("q", "?", "", "p", 2, 1)._asdict() | {"grade": 5}),
+        json.dumps(Row("q", "?", "", "p", 2, 1, "d")._asdict() | {"grade": 5}),
         "grade: expected 0, 1, 2, 3 or null, got 5",
     ),
-    "grade true": (json.dumps(Row("q", "?", "", "p", 2, 1)._asdict() | {"grade": True}), "got true"),
-    "drawn": (json.dumps(Row("q", "?", "", "p", 1, 2, 1)._asdict()), "0 < drawn <= pool"),
-    "stranger": (json.dumps(Row("q", "?", "", "p", 2, 1, 1)._asdict()), "the sheet's query 'q' is not one of 'garden'"),
-    "no grade": (json.dumps(Row("q", "?", "", "p", 2, 1)._asdict()), "the sheet has no grade"),
+    "grade true": (json.dumps(Row("q", "?", "", "p", 2, 1, "d")._asdict() | {"grade": True}), "got true"),
+    "drawn": (json.dumps(Row("q", "?", "", "p", 1, 2, "d", 1)._asdict()), "0 < drawn <= pool"),
+    "stranger": (
+        json.dumps(Row("q", "?", "", "p", 2, 1, "d", 1)._asdict()),
+        "the sheet's query 'q' is not one of 'garden'",
+    ),
+    "no grade": (json.dumps(Row("q", "?", "", "p", 2, 1, "d")._asdict()), "the sheet has no grade"),
 }
 
 
@@ -169,7 +237,7 @@ def test_faulty_sheets(name: str, project: Any) -> None:
 
 def test_a_sheet_is_read_as_it_was_written(tmp_path: Path) -> None:
     """Whatever the passages hold; a missing file is told."""
-    rows = [Row("q", "Wie?", "", 'Zeile\n"zwei" \u2028 drei', 3, 1, 2), Row("r", "?", "a", "", 1, 1)]
+    rows = [Row("q", "Wie?", "", 'Zeile\n"zwei" \u2028 drei \ud800', 3, 1, "d", 2), Row("r", "?", "a", "", 1, 1, "e")]
     write_sheet(tmp_path / "s.jsonl", rows)
     assert read_sheet(tmp_path / "s.jsonl") == rows
     with pytest.raises(DataError, match="harness judge sample"):

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```(?P<kind>\w+)\n(?P<code>.*?)```", re.DOTALL)
@@ -75,3 +76,20 @@ def test_the_yaml_example_expands(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(blocks("README.md", "yaml")[0])
     (tmp_path / "my_chunkers.py").write_text((ROOT / "experiments/my_chunkers.py").read_text())
     assert len(read_experiment(tmp_path / "x.yaml").trials()) == 6
+
+
+def test_the_fault_injection_page_shows_what_its_script_prints() -> None:
+    """To the digit: the stand-in judge and its failures are the same in every run."""
+    script = ROOT / "experiments/fault_injection.py"
+    done = subprocess.run([sys.executable, "-P", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout in (ROOT / "docs/fault_injection.md").read_text()
+    assert len(done.stdout.splitlines()) == 7
+
+
+def test_the_judges_of_the_readme_are_built_in() -> None:
+    """Names and settings as shown."""
+    from harness.catalog import component
+
+    block = next(block for block in blocks("README.md", "yaml") if block.startswith("judges:"))
+    for spec in yaml.safe_load(block.replace("${JUDGE_MODEL}", "m"))["judges"]:
+        component("judge", spec, where="README", beside=Path())

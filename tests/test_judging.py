@@ -362,7 +362,7 @@ def test_missing_judgments_are_not_exit_code_0(project: Path, server: Server) ->
     server.behave = lambda asked: Raw(500, b"", {"x-should-retry": "false"})
     done = harness(project, "run", "x.yaml", "--no-mlflow")
     assert done.returncode == 3
-    assert "withheld, 1/13, 0.000 … 0.923" in done.stdout
+    assert "withheld (1/13) 0.000 … 0.923" in done.stdout
     assert "too many judgments are missing" in done.stderr
     offline = harness(project, "run", "x.yaml", "--no-mlflow", "--offline")
     assert offline.returncode == 3
@@ -416,9 +416,9 @@ def test_killed_and_started_again_pays_nothing_twice(project: Path, server: Serv
     # In flight when it died: at most the requests that were open at once, twice.
     assert len(sent) - len(set(sent)) <= 2 * 16
     fresh = harness(project, "run", "x.yaml", "--no-mlflow", "--store", "other")
-    table = [line for line in done.stdout.splitlines() if line.startswith(" top_k") or " of 13" in line]
+    table = [line for line in done.stdout.splitlines() if line.startswith(" top_k") or "/13)" in line]
     assert table
-    assert table == [line for line in fresh.stdout.splitlines() if line.startswith(" top_k") or " of 13" in line]
+    assert table == [line for line in fresh.stdout.splitlines() if line.startswith(" top_k") or "/13)" in line]
 
 
 def test_an_interrupt_finishes_what_is_under_way(project: Path, server: Server) -> None:

@@ -13,6 +13,7 @@ from harness.agreement import kappa, ppi_by_query, ppi_mean
 from harness.calibration import agree
 from harness.judging import Models
 from harness.sheet import Row
+from harness.store import digest
 from harness.yaml_file import read_experiment
 
 RETRIEVER = '''
@@ -88,8 +89,9 @@ def test_the_pipeline_reports_the_known_kappa(
         assert (launch.judging.judges[0].judgments, launch.judging.judges[0].failures) == (4423, {})
         assert len(server.calls) == launch.judging.judges[0].missing == launch.judging.spend.calls
         sizes = {query: sum(other == query for other, _ in people) for query in queries}
+        pooled = {q: digest(sorted(f"passage {p}" for o, p in people if o == q))[:16] for q in queries}
         rows = [
-            Row(query, f"query {query}", "", f"passage {passage}", sizes[query], sizes[query], grade)
+            Row(query, f"query {query}", "", f"passage {passage}", sizes[query], sizes[query], pooled[query], grade)
             for (query, passage), grade in people.items()
         ]
         found = agree(study, rows, store=tmp_path / "s", models=Models(offline=True))

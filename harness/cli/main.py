@@ -1,6 +1,7 @@
 """The commands of every day: plan, run, compare, list, ui."""
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -164,7 +165,7 @@ def _compare(options: argparse.Namespace) -> int:
         print(as_json(comparison))
     else:
         _show(table(comparison))
-    return OK
+    return CANNOT_TELL if any(math.isnan(row.mean) for row in comparison.rows) else OK
 
 
 def _launch(options: argparse.Namespace) -> "Launch":

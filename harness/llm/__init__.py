@@ -6,7 +6,7 @@ from harness.llm.caller import Caller, Patience
 from harness.llm.fences import fence, folded, nonce, suspicious, visible
 from harness.llm.form import Choice, Entry, Form, Listed, Text
 from harness.llm.outcome import Failure, Judgment, Label, Outcome, Written
-from harness.llm.panel import Estimate, Panel, estimate, missing, stored
+from harness.llm.panel import Estimate, Panel, all_missing, estimate, missing, stored
 from harness.llm.prices import Spend
 from harness.llm.verdict import Finding, Score, Verdict, average_precision, share
 
@@ -34,6 +34,7 @@ __all__ = [
     "Text",
     "Verdict",
     "Written",
+    "all_missing",
     "average_precision",
     "estimate",
     "fence",

@@ -1,8 +1,11 @@
 """Answers in SQLite: every label at its own address, every call with what was said and what it cost."""
 
+import contextlib
 import json
+import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.llm.outcome import Failure, Label, Outcome, Written
@@ -43,6 +46,32 @@ class Archive(SqliteFile):
         " WITHOUT ROWID",
         "CREATE TABLE IF NOT EXISTS abilities (endpoint TEXT, model TEXT, found TEXT, PRIMARY KEY (endpoint, model))",
     )
+
+    saved: int = 0
+    """Answers carried over from damaged files."""
+
+    def salvage(self, damaged: Path) -> None:
+        """Answers are paid for: whatever can still be read from either end of a table is carried over."""
+        rows: dict[str, tuple[Any, ...]] = {}
+        calls: dict[str, tuple[Any, ...]] = {}
+        for order in ("ASC", "DESC"):
+            for query, found in (
+                (f"SELECT address, label, call FROM labels ORDER BY address {order}", rows),
+                (f"SELECT * FROM calls ORDER BY rowid {order}", calls),
+            ):
+                with contextlib.suppress(sqlite3.DatabaseError), contextlib.closing(sqlite3.connect(damaged)) as old:
+                    for row in old.execute(query):
+                        found[row[0]] = row
+        good = [row for row in rows.values() if _readable(row[1])]
+
+        def write(db: Any) -> None:
+            with db:
+                db.executemany("INSERT OR IGNORE INTO labels VALUES (?, ?, ?)", good)
+                marks = ",".join("?" * len(Call._fields))
+                db.executemany(f"INSERT OR IGNORE INTO calls VALUES ({marks})", calls.values())
+
+        self.guarded(write)
+        self.saved += len(good)
 
     def labels(self, addresses: Sequence[str]) -> dict[str, Label | Written]:
         """The answers that are there, by address."""
@@ -123,6 +152,14 @@ class Archive(SqliteFile):
             marks = ",".join("?" * len(block))
             rows += self.guarded(lambda db, b=block, m=marks: db.execute(f"{query} ({m}) {last}", b).fetchall())  # type: ignore[misc]
         return rows
+
+
+def _readable(label: Any) -> bool:
+    try:
+        _decoded(label)
+    except (ValueError, TypeError, KeyError):
+        return False
+    return True
 
 
 def _encoded(answer: Label | Written) -> str:

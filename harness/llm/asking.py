@@ -106,13 +106,14 @@ class Asking(ABC):
     def labelling(self) -> Mapping[str, Any]:
         """What decides an answer besides server, model, sampling and the task: above all the wording of the prompt."""
 
-    def _space(self) -> str:
+    def space(self) -> str:
+        """What identifies the way of asking: server, model, sampling, wording, form."""
         sampling = (self.model, self.temperature, self.seed, self.reasoning_effort)
         return digest({"endpoint": self.endpoint, "sampling": sampling, "asking": dict(self.labelling())})
 
     def addresses(self, tasks: Sequence[Task]) -> list[str]:
         """Where the answers live in the cache; equal tasks put with equal words to the same model share one."""
-        space = self._space()
+        space = self.space()
         return [digest([space, *task]) for task in tasks]
 
     @abstractmethod

@@ -22,6 +22,9 @@ from harness.llm.transport import LONGEST_WAIT, Connection, Refused, Reply
 MODES = ("json_schema", "json_object", "plain")
 """Ways to ask for a form, the strictest first."""
 
+_PROBES = 3
+"""Probes of a server in trouble before all calls to it fail without being sent."""
+
 _FRAME = 256
 """Bytes allowed for what a server wraps around messages, as tokens are counted against a budget."""
 
@@ -55,6 +58,8 @@ class _Line:
     price: Price | None
     abilities: dict[str, Any] = field(default_factory=dict)
     probing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    probed: bool = False
+    troubles: list[Failure] = field(default_factory=list)
     stretch: int = 1
 
 
@@ -96,8 +101,9 @@ class Caller:
         if stopped:
             return Answer(stopped, None)
         line = self._line(asking)
-        await self._probe(asking, line)
-        self.spend.calls += 1
+        trouble = await self._probe(asking, line)
+        if trouble:
+            return Answer(trouble, None)
         return await self._ask(asking, prompt, line)
 
     async def close(self) -> None:
@@ -105,6 +111,7 @@ class Caller:
         for line in self._lines.values():
             await line.connection.close()
         self._lines.clear()
+        self._budget.new_loop()
 
     def _unasked(self) -> Failure | None:
         if self._offline:
@@ -125,7 +132,8 @@ class Caller:
         failed, turns, stretched, attempts = 0, 0, 0, 0
         while True:
             stretch = line.stretch
-            answer, refused = await self._request(asking, prompt, line, stretch)
+            first = attempts + stretched == 0 and prompt is not PROBE
+            answer, refused = await self._request(asking, prompt, line, stretch, first=first)
             if answer is not None:
                 cut = isinstance(answer.read, Failure) and answer.read.kind == "truncated"
                 if cut and stretched < 2:
@@ -161,7 +169,7 @@ class Caller:
                 await asyncio.sleep(pause * (0.5 + random.random() / 2))
 
     async def _request(
-        self, asking: Asking, prompt: Prompt, line: _Line, stretch: int
+        self, asking: Asking, prompt: Prompt, line: _Line, stretch: int, *, first: bool
     ) -> tuple[Answer | None, Refused | None]:
         """One request, from its turn at the gate to its place in the archive."""
         output = self.output_limit(asking, prompt, stretch)
@@ -178,6 +186,7 @@ class Caller:
                 return None, Refused("budget", told)
             begun = time.time()
             self.spend.requests += 1
+            self.spend.calls += first
             reply: Reply | None = None
             refused: Refused | None = None
             try:
@@ -283,15 +292,21 @@ class Caller:
             return False
         return True
 
-    async def _probe(self, asking: Asking, line: _Line) -> None:
-        """Find out, once per server and model, how it wants to be asked, and that it grades the right way round."""
+    async def _probe(self, asking: Asking, line: _Line) -> Failure | None:
+        """Find out, once per server and model, how it wants to be asked, and that it grades the right way round.
+
+        Gives the failure where the server was in trouble; after three of them it is not tried again.
+        """
         async with line.probing:
-            if line.abilities.get("mode"):
-                return
+            if line.probed:
+                return None
+            if len(line.troubles) >= _PROBES or self._unasked():
+                return self._unasked() or line.troubles[-1]
             known = self.archive.abilities(asking.endpoint, asking.model)
             if known:
-                line.abilities = dict(known)
-                return
+                line.abilities, line.probed = dict(known), True
+                return None
+            refused_before = dict(line.abilities)
             for mode in MODES:
                 if MODES.index(line.abilities.get("mode", MODES[0])) > MODES.index(mode):
                     continue  # refused already
@@ -308,10 +323,15 @@ class Caller:
                             f"text beside the question {grades['c02']}: it cannot judge, or grades the wrong way round"
                         )
                     self.archive.keep_abilities(asking.endpoint, asking.model, line.abilities)
-                    return
+                    line.probed = True
+                    return None
                 kind = read.kind if isinstance(read, Failure) else next(iter(read.bad.values())).kind
                 if kind not in ("invalid_json", "schema", "missing_label", "extra_label", "bad_request", "truncated"):
-                    return  # the server is in trouble, which the calls themselves will tell
+                    # Whatever the server can do is not known yet.
+                    line.abilities = refused_before
+                    trouble = read if isinstance(read, Failure) else next(iter(read.bad.values()))
+                    line.troubles.append(trouble)
+                    return trouble
             raise JudgeError(
                 f"judge: {asking.model} at {asking.endpoint} does not answer in the form asked for: {read}"
             )

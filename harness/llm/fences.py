@@ -83,10 +83,25 @@ def suspicious(text: str) -> bool:
     return any(pattern.search(plain) for pattern in _STEERING)
 
 
+_SAME = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛′`´ʼ", "'"),
+        **dict.fromkeys("“”„‟″«»", '"'),
+        **dict.fromkeys("‐‑‒–—―−", "-"),
+    }
+)
+
+
 @lru_cache(maxsize=8192)
 def folded(text: str) -> str:
-    """Text as quotes are compared: compatibility forms, white space and case folded away."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    """Text as quotes are compared:
+
+    compatibility forms, kinds of quotes and dashes, white space and case folded away.
+    """
+    plain = unicodedata.normalize("NFKC", text)
+    if not plain.isascii():
+        plain = "".join(sign for sign in plain.translate(_SAME) if unicodedata.category(sign) != "Cf")
+    return " ".join(plain.casefold().split())
 
 
 def nonce(texts: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ class Label:
     """A grade given to one thing, by whom (`llm`, or `exact` where no one had to be asked), and why.
 
     `quote` is a stretch of the chunk that bears the grade out, verbatim; `flags` are facts a reader should know, such
-    as `suspicious` or `windowed`.
+    as `suspicious`, `windowed` or `in parts`.
     """
 
     grade: int

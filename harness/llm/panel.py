@@ -30,7 +30,10 @@ _WORTH_SPLITTING = {
 }
 """Failures of a whole answer that a smaller batch may escape."""
 
-_WORKERS = 64
+_AT_ONCE = 64
+"""Batches in hand at a time; how many of their requests fly is the gate's to say."""
+
+Work = tuple[Asking, tuple[Task, ...]]
 
 
 class Estimate(NamedTuple):
@@ -56,10 +59,20 @@ class Estimate(NamedTuple):
 
 def missing(archive: Archive, asking: Asking, tasks: Sequence[Task]) -> list[Task]:
     """The distinct tasks that have no stored answer, in an order that depends on their content alone."""
-    distinct = sorted(set(tasks))
-    addresses = asking.addresses(distinct)
-    known = archive.labels(addresses)
-    return [task for task, address in zip(distinct, addresses, strict=True) if address not in known]
+    return all_missing(archive, [(asking, tasks)])[0]
+
+
+def all_missing(archive: Archive, wanted: Sequence[tuple[Asking, Sequence[Task]]]) -> list[list[Task]]:
+    """For each of several askings the tasks that have no stored answer; what two of them share is the first one's."""
+    claimed: set[str] = set()
+    left = []
+    for asking, tasks in wanted:
+        distinct = sorted(set(tasks))
+        addresses = asking.addresses(distinct)
+        known = archive.labels(addresses).keys() | claimed
+        left.append([task for task, address in zip(distinct, addresses, strict=True) if address not in known])
+        claimed.update(addresses)
+    return left
 
 
 def stored(archive: Archive, asking: Asking, tasks: Sequence[Task]) -> dict[Task, Outcome]:
@@ -106,9 +119,8 @@ class Panel:
         Raises JudgeError where a server cannot be asked at all, after what was under way has been kept. An interrupt
         (Ctrl-C) stops the sending; what is under way is finished and the rest noted as cancelled.
         """
-        work: list[tuple[Asking, tuple[Task, ...]]] = []
-        for asking, tasks in wanted:
-            left = missing(self._archive, asking, tasks)
+        work: list[Work] = []
+        for (asking, _), left in zip(wanted, all_missing(self._archive, wanted), strict=True):
             if left:
                 self._caller.require_price(asking)
             work += [(asking, batch) for batch in asking.batches(left)]
@@ -117,30 +129,36 @@ class Panel:
         if self._fatal:
             raise self._fatal
 
-    async def _all(self, work: Sequence[tuple[Asking, tuple[Task, ...]]], advance: Callable[[int], None]) -> None:
+    async def _all(self, work: Sequence[Work], advance: Callable[[int], None]) -> None:
         # Calls that share a long document wait for the first of them, which puts it into the server's cache.
-        first: deque[tuple[Asking, tuple[Task, ...]]] = deque()
-        followers: dict[tuple[int, str], list[tuple[Asking, tuple[Task, ...]]]] = {}
+        ready: deque[Work] = deque()
+        followers: dict[tuple[Asking, str], list[Work]] = {}
         for asking, batch in work:
             document = asking.shared(batch)
-            if document and (key := (id(asking), document)) in followers:
-                followers[key].append((asking, batch))
+            if document and (asking, document) in followers:
+                followers[asking, document].append((asking, batch))
             else:
-                followers[(id(asking), document)] = []
-                first.append((asking, batch))
+                ready.append((asking, batch))
+                if document:
+                    followers[asking, document] = []
 
-        async def worker() -> None:
-            while first and not self._fatal:
-                asking, batch = first.popleft()
-                document = asking.shared(batch)
-                await self._guarded(asking, batch, advance)
-                first.extend(followers.pop((id(asking), document), []) if document else [])
+        async def one(asking: Asking, batch: tuple[Task, ...]) -> list[Work]:
+            await self._guarded(asking, batch, advance)
+            return followers.pop((asking, asking.shared(batch)), [])
 
-        with _interruptible(self._caller):
-            # Followers appear as work goes on: workers are started anew until nothing is left.
-            while first and not self._fatal:
-                await asyncio.gather(*(worker() for _ in range(min(_WORKERS, len(first)))))
-        await self._caller.close()
+        under_way: set[asyncio.Task[list[Work]]] = set()
+        try:
+            with _interruptible(self._caller):
+                while ready or under_way:
+                    while ready and len(under_way) < _AT_ONCE:
+                        under_way.add(asyncio.create_task(one(*ready.popleft())))
+                    done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                    for task in done:
+                        ready.extend(task.result())
+                    if self._fatal:
+                        ready.clear()
+        finally:
+            await self._caller.close()
 
     async def _guarded(self, asking: Asking, batch: tuple[Task, ...], advance: Callable[[int], None]) -> None:
         try:

@@ -95,25 +95,36 @@ class Budget:
         self.cap = cap
         self._spent = 0.0
         self._reserved = 0.0
+        self._strain = 1.0
+        self._settled = asyncio.Condition()
+
+    def new_loop(self) -> None:
+        """Get ready for another event loop: what waits for money belongs to one."""
         self._settled = asyncio.Condition()
 
     async def reserve(self, most: float) -> bool:
         """Set `most` dollars aside. Waits while requests under way may still leave enough; False where they cannot."""
         async with self._settled:
-            await self._settled.wait_for(lambda: self._fits(most) or not self._fits(most - self._reserved))
+            await self._settled.wait_for(lambda: self._fits(most) or not self._fits(most, alone=True))
             fits = self._fits(most)
             self._reserved += most if fits else 0.0
             return fits
 
-    def _fits(self, more: float) -> bool:
+    def _fits(self, more: float, *, alone: bool = False) -> bool:
+        if self.cap is None:
+            return True
+        under_way = 0.0 if alone else self._reserved
         # Sums of floats may miss a cap that fits exactly by their last bit.
-        return self.cap is None or self._spent + self._reserved + more <= self.cap + 1e-12
+        return self._spent + self._strain * (under_way + more) <= self.cap + 1e-12
 
     async def settle(self, most: float, spent: float | None) -> None:
         """Put what was reserved back and take what was spent."""
         async with self._settled:
             self._reserved -= most
-            self._spent += most if spent is None else spent
+            self._spent += most * self._strain if spent is None else spent
+            if most and spent:
+                # A server that takes more than it was allowed will do so again.
+                self._strain = max(self._strain, spent / most)
             self._settled.notify_all()
 
 

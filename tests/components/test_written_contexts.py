@@ -1,5 +1,7 @@
 """Contexts written by a model: what is asked, in which order, what is believed, and what is paid."""
 
+import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,36 @@ def test_the_document_goes_first_and_its_first_call_goes_ahead(
         heads = {prompt.partition("The passage:")[0] for prompt in prompts}
         assert len(prompts) > 1
         assert len(heads) == 1
+
+
+def test_what_follows_the_first_call_flies_together(server: Server, make_data: Any, tmp_path: Path) -> None:
+    """One document, many chunks: after the first, as many at once as allowed."""
+    text = " ".join(f"Row {n} grows beside row {n + 1} and needs water." for n in range(60))
+    make_data([{"id": "d", "text": text}], [{"id": "q", "text": "row?", "evidence": []}], name="garden")
+    flying, most = [0], [0]
+    original = server._answer
+
+    async def counted(raw: Raw, writer: Any) -> bool:
+        flying[0] += 1
+        most[0] = max(most[0], flying[0])
+        for _ in range(200):  # lets every request that is on its way arrive
+            await asyncio.sleep(0.0001)
+        flying[0] -= 1
+        return await original(raw, writer)
+
+    server._answer = counted  # type: ignore[method-assign]
+    run(study(tmp_path, Situate("m", concurrency=4)), store=tmp_path / "s", log=False)
+    assert most[0] == 4
+
+
+def test_contexts_that_trials_share_are_asked_once(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """One summary a document, however it is cut."""
+    base = study(tmp_path, Summary("m")).base
+    made = Experiment("written", replace(base, augmenter=Summary("m")), {"chunker.size": [20, 30]}, beside=tmp_path)
+    told: list[str] = []
+    run(made, store=tmp_path / "s", log=False, tell=told.append)
+    assert told[0].startswith("summary (m): 6 calls")
+    assert len(server.calls) == 6
 
 
 def test_failures_stop_before_anything_is_indexed(server: Server, garden_data: Path, tmp_path: Path) -> None:

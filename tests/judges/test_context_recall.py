@@ -51,6 +51,34 @@ def test_what_stands_in_a_passage_costs_nothing(tmp_path: Path, monkeypatch: pyt
     assert verdict.findings[0].judgments[0].by == "exact"
 
 
+@pytest.mark.parametrize(
+    ("item", "passage"),
+    [
+        ("5 minutes", "Simmer for 45 minutes."),
+        ("No", "Nothing is known."),
+        ("Soak for 12 hours.", "Soak for 12 hours."),
+    ],
+)
+def test_short_items_are_not_found_by_their_letters(item: str, passage: str) -> None:
+    """A few words stand in many a passage about something else: the model is asked."""
+    assert len(JUDGE.tasks(about([item], [passage]))) == 1
+
+
+def test_items_are_found_as_whole_words_only() -> None:
+    """Not as the end of a number."""
+    item = "5 minutes over a gentle flame"
+    assert len(JUDGE.tasks(about([item], ["Simmer for 45 minutes over a gentle flame."]))) == 1
+    assert JUDGE.tasks(about([item], ["Simmer for 5 minutes over a gentle flame."])) == []
+
+
+def test_typography_does_not_void_a_quote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Curly quotes, long dashes and soft hyphens, which models write their own way."""
+    passage = "When the dough isn’t ready – it must dou\u00adble in size – wait."
+    behave = said("full", ["c01"], "the dough isn't ready - it must double in size -")
+    score, _, _ = recall(about(["The dough has to grow to twice its size."], [passage]), behave, tmp_path, monkeypatch)
+    assert score.value == 1.0
+
+
 def test_covered_places_cost_nothing() -> None:
     """Two chunks that hold nine tenths of the place together; with less, the model is asked."""
     query = Query("q", "Why?", (Evidence((Span("d", 100, 200),)),))
@@ -74,7 +102,12 @@ def test_one_call_for_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [
         ("full", ["c02"], "bakes for forty minutes", 2),
         ("partial", ["c02"], "BAKES  for forty\nminutes", 1),
-        ("full", ["c01", "c02"], "Knead the dough … at a heat of 230 °C.", 2),
+        ("full", ["c01", "c02"], "Knead the dough … at a heat of 230 °C.", None),
+        ("full", ["c02"], "The loaf bakes … at a heat of 230 °C", 2),
+        ("full", ["c02"], "at a heat of 230 °C ... The loaf bakes", None),
+        ("full", ["c02"], "The loaf ... bakes ... forty ... minutes", None),
+        ("full", ["c02"], "'the loaf bakes for forty minutes,'", 2),
+        ("full", ["c02"], "he loaf bakes for forty minutes", None),
         ("full", ["c02"], "“The loaf bakes for forty minutes”", 2),
         ("none", [], "", 0),
         ("none", ["c09"], "whatever", 0),
@@ -160,7 +193,7 @@ def test_more_text_than_a_call_takes_is_asked_in_parts() -> None:
     assert len(tasks) > 1
     found = JUDGE.score(made, {task: Label(2 if task == tasks[0] else 0) for task in tasks})
     assert found.scores["context_recall"].value == 1.0  # type: ignore[union-attr]
-    assert found.findings[0].judgments[0].flags == ("windowed",)  # type: ignore[union-attr]
+    assert found.findings[0].judgments[0].flags == ("in parts",)  # type: ignore[union-attr]
     broken = JUDGE.score(made, {task: Label(0) if task == tasks[0] else Failure("timeout") for task in tasks})
     assert broken.scores["context_recall"].value is None  # type: ignore[union-attr]
 

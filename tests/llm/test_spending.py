@@ -11,7 +11,7 @@ from courtroom import BYSTANDER, VICTIM, case, put
 from openai_server import Asked, Raw, Server, completion, grade_all
 
 from harness.errors import JudgeError, StoreError
-from harness.llm import Archive, Failure, Label, Patience, Spend, Task, Written
+from harness.llm import Archive, Caller, Failure, Label, Panel, Patience, Spend, Task, Written, all_missing
 from harness.llm.archive import Call
 from harness.llm.gate import Gate
 from harness.llm.prices import Budget, Usage, find_price
@@ -77,6 +77,69 @@ def test_text_that_is_dear_to_tokenize_stays_in_the_budget(tmp_path: Path, monke
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         put(cases, tmp_path, budget=0.05, price=PRICE)
         assert 0.02 < dollars(server) <= 0.05
+
+
+def test_a_server_that_ignores_the_limit_is_reckoned_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counts ten times what it was allowed to answer: after the first answers nothing more is sent than fits."""
+
+    def behave(asked: Asked) -> Any:
+        made = completion(grade_all(asked), asked)
+        made["usage"]["completion_tokens"] = 10 * asked.body["max_completion_tokens"]
+        return made
+
+    with Server(behave) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        judge = ContextPrecision("some-model", concurrency=1)
+        outcome = put(MANY, tmp_path, judge, budget=0.2, price=PRICE)
+        assert outcome.caller.spend.usd <= 0.2
+        assert any(isinstance(one, Failure) for one in outcome.judgments.values())
+
+
+def test_a_budget_outlives_a_phase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claims first, judgments then, with one budget so tight that calls have to wait for money in both."""
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        judge = ContextPrecision("some-model")
+        caller = Caller(Archive(tmp_path / "a.sqlite"), budget=0.02, price=PRICE)
+        for half in (MANY[:20], MANY[20:]):
+            Panel(caller).ask([(judge, [task for one in half for task in judge.tasks(one)])], lambda _: None)
+        assert dollars(server) <= 0.02
+        assert caller.spend.calls == len(server.calls)
+
+
+def test_what_two_judges_share_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judges that differ in what they make of the grades only."""
+    first, second = ContextPrecision("m", k=3), ContextPrecision("m", k=5, relevant_from=3)
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        archive = Archive(tmp_path / "a.sqlite")
+        wanted = [(judge, [t for one in MANY for t in judge.tasks(one)]) for judge in (first, second)]
+        assert [len(left) for left in all_missing(archive, wanted)] == [120, 80]
+        Panel(Caller(archive)).ask(wanted, lambda _: None)
+        passages = [(asked.question, text) for asked in server.calls for text in asked.fenced.values()]
+        assert len(passages) == len(set(passages)) == 200
+
+
+def test_a_probe_that_met_trouble_is_not_taken_for_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server comes back, and grades the wrong way round: it is found out; where it stays away, nothing is sent."""
+    answers: list[Asked] = []
+
+    def backwards(asked: Asked) -> Any:
+        answers.append(asked)
+        if len(answers) <= 3:  # as often as a call is patient
+            return Raw(500)
+        return {slot: {"grade": 0 if "100" in asked.fenced[slot] else 3} for slot in asked.slots}
+
+    with Server() as server:
+        server.probe = backwards
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert "wrong way round" in str(put(MANY, tmp_path, ContextPrecision("m", concurrency=1)).fatal)
+        assert server.calls == []
+        server.probe = lambda asked: Raw(500, b"", {"x-should-retry": "false"})
+        server.asked.clear()
+        outcome = put(MANY, tmp_path)
+        assert {one.kind for one in outcome.judgments.values() if isinstance(one, Failure)} == {"server"}
+        assert (len(server.asked), server.calls) == (3, [])
 
 
 def test_an_unknown_price_refuses_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,6 +284,26 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     archive.guarded(lambda db: db.execute("PRAGMA max_page_count = 12"))
     with pytest.raises(StoreError, match="disk is full"):
         archive.keep(a_call(answer=os.urandom(200_000)), {})
+
+
+def test_what_can_be_read_of_a_damaged_archive_is_saved(tmp_path: Path) -> None:
+    """Answers are paid for: of a file with a torn page all rows around it are carried over, and none is invented."""
+    file = tmp_path / "a.sqlite"
+    archive = Archive(file)
+    labels = {f"{at:064x}": Label(at % 4, f"why {at}") for at in range(4000)}
+    archive.note(labels)
+    archive.guarded(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+    archive.close()
+    raw = bytearray(file.read_bytes())
+    middle = len(raw) // 2 // 4096 * 4096
+    raw[middle : middle + 8192] = os.urandom(8192)
+    file.write_bytes(raw)
+    again = Archive(file)
+    again.examine()
+    assert again.damaged == 1
+    found = again.labels(list(labels))
+    assert again.saved == len(found) > 2000
+    assert all(labels[address] == label for address, label in found.items())
 
 
 def test_two_writers_on_one_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
