@@ -14,7 +14,7 @@ demo: $(VENV)/.installed          ## run the sample experiment: 12 trials, score
 	$(BIN)/harness run experiments/quickstart.yaml
 
 test: $(VENV)/.installed          ## all tests
-	HF_HUB_OFFLINE=1 MLFLOW_DISABLE_TELEMETRY=true $(BIN)/pytest
+	HF_HUB_OFFLINE=1 MLFLOW_DISABLE_TELEMETRY=true $(BIN)/pytest -n auto
 
 lint: $(VENV)/.installed          ## ruff, mypy --strict, the floors of the architecture
 	$(BIN)/ruff check .

@@ -145,7 +145,38 @@ def memory(folder: Path) -> None:
     print(f"  {next(line for line in printed.splitlines() if 'worked out' in line)}")
 
 
-PARTS = {"cold": cold, "warm": warm, "selector": selector, "memory": memory}
+def judging(folder: Path) -> None:
+    """What a call to a judge costs this machine, and what stored judgments do, against a local server."""
+    sys.path.insert(0, str(ROOT / "tests/support"))
+    from courtroom import case, put
+    from openai_server import Server
+
+    serving = (
+        f"import sys, time; sys.path.insert(0, {str(ROOT / 'tests/support')!r}); from openai_server import Server\n"
+    )
+    serving += "with Server() as server: print(server.url, flush=True); time.sleep(600)"
+    process = subprocess.Popen([sys.executable, "-c", serving], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    os.environ |= {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": process.stdout.readline().strip()}
+    passages = [f"{'word ' * 200}{at}" for at in range(10)]
+    cases = [case(f"Question {at}?", [f"{passage} {at}" for passage in passages]) for at in range(1000)]
+    put(cases[:1], folder / "warm-up")
+    begin, spent = time.perf_counter(), cpu_of(put, cases[:500], folder / "s")
+    asked = time.perf_counter() - begin
+    print(f"500 calls of 10 passages: {1000 * spent / 500:.1f} CPU ms a call, {500 / asked:.0f} calls a second")
+    put(cases, folder / "s")
+    begin = time.perf_counter()
+    put(cases, folder / "s")
+    stored = time.perf_counter() - begin
+    print(f"10,000 stored pairs: {stored:.2f} s; asking them took x {2 * asked / stored:.0f}")
+    process.kill()
+    with Server(rate=25) as server:
+        os.environ["OPENAI_BASE_URL"] = server.url
+        put([case(f"Q {at}?", ["Text."]) for at in range(300)], folder / "slow", patience=None)
+        print(f"a server that bears 25 requests a second: {len(server.calls) / 300:.3f} requests a call")
+
+
+PARTS = {"cold": cold, "warm": warm, "selector": selector, "memory": memory, "judging": judging}
 
 if __name__ == "__main__":
     os.environ["HF_HUB_OFFLINE"] = "1"

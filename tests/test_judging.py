@@ -421,6 +421,17 @@ def test_killed_and_started_again_pays_nothing_twice(project: Path, server: Serv
     assert table == [line for line in fresh.stdout.splitlines() if line.startswith(" top_k") or "/13)" in line]
 
 
+def test_two_launches_on_one_store(project: Path, server: Server) -> None:
+    """Both end well and print the same; each pair has one label, whoever asked first."""
+    command = [HARNESS, "run", "x.yaml", "--no-mlflow"]
+    both = [subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    printed = [process.communicate()[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    tables = [[line for line in out.splitlines() if "/13)" in line] for out in printed]
+    assert tables[0] == tables[1] != []
+    assert len(server.calls) <= 2 * 48
+
+
 def test_an_interrupt_finishes_what_is_under_way(project: Path, server: Server) -> None:
     """Ctrl-C: nothing more is sent, answers that come are kept, the partial result is printed, exit code 3."""
     process = subprocess.Popen(

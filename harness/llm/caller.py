@@ -5,10 +5,8 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from harness.errors import JudgeError
 from harness.llm.archive import Archive, Call
@@ -17,16 +15,14 @@ from harness.llm.form import Choice, Form, Reading
 from harness.llm.gate import Gate
 from harness.llm.outcome import UNASKED, Failure
 from harness.llm.prices import Budget, Price, Spend, find_price
+from harness.llm.request import FRAME, MODES, Abilities, output_limit, request_body, sampling
 from harness.llm.transport import LONGEST_WAIT, Connection, Refused, Reply
 
-MODES = ("json_schema", "json_object", "plain")
-"""Ways to ask for a form, the strictest first."""
+_OUT_OF_FORM = {"invalid_json", "schema", "missing_label", "extra_label", "bad_request", "truncated"}
+"""Failures that another way of asking may cure."""
 
 _PROBES = 3
 """Probes of a server in trouble before all calls to it fail without being sent."""
-
-_FRAME = 256
-"""Bytes allowed for what a server wraps around messages, as tokens are counted against a budget."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ class _Line:
     connection: Connection
     gate: Gate
     price: Price | None
-    abilities: dict[str, Any] = field(default_factory=dict)
+    abilities: Abilities = field(default_factory=Abilities)
     probing: asyncio.Lock = field(default_factory=asyncio.Lock)
     probed: bool = False
     troubles: list[Failure] = field(default_factory=list)
@@ -172,10 +168,10 @@ class Caller:
         self, asking: Asking, prompt: Prompt, line: _Line, stretch: int, *, first: bool
     ) -> tuple[Answer | None, Refused | None]:
         """One request, from its turn at the gate to its place in the archive."""
-        output = self.output_limit(asking, prompt, stretch)
-        body = self._body(asking, prompt, line.abilities, output)
+        output = output_limit(asking, prompt, stretch)
+        body = request_body(asking, prompt, line.abilities, output)
         sent = len(json.dumps(body["messages"], ensure_ascii=False).encode("utf-8", "replace"))
-        bound = sent + len(json.dumps(body.get("response_format", {}))) + _FRAME
+        bound = sent + len(json.dumps(body.get("response_format", {}))) + FRAME
         most = line.price.most(bound, output) if line.price else 0.0
         async with line.gate.passage():
             stopped = self._unasked()
@@ -227,70 +223,17 @@ class Caller:
             self.archive.keep(call, {})
         return (Answer(read, call), None) if read is not None else (None, refused)
 
-    @staticmethod
-    def output_limit(asking: Asking, prompt: Prompt, stretch: int = 1) -> int:
-        """The most tokens an answer may take: four times what is expected, more for models that think first."""
-        thinking = {None: 0, "none": 0, "minimal": 500, "low": 2000, "medium": 8000, "high": 16000}
-        return min(32_000, (4 * prompt.output + 200) * stretch + thinking[asking.reasoning_effort])
-
-    @staticmethod
-    def prompt_bytes(prompt: Prompt) -> int:
-        """The size of a prompt as it is sent, its form included."""
-        texts = (prompt.system, prompt.document, prompt.user, json.dumps(prompt.form.schema(list(prompt.slots))))
-        return sum(len(text.encode("utf-8", "replace")) for text in texts) + _FRAME
-
     # -- what a server understands
-
-    def _body(self, asking: Asking, prompt: Prompt, abilities: Mapping[str, Any], output: int) -> dict[str, Any]:
-        mode = abilities.get("mode", MODES[0])
-        schema = prompt.form.schema(list(prompt.slots))
-        user = prompt.user
-        if mode != "json_schema":
-            user += f"\n\nAnswer with one JSON object that fits this schema, and nothing else:\n{json.dumps(schema)}"
-        body: dict[str, Any] = {"model": asking.model}
-        optional: dict[str, Any] = {
-            "temperature": asking.temperature,
-            "seed": asking.seed,
-            "reasoning_effort": asking.reasoning_effort,
-        }
-        content: Any = f"{prompt.document}\n\n{user}" if prompt.document else user
-        if urlsplit(asking.endpoint).hostname == "api.openai.com":
-            # Texts that are sent once must not be written to the server's cache, which costs a quarter more.
-            optional |= {"store": False, "prompt_cache_options": {"mode": "explicit"}}
-            if prompt.document and "prompt_cache_options" not in abilities.get("without", ()):
-                first = {"type": "text", "text": prompt.document, "prompt_cache_breakpoint": {"mode": "explicit"}}
-                content = [first, {"type": "text", "text": user}]
-        body["messages"] = [{"role": "system", "content": prompt.system}, {"role": "user", "content": content}]
-        body[abilities.get("limit", "max_completion_tokens")] = output
-        if mode == "json_schema":
-            body["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "strict": True, "schema": schema},
-            }
-        elif mode == "json_object":
-            body["response_format"] = {"type": "json_object"}
-        left_out = abilities.get("without", ())
-        return body | {k: v for k, v in optional.items() if v is not None and k not in left_out}
 
     def _adapted(self, asking: Asking, line: _Line, parameter: str | None) -> bool:
         """Whether the server can be asked another way than the one it refused."""
-        chosen = {"temperature": asking.temperature, "seed": asking.seed, "reasoning_effort": asking.reasoning_effort}
-        if chosen.get(parameter or "") is not None:
-            told = f"judge: {asking.model} at {asking.endpoint} refuses {parameter}={chosen[parameter or '']}"
+        chosen = sampling(asking)
+        if parameter in chosen:
+            told = f"judge: {asking.model} at {asking.endpoint} refuses {parameter}={chosen[parameter]}"
             raise JudgeError(f"{told}; leave it out of the experiment")
-        found = line.abilities
-        if parameter == "response_format" and found.get("mode", MODES[0]) != MODES[-1]:
-            found["mode"] = MODES[MODES.index(found.get("mode", MODES[0])) + 1]
-        elif parameter == "max_completion_tokens" and "limit" not in found:
-            found["limit"] = "max_tokens"
-        elif parameter in ("store", "prompt_cache_options", "prompt_cache_breakpoint"):
-            name = "store" if parameter == "store" else "prompt_cache_options"
-            if name in found.get("without", []):
-                return False
-            found.setdefault("without", []).append(name)
-        else:
-            return False
-        return True
+        left = line.abilities.refused(parameter)
+        line.abilities = left or line.abilities
+        return left is not None
 
     async def _probe(self, asking: Asking, line: _Line) -> Failure | None:
         """Find out, once per server and model, how it wants to be asked, and that it grades the right way round.
@@ -304,37 +247,43 @@ class Caller:
                 return self._unasked() or line.troubles[-1]
             known = self.archive.abilities(asking.endpoint, asking.model)
             if known:
-                line.abilities, line.probed = dict(known), True
+                line.abilities, line.probed = Abilities.of(known), True
                 return None
-            refused_before = dict(line.abilities)
-            for mode in MODES:
-                if MODES.index(line.abilities.get("mode", MODES[0])) > MODES.index(mode):
-                    continue  # refused already
-                line.abilities["mode"] = mode
-                answer = await self._ask(asking, PROBE, line)
-                read = answer.read
-                if isinstance(read, Reading) and not read.bad:
-                    if answer.call:
-                        self.archive.keep(answer.call, {})
-                    grades = {slot: entry["grade"] for slot, entry in read.entries.items()}
-                    if grades["c01"] <= grades["c02"]:
-                        raise JudgeError(
-                            f"judge: {asking.model} at {asking.endpoint} graded a plain answer {grades['c01']} and a "
-                            f"text beside the question {grades['c02']}: it cannot judge, or grades the wrong way round"
-                        )
-                    self.archive.keep_abilities(asking.endpoint, asking.model, line.abilities)
-                    line.probed = True
-                    return None
-                kind = read.kind if isinstance(read, Failure) else next(iter(read.bad.values())).kind
-                if kind not in ("invalid_json", "schema", "missing_label", "extra_label", "bad_request", "truncated"):
-                    # Whatever the server can do is not known yet.
-                    line.abilities = refused_before
-                    trouble = read if isinstance(read, Failure) else next(iter(read.bad.values()))
-                    line.troubles.append(trouble)
-                    return trouble
-            raise JudgeError(
-                f"judge: {asking.model} at {asking.endpoint} does not answer in the form asked for: {read}"
-            )
+            before, found = line.abilities, await self._asked_somehow(asking, line)
+            if isinstance(found, Failure):
+                # What the server can do is not known yet.
+                line.abilities = before
+                line.troubles.append(found)
+                return found
+            grades = {slot: entry["grade"] for slot, entry in found.entries.items()}
+            if grades["c01"] <= grades["c02"]:
+                raise JudgeError(
+                    f"judge: {asking.model} at {asking.endpoint} graded a plain answer {grades['c01']} and a text "
+                    f"beside the question {grades['c02']}: it cannot judge, or grades the wrong way round"
+                )
+            self.archive.keep_abilities(asking.endpoint, asking.model, line.abilities.plain())
+            line.probed = True
+            return None
+
+    async def _asked_somehow(self, asking: Asking, line: _Line) -> Reading | Failure:
+        """The answer to the probe in the strictest mode that brings one in order;
+
+        the failure of a server in trouble.
+        """
+        fault = Failure("schema")
+        for mode in MODES:
+            if MODES.index(line.abilities.mode) > MODES.index(mode):
+                continue  # refused already
+            line.abilities = replace(line.abilities, mode=mode)
+            read, call = await self._ask(asking, PROBE, line)
+            if isinstance(read, Reading) and not read.bad:
+                if call:
+                    self.archive.keep(call, {})
+                return read
+            fault = read if isinstance(read, Failure) else next(iter(read.bad.values()))
+            if fault.kind not in _OUT_OF_FORM:
+                return fault
+        raise JudgeError(f"judge: {asking.model} at {asking.endpoint} does not answer in the form asked for: {fault}")
 
 
 def _read(reply: Reply, prompt: Prompt) -> Reading | Failure:

@@ -13,6 +13,7 @@ from harness.llm.caller import Caller
 from harness.llm.form import Reading
 from harness.llm.outcome import Failure, Outcome
 from harness.llm.prices import Usage, find_price
+from harness.llm.request import output_limit, prompt_bytes
 
 T = TypeVar("T")
 
@@ -97,10 +98,10 @@ def estimate(
     ratio = archive.bytes_per_token(asking.endpoint, asking.model) or _TYPICAL_BYTES
     total = Estimate()
     for prompt in prompts:
-        size = Caller.prompt_bytes(prompt)
+        size = prompt_bytes(prompt)
         tokens = round(size / ratio)
         usd = known.usd(Usage(tokens, prompt.output)) if known else None
-        most = known.most(size, Caller.output_limit(asking, prompt)) if known else None
+        most = known.most(size, output_limit(asking, prompt)) if known else None
         total = total.plus(Estimate(1, tokens + prompt.output, usd, most))
     return total
 

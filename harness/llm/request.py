@@ -1,0 +1,91 @@
+"""The body of a request: the same prompt put in the way a server understands."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from harness.llm.asking import Asking, Prompt
+
+MODES = ("json_schema", "json_object", "plain")
+"""Ways to ask for a form, the strictest first."""
+
+FRAME = 256
+"""Bytes allowed for what a server wraps around messages, as tokens are counted against a budget."""
+
+_THINKING = {None: 0, "none": 0, "minimal": 500, "low": 2000, "medium": 8000, "high": 16000}
+_LONGEST = 32_000
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a server takes for a model: the mode of asking, the name of the token limit, and what it does not know."""
+
+    mode: str = MODES[0]
+    limit: str = "max_completion_tokens"
+    without: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "Abilities":
+        """From plain JSON values."""
+        return cls(told["mode"], told["limit"], tuple(told["without"]))
+
+    def plain(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return asdict(self)
+
+    def refused(self, parameter: str | None) -> "Abilities | None":
+        """What is left after a server refused a parameter; None where there is no other way to ask."""
+        if parameter == "response_format" and self.mode != MODES[-1]:
+            return replace(self, mode=MODES[MODES.index(self.mode) + 1])
+        if parameter == "max_completion_tokens" and self.limit == parameter:
+            return replace(self, limit="max_tokens")
+        optional = {"prompt_cache_breakpoint": "prompt_cache_options"}.get(parameter or "", parameter)
+        if optional in ("store", "prompt_cache_options") and optional not in self.without:
+            return replace(self, without=(*self.without, optional))
+        return None
+
+
+def request_body(asking: Asking, prompt: Prompt, abilities: Abilities, output: int) -> dict[str, Any]:
+    """The JSON body that asks for at most `output` tokens."""
+    schema = prompt.form.schema(list(prompt.slots))
+    user = prompt.user
+    if abilities.mode != "json_schema":
+        user += f"\n\nAnswer with one JSON object that fits this schema, and nothing else:\n{json.dumps(schema)}"
+    content: Any = f"{prompt.document}\n\n{user}" if prompt.document else user
+    optional = sampling(asking)
+    if urlsplit(asking.endpoint).hostname == "api.openai.com":
+        # Texts that are sent once must not be written to the server's cache, which costs a quarter more.
+        optional |= {"store": False, "prompt_cache_options": {"mode": "explicit"}}
+        if prompt.document and "prompt_cache_options" not in abilities.without:
+            head = {"type": "text", "text": prompt.document, "prompt_cache_breakpoint": {"mode": "explicit"}}
+            content = [head, {"type": "text", "text": user}]
+    if abilities.mode == "json_schema":
+        form = {"name": "answer", "strict": True, "schema": schema}
+        optional["response_format"] = {"type": "json_schema", "json_schema": form}
+    elif abilities.mode == "json_object":
+        optional["response_format"] = {"type": "json_object"}
+    return {
+        "model": asking.model,
+        "messages": [{"role": "system", "content": prompt.system}, {"role": "user", "content": content}],
+        abilities.limit: output,
+        **{name: value for name, value in optional.items() if name not in abilities.without},
+    }
+
+
+def sampling(asking: Asking) -> dict[str, Any]:
+    """The settings of sampling that the user has chosen; they are never dropped."""
+    chosen = {"temperature": asking.temperature, "seed": asking.seed, "reasoning_effort": asking.reasoning_effort}
+    return {name: value for name, value in chosen.items() if value is not None}
+
+
+def output_limit(asking: Asking, prompt: Prompt, stretch: int = 1) -> int:
+    """The most tokens an answer may take: four times what is expected, more for models that think first."""
+    return min(_LONGEST, (4 * prompt.output + 200) * stretch + _THINKING[asking.reasoning_effort])
+
+
+def prompt_bytes(prompt: Prompt) -> int:
+    """The size of a prompt as it is sent, its form included."""
+    texts = (prompt.system, prompt.document, prompt.user, json.dumps(prompt.form.schema(list(prompt.slots))))
+    return sum(len(text.encode("utf-8", "replace")) for text in texts) + FRAME
