@@ -4,11 +4,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.component import Augmenter, Chunker, Component, Embedder, Fusion, Retriever, Selector, runtime
+    from harness.component import (
+        Augmenter,
+        Chunker,
+        Component,
+        Embedder,
+        Fusion,
+        Judge,
+        LlmAugmenter,
+        LlmJudge,
+        LocalJudge,
+        Retriever,
+        Selector,
+        runtime,
+        scoring,
+    )
     from harness.errors import ConfigError, DataError, HarnessError
     from harness.experiment import Compare, Experiment, Trial
+    from harness.judging import Models
     from harness.launch import Launch
     from harness.model import (
+        Case,
         Chunk,
         Document,
         Drop,
@@ -34,13 +50,20 @@ _HOME = {
         "Component",
         "Embedder",
         "Fusion",
+        "Judge",
+        "LlmAugmenter",
+        "LlmJudge",
+        "LocalJudge",
         "Retriever",
         "Selector",
         "runtime",
+        "scoring",
     ),
     "harness.errors": ("ConfigError", "DataError", "HarnessError"),
     "harness.experiment": ("Compare", "Experiment", "Trial"),
+    "harness.judging": ("Models",),
     "harness.model": (
+        "Case",
         "Chunk",
         "Document",
         "Drop",
@@ -65,6 +88,7 @@ _MODULE = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "Artifact",
     "Augmenter",
+    "Case",
     "Chunk",
     "Chunker",
     "Compare",
@@ -79,7 +103,12 @@ __all__ = [
     "Fusion",
     "HarnessError",
     "Hit",
+    "Judge",
     "Launch",
+    "LlmAugmenter",
+    "LlmJudge",
+    "LocalJudge",
+    "Models",
     "Outcome",
     "Query",
     "Rankings",
@@ -94,6 +123,7 @@ __all__ = [
     "read_experiment",
     "run",
     "runtime",
+    "scoring",
 ]
 
 

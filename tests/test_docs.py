@@ -45,7 +45,7 @@ def test_the_components_of_the_docs_run_in_one_grid(tmp_path: Path) -> None:
         (tmp_path / f"own{at}.py").write_text(code)
     (tmp_path / "x.yaml").write_text(
         f"name: own\ndata: {ROOT / 'datasets/cookbook'}\ntokenizer: words\nchunker: {{fixed: {{size: 300}}}}\n"
-        "embedder: own1.py:Letters\nselector: [own3.py:PerDocument]\n"
+        "embedder: own1.py:Letters\nselector: [own3.py:PerDocument]\njudges: [own4.py:AnswerWords]\n"
         "grid: {retriever: [dense, own2.py:SharedWords], augmenter: [none, own0.py:Category]}\n"
     )
     done = subprocess.run(
@@ -58,6 +58,30 @@ def test_the_components_of_the_docs_run_in_one_grid(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "shared_words · category" in done.stdout or "category · shared_words" in done.stdout
+    assert "answer_words" in done.stdout
+
+
+def test_the_model_judge_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loaded by reference, asks, labels, and leaves bounds where the server fails."""
+    from courtroom import BYSTANDER, VICTIM, put
+    from openai_server import Raw, Server
+
+    from harness.catalog import component
+
+    (tmp_path / "own.py").write_text(blocks("docs/components.md", "python")[5])
+    judge = component("judge", {"own.py:Standalone": {"model": "m"}}, where="x", beside=tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    with Server(
+        lambda asked: (
+            Raw(500, b"", {"x-should-retry": "false"})
+            if "Pine two" in asked.user
+            else {"text": {"alone": "yes" if "one" in asked.user else "no"}}
+        )
+    ) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([VICTIM, BYSTANDER], tmp_path / "s", judge)
+    assert outcome.verdict(BYSTANDER).scores["standalone"] == (1 / 3, 1 / 3, 1 / 3)
+    assert outcome.verdict(VICTIM).scores["standalone"] == (None, 1 / 3, 2 / 3)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.yaml")), ids=lambda path: path.name)
