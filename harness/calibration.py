@@ -169,12 +169,12 @@ def claims(
     session = Session(experiment, store or default_store())
     caller = models.caller(archive_of(session))
     judging = Judging(session, caller.archive, price=models.price)
-    if not judging.claims():
+    if not judging.claims:
         raise ConfigError("judge claims: no judge of the experiment needs them; set `of: answer` for context_recall")
-    listing = judging.claims_estimate()
+    listing = judging.claims.estimate()
     tell(f"claims of reference answers: {listing.calls} calls; {listing}")
-    judging.list_claims(caller)
-    return judging.listed()
+    judging.claims.ask(caller)
+    return judging.claims.by_query()
 
 
 def _run_session(experiment: Experiment, store: Path | None, command: str) -> Session:

@@ -1,6 +1,6 @@
 """Judging a launch: what all its trials need judged is pooled, asked once, and made into scores trial by trial."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from harness.calibrations import calibration_of
-from harness.component import Judge, LlmJudge, LocalJudge, claims_task, judge_measures, step_labels
+from harness.claims import Claims, asking_of, given
+from harness.component import Judge, LlmJudge, LocalJudge, judge_measures, step_labels
 from harness.embedders import Local
 from harness.errors import ConfigError
 from harness.experiment import Trial
@@ -18,12 +19,10 @@ from harness.llm import (
     Caller,
     Estimate,
     Failure,
-    Finding,
     Judgment,
     Label,
     Panel,
     Patience,
-    Score,
     Task,
     Verdict,
     Written,
@@ -31,12 +30,13 @@ from harness.llm import (
     estimate,
     stored,
 )
-from harness.model import Case, Chunk, Floats, Query, Span, Vectors
+from harness.model import Case, Chunk, Query, Span, Vectors
 from harness.pipeline import ARCHIVE, Pipeline
 from harness.progress import progress
 from harness.results import Judged, JudgeSummary, TrialResult
 from harness.session import Session
 from harness.store import digest
+from harness.verdicts import column, flips, told_judgments, told_verdict
 
 
 def archive_of(session: Session) -> Archive:
@@ -84,6 +84,7 @@ class Judging:
         self._session, self.archive, self._price = session, archive, price
         judges = session.trials[0].judges
         self._judges = dict(zip(step_labels(judges), judges, strict=True))
+        self.claims = Claims(session, archive, judges, price)
         self._texts: dict[str, str] = {}
         for judge in judges:
             self._refuse_unjudgeable(judge)
@@ -101,17 +102,6 @@ class Judging:
             raise ConfigError(f"{told}no query has an answer; set `of: evidence`")
 
     # -- what has to be asked
-
-    def claims(self) -> list[tuple[Asking, list[Task]]]:
-        """What must be asked before anything else: the claims of the reference answers."""
-        wanted = []
-        for judge in self._judges.values():
-            asking = judge.claims() if isinstance(judge, LlmJudge) else None
-            if asking:
-                cases = self._session.pipeline(self._session.trials[0]).cases(self._session.trials[0])
-                unlisted = (case for case in cases if case.query.answer and _listed(case) is None)
-                wanted.append((asking, [claims_task(case) for case in unlisted]))
-        return wanted
 
     @cached_property
     def pools(self) -> list[Pool]:
@@ -134,22 +124,8 @@ class Judging:
     def _per_judge(self, trial: Trial, pools: Sequence[Pool]) -> Iterator[tuple[Pool, list[Case]]]:
         cases = list(self._session.pipeline(trial).cases(trial))
         for pool in pools:
-            asking = pool.asking.claims() if pool.asking else None
-            yield pool, self._with_claims(cases, asking) if asking else cases
-
-    def _with_claims(self, cases: Sequence[Case], asking: Asking) -> list[Case]:
-        wanted = [claims_task(case) for case in cases if case.query.answer]
-        known = stored(self.archive, asking, wanted)
-        made = []
-        for case in cases:
-            listed = _listed(case)
-            found = known.get(claims_task(case)) if listed is None else None
-            if listed is None and isinstance(found, Written):
-                listed = found.texts
-            elif listed is None and not case.query.answer:
-                listed = ()
-            made.append(replace(case, claims=listed))
-        return made
+            asking = asking_of(pool.judge)
+            yield pool, self.claims.put_into(cases, asking) if asking else cases
 
     def _shared(self, task: Task) -> Task:
         """The task with each text held in memory once, however many trials select it."""
@@ -174,13 +150,6 @@ class Judging:
             )
         return made
 
-    def claims_estimate(self) -> Estimate:
-        """What listing the claims of the reference answers takes, where they are not stored."""
-        total, wanted = Estimate(), self.claims()
-        for (asking, _), left in zip(wanted, all_missing(self.archive, wanted), strict=True):
-            total = total.plus(estimate(self.archive, asking, left, self._price))
-        return total
-
     def bound(self) -> dict[str, Estimate]:
         """Per judge, the most that asking can take, before anything is retrieved: trial by trial, nothing stored.
 
@@ -200,13 +169,6 @@ class Judging:
                 bounds[label] = bounds.get(label, Estimate()).plus(cost)
         return bounds
 
-    def listed(self) -> dict[str, tuple[str, ...]]:
-        """The claims of each query's reference answer, as far as they are known."""
-        trial = self._session.trials[0]
-        asking = next(asking for asking, _ in self.claims())
-        cases = self._with_claims(list(self._session.pipeline(trial).cases(trial)), asking)
-        return {case.query.id: case.claims for case in cases if case.claims}
-
     # -- asking
 
     def run(self, caller: Caller, tell: Callable[[str], None]) -> list[JudgeSummary]:
@@ -214,22 +176,16 @@ class Judging:
 
         Raises JudgeError where a server cannot be asked at all; what it had answered is kept.
         """
-        listing = self.claims_estimate()
+        listing = self.claims.estimate()
         if listing.calls:
             tell(f"claims of reference answers: {listing.calls} calls; {listing}")
-            self.list_claims(caller)
+            self.claims.ask(caller)
         summaries = self.summaries()
         for summary in summaries:
             if summary.model:
                 tell(summary.cost)
         self.judge(caller)
         return self.outcome(summaries)
-
-    def list_claims(self, caller: Caller) -> None:
-        """Ask for the claims of reference answers that are not stored."""
-        wanted = self.claims()
-        with progress("list claims", sum(map(len, all_missing(self.archive, wanted)))) as advance:
-            Panel(caller).ask(wanted, advance)
 
     def judge(self, caller: Caller) -> None:
         """Ask for every judgment that is not stored; raises JudgeError where a server cannot be asked at all."""
@@ -254,7 +210,7 @@ class Judging:
                     summary,
                     failures=failed,
                     models=self.archive.served(asking.addresses(list(pool.tasks))) if asking else {},
-                    flips=_flips(pool.judge, judgments),
+                    flips=flips(pool.judge, judgments),
                     suspicious=flagged,
                     calibration=calibration_of(asking, self._session.store, self._session.data) if asking else "",
                 )
@@ -268,11 +224,10 @@ class Judging:
         for pool in self.pools:
             if pool.asking:
                 known = stored(self.archive, pool.asking, list(pool.tasks))
-                listed = pool.asking.claims()
-                if listed:
+                listing = asking_of(pool.judge)
+                if listing:
                     # A query whose claims could not be listed has a failure in their place.
-                    wanted = [task for asking, tasks in self.claims() if asking == listed for task in tasks]
-                    known |= stored(self.archive, listed, wanted)
+                    known |= stored(self.archive, listing, self.claims.tasks()[0][1])
                 made[pool.name] = {t: found for t, found in known.items() if not isinstance(found, Written)}
             elif isinstance(pool.judge, LocalJudge):
                 made[pool.name] = dict(pool.judge.decide(list(pool.tasks), self._embed))
@@ -300,7 +255,7 @@ class Judging:
         measures: dict[str, Judged] = {}
         for name, (label, judge, measure) in judge_measures(trial.judges).items():
             scores = [row[label].scores[measure] for row in rows]
-            values, low, high = (_column(scores, side) for side in ("value", "low", "high"))
+            values, low, high = (column(scores, side) for side in ("value", "low", "high"))
             measures[name] = Judged(label, values, low, high, getattr(judge, "max_failed", 0.0))
         told = [[told_verdict(verdict) for verdict in row.values()] for row in rows]
         fingerprint = digest({"trial": result.fingerprint, "judges": trial.identity()["judges"], "verdicts": told})
@@ -316,7 +271,7 @@ class Judging:
             for label, verdict in judged.items():
                 for finding in verdict.findings:
                     if finding.rank is not None:
-                        row["kept"][finding.rank - 1].setdefault("judged", {})[label] = _told_judgments(finding)
+                        row["kept"][finding.rank - 1].setdefault("judged", {})[label] = told_judgments(finding)
             row["judges"] = {label: told_verdict(verdict) for label, verdict in judged.items()}
             yield row
 
@@ -335,54 +290,5 @@ def _unfound(query: Query, passages: Sequence[Chunk]) -> Case:
     """A case none of whose items is plain: what is needed is in no passage."""
     items = tuple(f"{number}: {query.text}" for number, _ in enumerate(query.evidence, 1))
     nowhere = tuple(replace(item, places=(Span("\0", 0, 1),)) for item in query.evidence)
-    claims = _listed(Case(query, (), ())) or tuple((query.answer or "").split(". "))
+    claims = given(Case(query, (), ())) or tuple((query.answer or "").split(". "))
     return Case(replace(query, evidence=nowhere), items, tuple(passages), claims)
-
-
-def _listed(case: Case) -> tuple[str, ...] | None:
-    """The claims a data set gives itself, in a query's metadata."""
-    given = case.query.metadata.get("claims")
-    return tuple(map(str, given)) if isinstance(given, list) else None
-
-
-def _flips(judge: Judge, judgments: Mapping[Task, Judgment]) -> float | None:
-    """The share of things judged repeatedly whose judgments do not all fall on one side."""
-    if getattr(judge, "repeats", 1) < 2:
-        return None
-    line = getattr(judge, "relevant_from", 2)
-    sides: dict[Task, list[bool]] = {}
-    for task, judgment in judgments.items():
-        if isinstance(judgment, Label):
-            sides.setdefault(task._replace(take=0), []).append(judgment.grade >= line)
-    repeated = [found for found in sides.values() if len(found) > 1]
-    return sum(len(set(found)) > 1 for found in repeated) / len(repeated) if repeated else None
-
-
-def _column(scores: Sequence[Score | None], side: str) -> Floats:
-    values = (None if score is None else getattr(score, side) for score in scores)
-    return np.array([np.nan if value is None else value for value in values], np.float64)
-
-
-def told_verdict(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as JSON: scores with bounds, and what was found of each passage or item."""
-    return {
-        "scores": {name: None if score is None else score._asdict() for name, score in verdict.scores.items()},
-        "findings": [
-            {("rank" if finding.rank is not None else "item"): finding.rank or finding.item}
-            | {"judgments": _told_judgments(finding)}
-            for finding in verdict.findings
-        ],
-        "flags": list(verdict.flags),
-    }
-
-
-def _told_judgments(finding: Finding) -> list[dict[str, Any]]:
-    return [_told_judgment(judgment) for judgment in finding.judgments]
-
-
-def _told_judgment(judgment: Judgment) -> dict[str, Any]:
-    if isinstance(judgment, Failure):
-        return {"failed": judgment.kind, "detail": judgment.detail}
-    known: dict[str, Any] = {"grade": judgment.grade, "why": judgment.why, "quote": judgment.quote, "by": judgment.by}
-    told = {name: value for name, value in known.items() if value != ""}
-    return told | ({"flags": list(judgment.flags)} if judgment.flags else {})

@@ -65,7 +65,7 @@ def _judge_calls(session: Session, models: Models) -> list[str]:
         return []
     judging = Judging(session, archive_of(session), price=models.price)
     if all(session.pipeline(trial).stored(trial)["select"] for trial in session.trials):
-        listing = judging.claims_estimate()
+        listing = judging.claims.estimate()
         lines = [f"claims of reference answers: {listing.calls} calls; {listing}"] if listing.calls else []
         return lines + [summary.cost for summary in judging.summaries() if summary.model]
     return [f"{name}: at most {most.calls} calls; {most}" for name, most in judging.bound().items()]
