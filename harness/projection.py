@@ -101,11 +101,15 @@ def write_files(
 ) -> None:
     """The artifacts of a trial's run, under `folder`: a table of queries, everything about them, and exact metrics."""
     (folder / "eval").mkdir()
-    headline = list(metrics)
+    headline, judged = list(metrics), any("judges" in row for row in rows)
     table = {
-        "columns": ["query", "result", "query_id", "type", *headline],
+        "columns": ["query", "result", "query_id", "type", *headline, *(["judgments"] if judged else [])],
         "data": [
-            [row["query"], _line(row, headline), row["query_id"], row["type"], *(row["scores"][m] for m in headline)]
+            [
+                *(row["query"], _line(row, headline), row["query_id"], row["type"]),
+                *(row["scores"][m] for m in headline),
+                *([_judgments(row)] if judged else []),
+            ]
             for row in rows
         ],
     }
@@ -153,6 +157,26 @@ def _grades(passage: Mapping[str, Any]) -> str:
     """What judges say of a passage: `[3]`, or `[?]` where a judgment is missing."""
     first = (judgments[0] for judgments in passage.get("judged", {}).values())
     return "".join(f"[{judgment.get('grade', '?')}]" for judgment in first)
+
+
+def _judgments(row: Mapping[str, Any]) -> str:
+    """What each judge found of each passage or item, and why: `context_precision: 1[3] names the oven …`."""
+    told = []
+    for judge, verdict in row["judges"].items():
+        found = [
+            f"{finding.get('rank') or repr(finding['item'][:60])}{_judgment(one)}"
+            for finding in verdict["findings"]
+            for one in finding["judgments"]
+        ]
+        told.append(f"{judge}: {'; '.join([*verdict['flags'], *found]) or 'nothing to judge'}")
+    return " | ".join(told)
+
+
+def _judgment(judgment: Mapping[str, Any]) -> str:
+    if "failed" in judgment:
+        return f"[?] {judgment['failed']}"
+    flags = "".join(f" ({flag})" for flag in judgment.get("flags", ()))
+    return f"[{judgment['grade']}] {judgment.get('why', '')}{flags}".rstrip()
 
 
 def _short(value: float | None) -> str:

@@ -7,7 +7,7 @@ from harness.component import Judge, judge_measures
 from harness.launch import Launch
 from harness.results import Judged, JudgeSummary
 
-Columns = dict[str, str]
+TITLE = "what the judges say: mean over queries (complete/all)"
 
 
 def headline_measures(launch: Launch) -> list[str]:
@@ -26,7 +26,7 @@ def judge_table(launch: Launch) -> "object":
 
     measures = headline_measures(launch)
     grid = Table(
-        title="what the judges say: mean over queries (complete/all)",
+        title=TITLE,
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -37,6 +37,17 @@ def judge_table(launch: Launch) -> "object":
     for result in launch.results:
         grid.add_row(result.name, *(cell(result.judged[name]) for name in measures))
     return Group(grid, *(f"note: {note}" for note in judge_notes(launch)))
+
+
+def judge_markdown(launch: Launch) -> str:
+    """The same for a run's note."""
+    measures = headline_measures(launch)
+    lines = [f"| trial | {' | '.join(measures)} |", "|" + "---|" * (len(measures) + 1)]
+    for result in launch.results:
+        name = result.name.replace("|", "\\|")
+        lines.append(f"| {name} | {' | '.join(cell(result.judged[measure]) for measure in measures)} |")
+    notes = [f"note: {note}  " for note in judge_notes(launch)]
+    return "\n".join(["", TITLE, "", *lines, "", *notes]) + "\n"
 
 
 def cell(judged: Judged) -> str:

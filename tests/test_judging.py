@@ -25,7 +25,7 @@ from harness.retrievers import BM25
 from harness.selectors import TopK
 from harness.session import Session
 from judges import ContextPrecision, ContextRecall, HeuristicPrecision, HeuristicRecall
-from reports import compare
+from reports import compare, launch_report
 from reports.judging import judge_notes, judge_table
 from reports.tables import text
 
@@ -286,7 +286,7 @@ def test_judgments_in_mlflow(server: Server, garden_data: Path, tmp_path: Path, 
     from mlflow import MlflowClient
 
     made = study(tmp_path, ContextPrecision("m"), HeuristicPrecision())
-    launch = run(made, store=tmp_path / "s", tracking=tracking, models=Models(price=PRICE))
+    launch = run(made, store=tmp_path / "s", tracking=tracking, models=Models(price=PRICE), report=launch_report)
     client = MlflowClient(tracking)
     (experiment,) = client.search_experiments(filter_string="name = 'judged'")
     runs = client.search_runs([experiment.experiment_id], "tags.kind = 'trial'", order_by=["attributes.start_time"])
@@ -307,9 +307,13 @@ def test_judgments_in_mlflow(server: Server, garden_data: Path, tmp_path: Path, 
     table = json.loads((folder / "eval/per_query.json").read_text())
     assert "context_precision" in table["columns"]
     assert "[" in table["data"][0][1]
+    assert table["data"][0][-1].startswith(f"context_precision: 1[{len(rows[0]['kept'][0]['text']) % 4}] seen; 2[")
     exact = json.loads((folder / "metrics.json").read_text())["judged"]["context_precision"]
     assert (exact["complete"], exact["total"], exact["withheld"]) == (13, 13, False)
     (grid,) = client.search_runs([experiment.experiment_id], "tags.kind = 'launch'")
+    note = grid.data.tags["mlflow.note.content"]
+    assert "| trial | context_precision | heuristic_precision |" in note
+    assert "uncalibrated" in note
     assert grid.data.metrics["llm/usd"] == round(launch.judging.spend.usd, 4)
     server.asked.clear()
     run(made, store=tmp_path / "s", tracking=tracking)
