@@ -262,7 +262,8 @@ class Tracker:
 
     def _write_launch(self, finished: FinishedLaunch) -> None:
         launch, results, metrics, begun, final, openings, work, spend, report = finished
-        top = max(results, key=lambda result: (result.mean(metrics[0]), result.name))
+        # A mean that is withheld is no reason to be on top.
+        top = max(results, key=lambda result: (_least_if_none(result.mean(metrics[0])), result.name))
         tags = {
             **_surroundings(),
             "kind": "launch",
@@ -316,6 +317,10 @@ def _surroundings() -> dict[str, str]:
         if commit.returncode == 0:
             tags["mlflow.source.git.commit"] = commit.stdout.strip()
     return tags
+
+
+def _least_if_none(mean: float) -> float:
+    return -math.inf if math.isnan(mean) else mean
 
 
 def _measured(values: Mapping[str, float], step: int = 0) -> list[Any]:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from openai_server import Asked, Raw, Server, completion, grade_all
 
-from harness import Experiment, Trial, plan, run
+from harness import Compare, Experiment, Trial, plan, run
 from harness.calibration import claims
 from harness.chunkers import Fixed
 from harness.errors import ConfigError, JudgeError
@@ -279,6 +279,28 @@ def test_a_fatal_refusal_keeps_what_was_finished(server: Server, garden_data: Pa
     assert launch.withheld == []
     assert not {a.user for a in good} & {a.user for a in server.calls}
     assert len(server.calls) == launch.judging.judges[0].pooled - 5
+
+
+def test_a_withheld_mean_is_not_on_top(server: Server, garden_data: Path, tmp_path: Path, tracking: str) -> None:
+    """NaN compares with nothing; the launch names a trial that has a mean, and logs no mean that is withheld."""
+    from mlflow import MlflowClient
+
+    # What only the deepest trial selects, the fifth and sixth passage, cannot be judged.
+    server.behave = lambda asked: (
+        grade_all(asked) if len(asked.fenced) == 4 else Raw(500, b"", {"x-should-retry": "false"})
+    )
+    made = study(tmp_path, ContextPrecision("m", batch=4), compare=Compare(on="context_precision"))
+    first = replace(made, grid={"selector.k": [4]})
+    run(first, store=tmp_path / "s", log=False)
+    launch = run(replace(made, grid={"selector.k": [6, 4]}), store=tmp_path / "s", tracking=tracking)
+    assert [np.isnan(result.mean("context_precision")) for result in launch.results] == [True, False]
+    client = MlflowClient(tracking)
+    (experiment,) = client.search_experiments(filter_string="name = 'judged'")
+    (noted,) = client.search_runs([experiment.experiment_id], "tags.kind = 'launch'")
+    assert noted.data.tags["top_trial"] == launch.results[1].name
+    runs = client.search_runs([experiment.experiment_id], "tags.kind = 'trial'")
+    assert sorted("context_precision" in found.data.metrics for found in runs) == [False, True]
+    assert all("judge/context_precision_lo" in found.data.metrics for found in runs)
 
 
 def test_judgments_in_mlflow(server: Server, garden_data: Path, tmp_path: Path, tracking: str) -> None:
