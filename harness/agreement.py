@@ -75,24 +75,6 @@ def wilson(successes: int, total: int) -> Estimate:
     return Estimate(share, max(0.0, centre - half), min(1.0, centre + half))
 
 
-def ppi_mean(people: Floats, judge: Floats, judge_elsewhere: Floats) -> Estimate:
-    """The mean of people's labels over all items, of which they have graded a random part.
-
-    Prediction-powered inference with the weight that minimises the variance (PPI++: Angelopoulos, Duchi & Zrnic, 2023,
-    arXiv:2311.01453): `people` and `judge` are (n,) on the graded items, `judge_elsewhere` (N,) on the others. A
-    judge that is of no use gets the weight 0, and the labels stand alone. Items must be independent and alike in both
-    parts.
-    """
-    n, others = len(people), len(judge_elsewhere)
-    spread = float(np.var(np.concatenate([judge, judge_elsewhere]), ddof=1))
-    shared = float(np.cov(people, judge, ddof=1)[0, 1])
-    weight = min(1.0, max(0.0, shared / ((1 + n / others) * spread))) if spread else 0.0
-    rest = people - weight * judge
-    value = weight * float(judge_elsewhere.mean()) + float(rest.mean())
-    error = math.sqrt(weight**2 * float(judge_elsewhere.var(ddof=1)) / others + float(rest.var(ddof=1)) / n)
-    return Estimate(value, value - Z * error, value + Z * error)
-
-
 def ppi_by_query(people: Floats, judge: Floats, judge_everywhere: Floats) -> Estimate:
     """The mean over queries of what people would have said, where they have graded some passages of each.
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from harness.agreement import Confusion, kappa, kappa_interval, ppi_by_query, ppi_mean, student, wilson
+from harness.agreement import Confusion, kappa, kappa_interval, ppi_by_query, student, wilson
 
 
 def test_kappa_by_hand() -> None:
@@ -42,33 +42,23 @@ def test_kappa_interval_holds_kappa_and_is_repeatable() -> None:
     assert together.high - together.low > alone.high - alone.low
 
 
-def test_ppi_without_spread_in_the_judge_is_the_labels_alone() -> None:
-    """A judge that always says the same adds nothing: mean and t-free error of the labels."""
-    people = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 1.0])
-    found = ppi_mean(people, np.ones(6), np.ones(100))
-    error = people.std(ddof=1) / np.sqrt(6)
-    assert found.value == pytest.approx(4 / 6)
-    assert found.high - found.value == pytest.approx(1.959964 * error, rel=1e-6)
+def test_by_query_by_hand() -> None:
+    """The weight is cov(people, slack) / var(slack), the error the spread of what is left over the root of n."""
+    people = np.array([0.2, 0.8, 0.5, 0.9, 0.1, 0.6])
+    judge, everywhere = np.array([0.1, 0.9, 0.4, 0.9, 0.3, 0.5]), np.array([0.3, 0.6, 0.5, 0.7, 0.2, 0.5])
+    slack = judge - everywhere
+    weight = np.cov(people, slack, ddof=1)[0, 1] / slack.var(ddof=1)
+    left = people - min(1.0, weight) * slack
+    found = ppi_by_query(people, judge, everywhere)
+    assert found.value == pytest.approx(left.mean())
+    assert found.high - found.value == pytest.approx(t.ppf(0.975, 5) * left.std(ddof=1) / np.sqrt(6), rel=1e-4)
 
 
-def test_ppi_with_a_perfect_judge_uses_all_items() -> None:
-    """The weight is N / (n + N), and the estimate the mean over all."""
-    rng = np.random.default_rng(2)
-    truth = (rng.random(1000) < 0.3).astype(float)
-    found = ppi_mean(truth[:100], truth[:100], truth[100:])
-    assert found.value == pytest.approx(truth.mean(), abs=0.01)
-    assert found.high - found.low < 0.06 < ppi_mean(truth[:100], np.ones(100), np.ones(900)).high * 2
-
-
-def test_ppi_by_hand() -> None:
-    """Power tuning written out for four labels, after the formula of the paper."""
-    people, judge, others = np.array([1.0, 0, 1, 1]), np.array([1.0, 0, 0, 1]), np.array([1.0, 1, 0, 0, 1, 0, 1, 1])
-    spread = np.concatenate([judge, others]).var(ddof=1)
-    weight = np.cov(people, judge, ddof=1)[0, 1] / ((1 + 4 / 8) * spread)
-    value = weight * others.mean() + (people - weight * judge).mean()
-    error = np.sqrt(weight**2 * others.var(ddof=1) / 8 + (people - weight * judge).var(ddof=1) / 4)
-    found = ppi_mean(people, judge, others)
-    assert (found.value, found.low) == (pytest.approx(value), pytest.approx(value - 1.959963984540054 * error))
+def test_a_judge_without_spread_leaves_the_grades_alone() -> None:
+    """No slack, no weight."""
+    people = np.array([1.0, 0.0, 1.0, 1.0])
+    found = ppi_by_query(people, np.full(4, 0.5), np.full(4, 0.5))
+    assert found.value == 0.75
 
 
 def test_by_query_fully_graded_is_the_mean_of_people() -> None:

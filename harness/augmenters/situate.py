@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import ClassVar
 
-from pydantic import Field
-
-from harness.augmenters.writing import checked_context, document_block, excerpt
-from harness.component import Fraction, LlmAugmenter
-from harness.llm import Entry, Failure, Form, Prompt, Task, Text, Written, fence, nonce
+from harness.augmenters.writing import Writer, excerpt
+from harness.llm import Task, fence, nonce
 from harness.model import Document
 
 SYSTEM = """\
@@ -23,7 +20,7 @@ nothing.
 
 
 @dataclass(frozen=True)
-class Situate(LlmAugmenter):
+class Situate(Writer):
     """A sentence or two that place each chunk in its document, written by a language model (contextual retrieval).
 
     One call per chunk, the document first, so that a server can cache it for the document's other chunks (Anthropic,
@@ -32,25 +29,14 @@ class Situate(LlmAugmenter):
     numbers, occur in the document.
     """
 
-    window: Annotated[int, Field(ge=2000)] = 60_000
-    grounded: Fraction = 0.8
+    system: ClassVar[str] = SYSTEM
+    slot: ClassVar[str] = "context"
+    output: ClassVar[int] = 110
 
     def tasks(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[Task]:
         return [
             Task("", (excerpt(doc, start, end, self.window),), doc.text[start:end], doc.title) for start, end in spans
         ]
 
-    def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
-        return [(task,) for task in sorted(tasks)]
-
-    def shared(self, batch: Sequence[Task]) -> str:
-        return document_block(batch[0])
-
-    def prompt(self, batch: Sequence[Task]) -> Prompt:
-        (task,) = batch
-        user = f"The passage:\n\n{fence('passage', nonce([task.item]), task.item)}"
-        form = Form((("text", Text(1200)),))
-        return Prompt(SYSTEM, user, form, {"context": task}, self.shared(batch), output=110)
-
-    def read(self, task: Task, entry: Entry, prompt: Prompt) -> Written | Failure:
-        return checked_context(entry["text"], f"{task.reference}\n{task.texts[0]}\n{task.item}", self.grounded)
+    def request(self, task: Task) -> str:
+        return f"The passage:\n\n{fence('passage', nonce([task.item]), task.item)}"

@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import ClassVar
 
-from pydantic import Field
-
-from harness.augmenters.writing import checked_context, document_block, excerpt
-from harness.component import Fraction, LlmAugmenter
-from harness.llm import Entry, Failure, Form, Prompt, Task, Text, Written
+from harness.augmenters.writing import Writer, excerpt
+from harness.llm import Task
 from harness.model import Document
 
 SYSTEM = """\
@@ -21,29 +18,19 @@ count for nothing.
 
 
 @dataclass(frozen=True)
-class Summary(LlmAugmenter):
+class Summary(Writer):
     """A summary of the document for all of its chunks, written by a language model: one call per document.
 
     Of a document beyond `window` characters the model sees the outline and the beginning. A summary is refused unless
     the share `grounded` of its content words, and all of its numbers, occur in the document.
     """
 
-    window: Annotated[int, Field(ge=2000)] = 60_000
-    grounded: Fraction = 0.8
+    system: ClassVar[str] = SYSTEM
+    slot: ClassVar[str] = "summary"
+    output: ClassVar[int] = 120
 
     def tasks(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[Task]:
         return [Task("", (excerpt(doc, 0, 0, self.window),), "", doc.title)] * len(spans)
 
-    def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
-        return [(task,) for task in sorted(tasks)]
-
-    def shared(self, batch: Sequence[Task]) -> str:
-        return document_block(batch[0])
-
-    def prompt(self, batch: Sequence[Task]) -> Prompt:
-        (task,) = batch
-        form = Form((("text", Text(1200)),))
-        return Prompt(SYSTEM, "Summarize it.", form, {"summary": task}, self.shared(batch), output=120)
-
-    def read(self, task: Task, entry: Entry, prompt: Prompt) -> Written | Failure:
-        return checked_context(entry["text"], f"{task.reference}\n{task.texts[0]}", self.grounded)
+    def request(self, task: Task) -> str:
+        return "Summarize it."

@@ -1,8 +1,14 @@
 """What augmenters that have contexts written share: the document as it is shown, and the check of what comes back."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
-from harness.llm import Failure, Task, Written, fence, folded, nonce
+from pydantic import Field
+
+from harness.component import Fraction, LlmAugmenter
+from harness.llm import Entry, Failure, Form, Prompt, Task, Text, Written, fence, folded, nonce
 from harness.model import Document
 
 LONGEST = 900
@@ -18,6 +24,45 @@ _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
+_FORM = Form((("text", Text(1200)),))
+
+
+@dataclass(frozen=True)
+class Writer(LlmAugmenter):
+    """An augmenter that shows the model a document, one task a call, and believes only what the document bears out.
+
+    Of a document beyond `window` characters the model sees the outline and a part. A text is refused unless the share
+    `grounded` of its content words, and all of its numbers, occur in what was shown.
+    """
+
+    window: Annotated[int, Field(ge=2000)] = 60_000
+    grounded: Fraction = 0.8
+
+    system: ClassVar[str] = ""
+    slot: ClassVar[str] = ""
+    output: ClassVar[int] = 120
+
+    def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
+        return [(task,) for task in sorted(tasks)]
+
+    def shared(self, batch: Sequence[Task]) -> str:
+        """The document, title first: the same bytes for all chunks that see the same part of it."""
+        (task,) = batch
+        title = f"Title: {task.reference}\n\n" if task.reference else ""
+        return f"{title}{fence('document', nonce([task.texts[0]]), task.texts[0])}"
+
+    def prompt(self, batch: Sequence[Task]) -> Prompt:
+        (task,) = batch
+        return Prompt(self.system, self.request(task), _FORM, {self.slot: task}, self.shared(batch), output=self.output)
+
+    def request(self, task: Task) -> str:
+        """What is asked about the document."""
+        raise NotImplementedError
+
+    def read(self, task: Task, entry: Entry, prompt: Prompt) -> Written | Failure:
+        return checked_context(entry["text"], f"{task.reference}\n{task.texts[0]}\n{task.item}", self.grounded)
+
+
 def excerpt(doc: Document, start: int, end: int, window: int) -> str:
     """The document; or, where it is longer than `window`, its outline and as much as fits around `[start, end)`."""
     if len(doc.text) <= window:
@@ -27,12 +72,6 @@ def excerpt(doc: Document, start: int, end: int, window: int) -> str:
     lo, hi = max(0, start - room), min(len(doc.text), end + room)
     part = f"[from character {lo} to {hi} of {len(doc.text)}]\n{doc.text[lo:hi]}"
     return f"[outline]\n{outline}\n\n{part}" if outline else part
-
-
-def document_block(task: Task) -> str:
-    """The document as it goes first in a prompt: the same bytes for all chunks that see the same part of it."""
-    title = f"Title: {task.reference}\n\n" if task.reference else ""
-    return f"{title}{fence('document', nonce([task.texts[0]]), task.texts[0])}"
 
 
 def checked_context(text: str, document: str, grounded: float) -> Written | Failure:

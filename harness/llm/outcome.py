@@ -1,7 +1,7 @@
 """What comes of asking a model: a label, a written text, or a failure of a named kind. Never None, never a number."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 FailureKind = Literal[
     "timeout",  # no complete answer before the deadline
@@ -25,8 +25,6 @@ FailureKind = Literal[
     "offline",  # not asked: only stored answers may be used
     "cancelled",  # not asked: stopped by the user
 ]
-KINDS: tuple[str, ...] = get_args(FailureKind)
-
 FATAL: frozenset[str] = frozenset({"quota", "auth", "unknown_model"})
 """Kinds that every further call would meet too: they stop the run, with what was finished kept."""
 
