@@ -60,7 +60,9 @@ class Agreement:
     repeat_flips: float | None
     trials: Sequence[Corrected]
     baseline: str
-    notes: Sequence[str]
+    calibrated_on: int = 0
+    """Labels of the best calibration known, which reports tell."""
+    notes: Sequence[str] = ()
     """What keeps means from being corrected, or what the correction leaves out."""
 
 
@@ -155,11 +157,11 @@ def agree(
         next(s.flips for s in judging.outcome(judging.summaries()) if s.judge == label),
         corrected,
         named,
-        uncorrected,
+        notes=uncorrected,
     )
     kept = {"labels": made.labels, "kappa": made.kappa.value, "low": made.kappa.low, "high": made.kappa.high}
-    keep_calibration(asking, session.store, session.data, kept)
-    return made
+    best = keep_calibration(asking, session.store, session.data, kept)
+    return replace(made, calibrated_on=best)
 
 
 def claims(

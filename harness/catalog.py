@@ -195,10 +195,12 @@ def _adapter(cls: type[Component]) -> TypeAdapter[Any]:
 
 
 def _explain(cls: type[Component], error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
+    # A setting mistyped is also one that is missing: the first says more.
+    unknown = ("unexpected_keyword_argument", "extra_forbidden")
+    first = min(error.errors(include_url=False), key=lambda fault: fault["type"] not in unknown)
     place = ".".join(str(part) for part in first["loc"])
     names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
-    if first["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+    if first["type"] in unknown:
         return (
             f"{cls.name()} has no setting '{place}'.{did_you_mean(place, names)} Settings: {', '.join(names) or 'none'}"
         )

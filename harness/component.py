@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from harness.errors import ConfigError
 from harness.llm import Asking, Judgment, Task, Verdict
 from harness.model import Case, Document, Embedded, Floats, Hit, Ints, Outcome, Query, Rankings, Spans, Vectors
 from harness.store import Artifact, digest
@@ -297,14 +298,19 @@ class LlmJudge(Asking, Judge):
 def judge_measures(judges: Sequence[Judge]) -> dict[str, tuple[str, Judge, str]]:
     """What judges measure: from a measure's name to the judge's label, the judge, and its own word for it.
 
-    Where a judge occurs again, its measures are numbered as it is: `context_precision_2`.
+    Where a judge occurs again, its measures are numbered as it is: `context_precision_2`. Raises ConfigError where two
+    judges measure something of the same name.
     """
-    labelled = zip(step_labels(judges), judges, strict=True)
-    return {
-        f"{measure}{label.removeprefix(judge.name())}": (label, judge, measure)
-        for label, judge in labelled
-        for measure in judge.measures
-    }
+    found: dict[str, tuple[str, Judge, str]] = {}
+    for label, judge in zip(step_labels(judges), judges, strict=True):
+        for measure in judge.measures:
+            name = f"{measure}{label.removeprefix(judge.name())}"
+            if name in found:
+                raise ConfigError(
+                    f"judges: {found[name][0]} and {label} both measure '{name}'; rename one's `measures`"
+                )
+            found[name] = (label, judge, measure)
+    return found
 
 
 def claims_task(case: Case) -> Task:

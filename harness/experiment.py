@@ -315,6 +315,8 @@ def _flat(prefix: str, values: Mapping[str, Any]) -> dict[str, str]:
 def _with(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
     """The trial with one axis of the grid set."""
     slot, *path = axis.split(".")
+    if slot == "judges":
+        raise ConfigError(f"{where}: all trials have the same judges; list each under `judges:` instead")
     if slot not in SLOTS:
         raise ConfigError(f"{where}: no slot named '{slot}'.{did_you_mean(slot, SLOTS)} Slots: {', '.join(SLOTS)}")
     if not path:

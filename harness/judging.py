@@ -33,7 +33,7 @@ from harness.llm import (
 from harness.model import Case, Chunk, Query, Span, Vectors
 from harness.pipeline import ARCHIVE, Pipeline
 from harness.progress import progress
-from harness.results import Judged, JudgeSummary, TrialResult
+from harness.results import Judged, JudgeSummary, JudgingReport, TrialResult
 from harness.session import Session
 from harness.store import digest
 from harness.verdicts import column, flips, told_judgments, told_verdict
@@ -93,13 +93,13 @@ class Judging:
         queries = self._session.pipeline(self._session.trials[0]).data.query_set.queries
         told = f"judges: {judge.name()}: "
         items = getattr(judge, "of", None)
+        answered = any(query.answer or query.metadata.get("claims") for query in queries)
+        spans = any(query.evidence and not query.by_document for query in queries)
         if items == "evidence" and any(query.by_document for query in queries):
-            raise ConfigError(
-                f"{told}the queries have document evidence, which has no text to look for; "
-                "set `of: answer` where they have answers, and see recall@k for the documents"
-            )
-        if items == "answer" and not any(query.answer or query.metadata.get("claims") for query in queries):
-            raise ConfigError(f"{told}no query has an answer; set `of: evidence`")
+            other = "; set `of: answer`" if answered and judge.uses_model else ""
+            raise ConfigError(f"{told}document evidence has no text to look for; see recall@k{other}")
+        if items == "answer" and not answered:
+            raise ConfigError(f"{told}no query has an answer{'; set `of: evidence`' if spans else ''}")
 
     # -- what has to be asked
 
@@ -115,6 +115,9 @@ class Judging:
                     pool.empty += not case.passages
                 pool.naive += len(pool.asking.batches(list(tasks))) if pool.asking else 0
                 pool.tasks.update(tasks)
+        for pool in pools:
+            if pool.asking and pool.asking.repeats > 1 and pool.tasks and not any(task.take for task in pool.tasks):
+                raise ConfigError(f"judge {pool.name}: repeats: its tasks have no `take`; leave repeats out")
         return pools
 
     @property
@@ -153,12 +156,14 @@ class Judging:
     def bound(self) -> dict[str, Estimate]:
         """Per judge, the most that asking can take, before anything is retrieved: trial by trial, nothing stored.
 
-        Every query is taken to select as many passages as the retriever can give, the longest of the corpus.
+        Every query is taken to select as many passages as retriever and selector let through, the longest of the
+        corpus.
         """
         bounds: dict[str, Estimate] = {}
         for trial in self._session.trials:
             pipeline = self._session.pipeline(trial)
-            longest = pipeline.longest_chunks(trial, trial.retriever.depth)
+            limits = [limit for step in trial.selector if isinstance(limit := getattr(step, "k", None), int)]
+            longest = pipeline.longest_chunks(trial, min([trial.retriever.depth, *limits]))
             for label, judge in self._judges.items():
                 if not isinstance(judge, LlmJudge):
                     continue
@@ -184,6 +189,9 @@ class Judging:
         for summary in summaries:
             if summary.model:
                 tell(summary.cost)
+        expected = sum(summary.estimate.usd or 0.0 for summary in summaries)
+        if caller.budget is not None and expected > caller.budget:
+            tell(f"--budget {caller.budget:g} is less than the ${expected:.4f} expected: judgments will be missing")
         self.judge(caller)
         return self.outcome(summaries)
 
@@ -203,12 +211,14 @@ class Judging:
             for judgment in judgments.values():
                 if isinstance(judgment, Failure):
                     failed[judgment.kind] = failed.get(judgment.kind, 0) + 1
+            example = next((str(one.detail) for one in judgments.values() if isinstance(one, Failure)), "")
             flagged = sum(isinstance(j, Label) and "suspicious" in j.flags for j in judgments.values())
             asking = pool.asking
             made.append(
                 replace(
                     summary,
                     failures=failed,
+                    example=example,
                     models=self.archive.served(asking.addresses(list(pool.tasks))) if asking else {},
                     flips=flips(pool.judge, judgments),
                     suspicious=flagged,
@@ -246,7 +256,7 @@ class Judging:
         for pool, cases in self._per_judge(trial, self.pools):
             known = self._judgments[pool.name]
             for row, case in zip(rows, cases, strict=True):
-                row[pool.name] = pool.judge.score(case, known)
+                row[pool.name] = _checked(pool, pool.judge.score(case, known))
         return rows
 
     def judged(self, trial: Trial, result: TrialResult) -> TrialResult:
@@ -276,14 +286,22 @@ class Judging:
             yield row
 
 
-def results_of(session: Session) -> list[TrialResult]:
+def _checked(pool: Pool, verdict: Verdict) -> Verdict:
+    if set(verdict.scores) != set(pool.judge.measures):
+        told = f"score gave {', '.join(verdict.scores) or 'nothing'}"
+        raise ConfigError(f"judge {pool.name}: {told}; its measures are {', '.join(pool.judge.measures)}")
+    return verdict
+
+
+def results_of(session: Session) -> tuple[list[TrialResult], JudgingReport]:
     """The results of all trials, worked out where they are not stored; judgments as far as they are stored."""
     named = zip(session.trials, session.names, strict=True)
     results = [session.pipeline(trial).result(trial, name) for trial, name in named]
     if not session.trials[0].judges:
-        return results
+        return results, JudgingReport()
     judging = Judging(session, archive_of(session))
-    return [judging.judged(trial, result) for trial, result in zip(session.trials, results, strict=True)]
+    judged = [judging.judged(trial, result) for trial, result in zip(session.trials, results, strict=True)]
+    return judged, JudgingReport(judging.outcome(judging.summaries()))
 
 
 def _unfound(query: Query, passages: Sequence[Chunk]) -> Case:

@@ -45,7 +45,8 @@ def stored_launch(experiment: Experiment | str, *, store: Path | None = None) ->
     if missing:
         told = f"{missing} of {len(session.trials)} trials of '{experiment.name}'"
         raise ConfigError(f"compare: {told} have not run; `harness run` does that")
-    return Launch(launch_id, experiment, results_of(session))
+    results, judging = results_of(session)
+    return Launch(launch_id, experiment, results, judging=judging)
 
 
 def _recorded(name: str, store: Path) -> tuple[str, Experiment, bool]:

@@ -61,11 +61,17 @@ def _calls(session: Session, models: Models) -> list[str]:
 
 
 def _judge_calls(session: Session, models: Models) -> list[str]:
-    if not any(isinstance(judge, LlmJudge) for judge in session.trials[0].judges):
+    if not session.trials[0].judges:
         return []
     judging = Judging(session, archive_of(session), price=models.price)
+    if not any(isinstance(judge, LlmJudge) for judge in session.trials[0].judges):
+        return []
     if all(session.pipeline(trial).stored(trial)["select"] for trial in session.trials):
         listing = judging.claims.estimate()
         lines = [f"claims of reference answers: {listing.calls} calls; {listing}"] if listing.calls else []
         return lines + [summary.cost for summary in judging.summaries() if summary.model]
-    return [f"{name}: at most {most.calls} calls; {most}" for name, most in judging.bound().items()]
+    return [f"{name}: at most {bound.calls} calls, {_dollars(bound.most)}" for name, bound in judging.bound().items()]
+
+
+def _dollars(most: float | None) -> str:
+    return "price unknown" if most is None else f"${most:.4f}; told exactly once the selections are stored"

@@ -86,9 +86,9 @@ class Judged:
 class JudgeSummary:
     """What a judge did in a launch: calls one by one, pooled over all trials, and not yet stored; then how it went.
 
-    `estimate` is for what was not stored. `failures` counts distinct judgments by kind, `models` those by the model
-    that gave them, as the server named it; `flips` is the share of repeated judgments that do not agree (None without
-    repeats).
+    `estimate` is for what was not stored. `failures` counts distinct judgments by kind, `example` tells of one;
+    `models` those by the model that gave them, as the server named it; `flips` is the share of repeated judgments
+    that do not agree (None without repeats).
     """
 
     judge: str
@@ -99,6 +99,7 @@ class JudgeSummary:
     judgments: int = 0
     estimate: Estimate = field(default_factory=Estimate)
     failures: Mapping[str, int] = field(default_factory=dict)
+    example: str = ""
     models: Mapping[str, int] = field(default_factory=dict)
     flips: float | None = None
     suspicious: int = 0

@@ -16,6 +16,7 @@ from harness.experiment import Experiment, Trial
 from harness.judging import Judging, Models, archive_of
 from harness.launch import Launch
 from harness.launches import record_launch
+from harness.llm import Asking, Caller
 from harness.pipeline import Pipeline
 from harness.progress import progress
 from harness.results import JudgingReport, TrialResult
@@ -94,6 +95,7 @@ def run(
     models = models or Models()
     caller = models.caller(archive_of(session))
     caller.archive.examine()
+    _require_prices(session, caller)
     judging_report = JudgingReport(spend=caller.spend)
     with contextlib.ExitStack() as stack:
         executor = stack.enter_context(open_executor(workers, on))
@@ -118,6 +120,8 @@ def run(
             # Only now is it known what all trials together need judged.
             judging = Judging(session, caller.archive, price=models.price)
             judging_report = JudgingReport(judging.run(caller, tell), caller.spend)
+            if caller.spend.calls:
+                work["ask"] = caller.spend.calls
             for trial, name in zip(session.trials, session.names, strict=True):
                 results.append(_logged(session, trial, name, launch_id, tracker, judging))
         warnings = _gathered(results)
@@ -125,9 +129,7 @@ def run(
             warnings.append(
                 f"{len(damaged)} damaged files of the store were set aside and made again: {', '.join(damaged[:3])}"
             )
-        if caller.archive.damaged:
-            told = "answers.sqlite was damaged and set aside"
-            warnings.append(f"{told}; {caller.archive.saved} stored answers were saved, others had to be asked again")
+        warnings += _lost_answers(caller)
         launch = Launch(launch_id, experiment, results, work, time.time() - begin, warnings, judging=judging_report)
         if tracker:
             made = report(launch) if report else {}
@@ -138,6 +140,14 @@ def run(
             launch = replace(launch, links=tracker.log_launch(finished))
     record_launch(session, launch)
     return launch
+
+
+def _require_prices(session: Session, caller: Caller) -> None:
+    """Refuse a budget on models without a price now, not after the retrieval."""
+    for trial in session.trials:
+        for part in (trial.augmenter, *trial.judges):
+            if isinstance(part, Asking):
+                caller.require_price(part)
 
 
 def _prepare(session: Session, executor: Executor, work: dict[str, int], damaged: list[str]) -> None:
@@ -220,6 +230,13 @@ def _gathered(results: Sequence[TrialResult]) -> list[str]:
         for warning in result.warnings:
             concerned.setdefault(warning, []).append(result.name)
     return [f"{warning} ({', '.join(trials)})" for warning, trials in concerned.items()]
+
+
+def _lost_answers(caller: Caller) -> list[str]:
+    if not caller.archive.damaged:
+        return []
+    told = "answers.sqlite was damaged and set aside"
+    return [f"{told}; {caller.archive.saved} stored answers were saved, others had to be asked again"]
 
 
 def _opened(session: Session, launch_id: str) -> int:

@@ -43,13 +43,18 @@ def _told(judgment: Judgment) -> dict[str, Any]:
 
 
 def flips(judge: Judge, judgments: Mapping[Task, Judgment]) -> float | None:
-    """The share of things judged repeatedly whose judgments do not all fall on one side; None without repeats."""
+    """The share of things judged repeatedly whose judgments disagree; None without repeats.
+
+    Where the judge has a line between relevant and irrelevant, to disagree is to fall on both sides of it.
+    """
     if getattr(judge, "repeats", 1) < 2:
         return None
-    line = getattr(judge, "relevant_from", 2)
-    sides: dict[Task, list[bool]] = {}
+    line = getattr(judge, "relevant_from", None)
+    sides: dict[Task, list[int]] = {}
     for task, judgment in judgments.items():
         if isinstance(judgment, Label):
-            sides.setdefault(task._replace(take=0), []).append(judgment.grade >= line)
+            sides.setdefault(task._replace(take=0), []).append(
+                judgment.grade if line is None else judgment.grade >= line
+            )
     repeated = [found for found in sides.values() if len(found) > 1]
     return sum(len(set(found)) > 1 for found in repeated) / len(repeated) if repeated else None

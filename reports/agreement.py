@@ -50,8 +50,10 @@ def _means(found: Agreement) -> list[str]:
             )
             lines.append(f"{row.trial:<{width}}  {_one(row.judged):<8}  {_told(row.corrected)}   {gap}".rstrip())
         lines.append("corrected: prediction-powered (PPI++), over the queries of the sheet")
-    if found.labels < ENOUGH:
-        lines.append(f"reports go on saying uncalibrated: {found.labels} labels, {ENOUGH} are needed")
+    if found.calibrated_on < ENOUGH:
+        lines.append(f"reports go on saying uncalibrated: {found.calibrated_on} labels, {ENOUGH} are needed")
+    elif found.calibrated_on > found.labels:
+        lines.append(f"reports go on telling the agreement on {found.calibrated_on} labels found before")
     return lines
 
 

@@ -14,6 +14,7 @@ from harness.metrics import parse_metric
 from harness.model import Floats
 from harness.results import TrialResult, resampling_seed
 from harness.stats import FEW_CLUSTERS, FEWEST_CLUSTERS, Intervals, cluster_bootstrap
+from reports.judging import notes_on
 
 Verdict = Literal["baseline", "better", "worse", "cannot tell"]
 
@@ -165,7 +166,7 @@ def _judge_notes(launch: Launch, metric: str) -> list[str]:
         notes.append(f"{name}: {judged.complete} of {judged.total} queries have a value; the mean is {told}")
     if short:
         notes.append("intervals and verdicts hold whatever the missing judgments would have been")
-    return notes
+    return [*notes, *notes_on(launch, metric)]
 
 
 def _default_metric(launch: Launch) -> str:

@@ -63,6 +63,12 @@ def cell(judged: Judged) -> str:
     return told if judged.complete == judged.total else f"{told} {low:.3f} … {high:.3f}"
 
 
+def notes_on(launch: Launch, measure: str) -> list[str]:
+    """What has to be said of the judge behind a measure."""
+    label, judge, _ = judge_measures(launch.experiment.base.judges)[measure]
+    return [note for summary in launch.judging.judges if summary.judge == label for note in _of_judge(summary, judge)]
+
+
 def judge_notes(launch: Launch) -> list[str]:
     """What has to be said beside the numbers."""
     judges = launch.experiment.base.judges
@@ -85,9 +91,8 @@ def _of_judge(summary: JudgeSummary, judge: Judge) -> list[str]:
         notes[0] += "; read differences with care, `harness judge sample` begins a calibration"
     if summary.failures:
         told = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.failures.items()))
-        notes.append(
-            f"{summary.judge}: {sum(summary.failures.values())} of {summary.judgments} judgments missing: {told}"
-        )
+        missing = f"{sum(summary.failures.values())} of {summary.judgments} judgments missing"
+        notes.append(f"{summary.judge}: {missing}: {told}, such as: {summary.example}")
     served = {name: count for name, count in summary.models.items() if name}
     if len(served) > 1:
         told = ", ".join(f"{name} {count}" for name, count in sorted(served.items()))

@@ -74,9 +74,11 @@ def add_judge_commands(commands: Any) -> None:
 
 def _sample(options: argparse.Namespace) -> int:
     from harness.calibration import sample
-    from harness.sheet import write_sheet
+    from harness.sheet import read_sheet, write_sheet
     from harness.yaml_file import read_experiment
 
+    if options.out.exists() and any(row.grade is not None for row in read_sheet(options.out)):
+        raise ConfigError(f"judge sample: {options.out} holds grades; name another file with --out")
     drawn = sample(
         read_experiment(options.experiment),
         store=options.store,

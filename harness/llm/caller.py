@@ -21,6 +21,9 @@ from harness.llm.transport import LONGEST_WAIT, Connection, Refused, Reply
 _OUT_OF_FORM = {"invalid_json", "schema", "missing_label", "extra_label", "bad_request", "truncated"}
 """Failures that another way of asking may cure."""
 
+_FRUITLESS = 10
+"""Calls in a row that bring nothing before no more are sent: a model that cannot do it must not go on costing money."""
+
 _PROBES = 3
 """Probes of a server in trouble before all calls to it fail without being sent."""
 
@@ -36,6 +39,12 @@ class Patience:
     turns: int = 40
     pause: float = 0.5
     longest: float = 30.0
+
+    def ends(self, refused: Refused, failed: int, turns: int) -> bool:
+        """Whether it ends with this refusal, the `failed`-th failure or the `turns`-th "too fast"."""
+        if refused.kind == "rate_limit":
+            return turns >= self.turns or (refused.wait or 0) > LONGEST_WAIT
+        return failed >= (min(2, self.attempts) if refused.kind == "timeout" else self.attempts)
 
 
 class Answer(NamedTuple):
@@ -57,6 +66,17 @@ class _Line:
     probed: bool = False
     troubles: list[Failure] = field(default_factory=list)
     stretch: int = 1
+    fruitless: int = 0
+    last: Failure | None = None
+
+    def note(self, read: Reading | Failure, *, again: bool) -> None:
+        """Count calls in a row that brought nothing at all."""
+        if isinstance(read, Reading) and read.entries:
+            self.fruitless = 0
+        elif not again:
+            fault = read if isinstance(read, Failure) else next(iter(read.bad.values()))
+            if fault.kind not in UNASKED:
+                self.fruitless, self.last = self.fruitless + 1, fault
 
 
 class Caller:
@@ -79,6 +99,11 @@ class Caller:
         self._patience = patience or Patience()
         self._lines: dict[tuple[str, str], _Line] = {}
 
+    @property
+    def budget(self) -> float | None:
+        """The dollars set aside; None where there is no limit."""
+        return self._budget.cap
+
     def price(self, asking: Asking) -> Price | None:
         """The price of a model, or None where nobody knows it."""
         return find_price(asking.model, asking.endpoint, self._given)
@@ -91,8 +116,12 @@ class Caller:
                 "give it with --price IN,OUT (dollars per million tokens; 0,0 where it costs nothing)"
             )
 
-    async def ask(self, asking: Asking, prompt: Prompt) -> Answer:
-        """Put one prompt to the model; whatever happens short of a fatal refusal becomes an Answer."""
+    async def ask(self, asking: Asking, prompt: Prompt, *, again: bool = False) -> Answer:
+        """Put one prompt to the model; whatever happens short of a fatal refusal becomes an Answer.
+
+        `again` marks a call about what an earlier one left open. After ten others in a row that brought nothing, no
+        more is sent to that server and model.
+        """
         stopped = self._unasked()
         if stopped:
             return Answer(stopped, None)
@@ -100,7 +129,12 @@ class Caller:
         trouble = await self._probe(asking, line)
         if trouble:
             return Answer(trouble, None)
-        return await self._ask(asking, prompt, line)
+        if line.fruitless >= _FRUITLESS and line.last:
+            told = f"not sent: {line.fruitless} calls in a row brought nothing: {line.last.detail}"
+            return Answer(Failure(line.last.kind, told), None)
+        answer = await self._ask(asking, prompt, line)
+        line.note(answer.read, again=again)
+        return answer
 
     async def close(self) -> None:
         """Close all connections."""
@@ -126,17 +160,18 @@ class Caller:
 
     async def _ask(self, asking: Asking, prompt: Prompt, line: _Line) -> Answer:
         failed, turns, stretched, attempts = 0, 0, 0, 0
+        stretch = line.stretch
         while True:
-            stretch = line.stretch
             first = attempts + stretched == 0 and prompt is not PROBE
             answer, refused = await self._request(asking, prompt, line, stretch, first=first)
             if answer is not None:
                 cut = isinstance(answer.read, Failure) and answer.read.kind == "truncated"
                 if cut and stretched < 2:
                     # Models that think before they answer need more room than the answer.
-                    stretched += 1
-                    line.stretch = max(line.stretch, min(64, stretch * 4))
+                    stretched, stretch = stretched + 1, stretch * 4
                     continue
+                if not isinstance(answer.read, Failure):
+                    line.stretch = max(line.stretch, stretch)  # what has been enough is where the next call begins
                 if isinstance(answer.read, Failure):
                     told = Failure(answer.read.kind, answer.read.detail, attempts + 1)
                     return Answer(told, answer.call)
@@ -149,14 +184,9 @@ class Caller:
                 raise JudgeError(f"judge: {asking.model} at {asking.endpoint}: {refused.kind}: {refused.detail}")
             if refused.kind == "bad_request" and self._adapted(asking, line, refused.parameter):
                 continue
-            if refused.kind == "rate_limit":
-                turns += 1
-                given_up = turns >= self._patience.turns or (refused.wait or 0) > LONGEST_WAIT
-            else:
-                failed += 1
-                given_up = failed >= self._patience.attempts
-                if refused.kind == "timeout":
-                    given_up = failed >= 2
+            turns += refused.kind == "rate_limit"
+            failed += refused.kind != "rate_limit"
+            given_up = self._patience.ends(refused, failed, turns)
             stopped = self._unasked()
             if given_up or not refused.again or stopped:
                 return Answer(Failure(refused.kind, refused.detail, attempts), None)

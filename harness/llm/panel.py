@@ -54,7 +54,11 @@ class Estimate(NamedTuple):
     def __str__(self) -> str:
         if not self.calls:
             return "nothing to ask"
-        price = "price unknown" if self.usd is None else f"${self.usd:.4f} expected, ${self.most:.4f} at most"
+        price = (
+            "price unknown"
+            if self.usd is None
+            else f"${self.usd:.4f} expected, ${self.most:.4f} at most without retries"
+        )
         return f"about {self.tokens} tokens, {price}"
 
 
@@ -85,7 +89,7 @@ def stored(archive: Archive, asking: Asking, tasks: Sequence[Task]) -> dict[Task
     addresses = dict(zip(distinct, asking.addresses(distinct), strict=True))
     labels = archive.labels(list(addresses.values()))
     failures = archive.failures([address for address in addresses.values() if address not in labels])
-    never = Failure("offline", "never asked")
+    never = Failure("offline", f"never asked of {asking.model} at {asking.endpoint}")
     return {task: labels.get(at) or failures.get(at) or never for task, at in addresses.items()}
 
 
@@ -170,13 +174,13 @@ class Panel:
             self._caller.stopped = True
         advance(len(batch))
 
-    async def _settle(self, asking: Asking, batch: tuple[Task, ...], *, repaired: bool) -> None:
+    async def _settle(self, asking: Asking, batch: tuple[Task, ...], *, repaired: bool, again: bool = False) -> None:
         """Ask until every task has its answer, or has failed alone.
 
         What is bad is asked for once more, then in halves, down to single tasks.
         """
         prompt = asking.prompt(batch)
-        answer = await self._caller.ask(asking, prompt)
+        answer = await self._caller.ask(asking, prompt, again=again)
         if isinstance(answer.read, Failure):
             bad: dict[Task, Failure] = dict.fromkeys(batch, answer.read)
             if answer.read.kind not in _WORTH_SPLITTING:
@@ -190,11 +194,11 @@ class Panel:
             return
         left = tuple(task for task in batch if task in bad)
         if not repaired or len(left) < len(batch):
-            await self._settle(asking, left, repaired=True)
+            await self._settle(asking, left, repaired=True, again=True)
         elif len(left) > 1:
             half = (len(left) + 1) // 2
-            await self._settle(asking, left[:half], repaired=True)
-            await self._settle(asking, left[half:], repaired=True)
+            await self._settle(asking, left[:half], repaired=True, again=True)
+            await self._settle(asking, left[half:], repaired=True, again=True)
         else:
             self._note(asking, bad)
 

@@ -15,7 +15,7 @@ FRAME = 256
 """Bytes allowed for what a server wraps around messages, as tokens are counted against a budget."""
 
 _THINKING = {None: 0, "none": 0, "minimal": 500, "low": 2000, "medium": 8000, "high": 16000}
-_LONGEST = 32_000
+_LONGEST = 16_000
 
 
 @dataclass(frozen=True)
