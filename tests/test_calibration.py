@@ -101,6 +101,19 @@ def test_from_the_sheet_to_the_report(project: Any) -> None:
     assert "uncalibrated: kappa" in harness(folder, "run", "x.yaml", "--no-mlflow").stdout
 
 
+def test_a_sheet_with_grades_is_not_written_over(project: Any) -> None:
+    """Grades are a person's hours; an ungraded sheet may be drawn anew."""
+    folder, _ = project
+    draw = ("judge", "sample", "x.yaml", "--out", "sheet.jsonl")
+    assert harness(folder, *draw).returncode == harness(folder, *draw).returncode == 0
+    rows = read_sheet(folder / "sheet.jsonl")
+    write_sheet(folder / "sheet.jsonl", [rows[0]._replace(grade=1), *rows[1:]])
+    done = harness(folder, *draw)
+    assert done.returncode == 2
+    assert "holds grades; name another file" in done.stderr
+    assert read_sheet(folder / "sheet.jsonl")[0].grade == 1
+
+
 def test_position_bias_is_measured_when_asked_for(project: Any) -> None:
     """A judge that favours the first slot flips when the order is turned round."""
     folder, server = project

@@ -102,6 +102,25 @@ def test_the_yaml_example_expands(tmp_path: Path) -> None:
     assert len(read_experiment(tmp_path / "x.yaml").trials()) == 6
 
 
+def test_the_python_example_of_judging_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it stands, but for a budget on a server without a price."""
+    from openai_server import Asked, Server, grade_all
+
+    def behave(asked: Asked) -> object:
+        none = {"status": "none", "slots": [], "quote": ""}
+        return dict.fromkeys(asked.slots, none) if "Items:" in asked.user else grade_all(asked)
+
+    (code,) = blocks("docs/judging.md", "python")
+    (tmp_path / "example.py").write_text(code.replace("Models(budget=0.50)", "Models(budget=0.50, price=(0.1, 0.5))"))
+    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    with Server(behave) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        runpy.run_path("example.py")
+
+
 def test_the_fault_injection_page_shows_what_its_script_prints() -> None:
     """To the digit: the stand-in judge and its failures are the same in every run."""
     script = ROOT / "experiments/fault_injection.py"

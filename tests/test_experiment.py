@@ -158,6 +158,14 @@ BASE = f"{HEAD}chunker: fixed\nretriever: dense\n"
         (f"{BASE}evidence: {{coverage: 0}}", "x.yaml: coverage: expected a number above 0"),
         (f"{BASE}evidence: {{coverag: 1}}", "x.yaml: evidence: expected a mapping with the keys coverage, copies"),
         (
+            f"{BASE}judges: [{{context_precision: {{modle: m}}}}]",
+            "x.yaml: judges[0].context_precision: context_precision has no setting 'modle'. Did you mean 'model'?",
+        ),
+        (
+            f"{BASE}grid: {{judges.context_precision.k: [1, 2]}}",
+            "x.yaml: grid.judges.context_precision.k: all trials have the same judges",
+        ),
+        (
             f"{BASE}judges: [context_precison]",
             "x.yaml: judges[0]: no judge named 'context_precison'. Did you mean 'context_precision'?",
         ),

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -206,6 +207,109 @@ def test_repeats_have_their_own_slots(server: Server, garden_data: Path, tmp_pat
     assert set(count.values()) == {3}
     assert launch.judging.judges[0].flips == 1.0
     assert launch.results[0].mean("context_precision") == pytest.approx(12 / 13 / 3)
+
+
+OWN = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from harness.llm import Choice, Finding, Form, Label, Prompt, Score, Task, Verdict
+from harness import LlmJudge
+from judges import ContextPrecision
+
+
+@dataclass(frozen=True)
+class Coin(LlmJudge):
+    \"\"\"Says yes or no.\"\"\"
+
+    takes: bool = True
+    measures: ClassVar = ("coin",)
+
+    def tasks(self, case):
+        return [Task("", (p.text,), take=t) for p in case.passages for t in range(self.repeats if self.takes else 1)]
+
+    def batches(self, tasks):
+        return [(task,) for task in sorted(tasks)]
+
+    def prompt(self, batch):
+        return Prompt("", batch[0].texts[0], Form((("yes", Choice(("yes", "no"))),)), {"text": batch[0]}, output=5)
+
+    def read(self, task, entry, prompt):
+        return Label(int(entry["yes"] == "yes"))
+
+    def score(self, case, judgments):
+        return Verdict({"coin": Score.exactly(0.5)})
+
+
+@dataclass(frozen=True)
+class Strict(ContextPrecision):
+    \"\"\"Measures what its parent does.\"\"\"
+
+
+@dataclass(frozen=True)
+class Broken(Coin):
+    \"\"\"Forgets its measure.\"\"\"
+
+    def score(self, case, judgments):
+        return Verdict({"other": None})
+"""
+
+
+def own(tmp_path: Path, name: str, **settings: Any) -> Any:
+    from harness.catalog import component
+
+    (tmp_path / "own.py").write_text(OWN)
+    return component("judge", {f"own.py:{name}": {"model": "m", **settings}}, where="x", beside=tmp_path)
+
+
+def test_flips_of_a_judge_without_a_line_are_differences(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Yes, no, yes are not agreement, though 0 and 1 are on one side of 2."""
+    seen: dict[str, int] = {}
+
+    def wavering(asked: Asked) -> Any:
+        seen[asked.user] = seen.get(asked.user, 0) + 1
+        return {"text": {"yes": "no" if seen[asked.user] == 2 else "yes"}}
+
+    server.behave = wavering
+    made = study(tmp_path, own(tmp_path, "Coin", repeats=3), grid={"selector.k": [2]})
+    assert run(made, store=tmp_path / "s", log=False).judging.judges[0].flips == 1.0
+
+
+@pytest.mark.parametrize(
+    ("judges", "told"),
+    [
+        ([("Coin", {"repeats": 2, "takes": False})], "repeats: its tasks have no `take`"),
+        ([("Broken", {})], "judge broken: score gave other; its measures are coin"),
+        ([("Strict", {}), None], "strict and context_precision both measure 'context_precision'"),
+    ],
+)
+def test_faulty_judges_are_one_line(judges: Any, told: str, server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Naming the judge and what would be right."""
+    server.behave = lambda asked: {"text": {"yes": "yes"}}
+    made = [ContextPrecision("m") if one is None else own(tmp_path, one[0], **one[1]) for one in judges]
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        run(study(tmp_path, *made), store=tmp_path / "s", log=False)
+
+
+def test_comparisons_say_what_the_judge_is(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Uncalibrated, also when read back; and nothing stored at another server is said to be so, with its address."""
+    launch = run(study(tmp_path), store=tmp_path / "s", log=False)
+    assert "context_precision: m, uncalibrated" in text(compare(launch, on="context_precision"))
+    again = stored_launch(study(tmp_path), store=tmp_path / "s")
+    assert "context_precision: m, uncalibrated" in text(compare(again, on="context_precision"))
+    elsewhere = study(tmp_path, ContextPrecision("m", base_url="http://127.0.0.1:9/v1"))
+    told = text(compare(stored_launch(elsewhere, store=tmp_path / "s"), on="context_precision"))
+    assert "never asked of m at http://127.0.0.1:9/v1" in " ".join(told.split())
+
+
+def test_a_budget_that_cannot_suffice_is_told_first(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """And one without a price is refused before the retrieval."""
+    told: list[str] = []
+    run(study(tmp_path), store=tmp_path / "s", log=False, tell=told.append, models=Models(0.001, PRICE))
+    assert "--budget 0.001 is less than the $" in told[-1]
+    with pytest.raises(JudgeError, match="--price"):
+        run(study(tmp_path), store=tmp_path / "t", log=False, models=Models(0.001))
+    assert not list((tmp_path / "t").glob("objects/*"))
 
 
 def test_claims_of_the_answer(server: Server, make_data: Callable[..., Path], tmp_path: Path) -> None:

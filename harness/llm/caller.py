@@ -24,6 +24,8 @@ _OUT_OF_FORM = {"invalid_json", "schema", "missing_label", "extra_label", "bad_r
 _FRUITLESS = 10
 """Calls in a row that bring nothing before no more are sent: a model that cannot do it must not go on costing money."""
 
+_STRETCHES = 2
+
 _PROBES = 3
 """Probes of a server in trouble before all calls to it fail without being sent."""
 
@@ -69,13 +71,20 @@ class _Line:
     fruitless: int = 0
     last: Failure | None = None
 
+    def barred(self) -> Failure | None:
+        """Why nothing more is sent; None while calls bring something."""
+        if self.fruitless < _FRUITLESS or self.last is None:
+            return None
+        told = f"not sent: {self.fruitless} calls in a row brought nothing: {self.last.detail}"
+        return Failure(self.last.kind, told)
+
     def note(self, read: Reading | Failure, *, again: bool) -> None:
         """Count calls in a row that brought nothing at all."""
         if isinstance(read, Reading) and read.entries:
             self.fruitless = 0
         elif not again:
             fault = read if isinstance(read, Failure) else next(iter(read.bad.values()))
-            if fault.kind not in UNASKED:
+            if fault.kind not in UNASKED and not self.barred():
                 self.fruitless, self.last = self.fruitless + 1, fault
 
 
@@ -129,10 +138,7 @@ class Caller:
         trouble = await self._probe(asking, line)
         if trouble:
             return Answer(trouble, None)
-        if line.fruitless >= _FRUITLESS and line.last:
-            told = f"not sent: {line.fruitless} calls in a row brought nothing: {line.last.detail}"
-            return Answer(Failure(line.last.kind, told), None)
-        answer = await self._ask(asking, prompt, line)
+        answer = await self._ask(asking, prompt, line, stretches=0 if again else _STRETCHES)
         line.note(answer.read, again=again)
         return answer
 
@@ -158,7 +164,11 @@ class Caller:
 
     # -- one call: requests until one is answered in full
 
-    async def _ask(self, asking: Asking, prompt: Prompt, line: _Line) -> Answer:
+    async def _ask(self, asking: Asking, prompt: Prompt, line: _Line, stretches: int = _STRETCHES) -> Answer:
+        """Requests until one is answered in full;
+
+        an answer that is cut is asked for at more length, `stretches` times.
+        """
         failed, turns, stretched, attempts = 0, 0, 0, 0
         stretch = line.stretch
         while True:
@@ -166,7 +176,7 @@ class Caller:
             answer, refused = await self._request(asking, prompt, line, stretch, first=first)
             if answer is not None:
                 cut = isinstance(answer.read, Failure) and answer.read.kind == "truncated"
-                if cut and stretched < 2:
+                if cut and stretched < stretches:
                     # Models that think before they answer need more room than the answer.
                     stretched, stretch = stretched + 1, stretch * 4
                     continue
@@ -204,7 +214,7 @@ class Caller:
         bound = sent + len(json.dumps(body.get("response_format", {}))) + FRAME
         most = line.price.most(bound, output) if line.price else 0.0
         async with line.gate.passage():
-            stopped = self._unasked()
+            stopped = self._unasked() or line.barred()
             if stopped:
                 return None, Refused(stopped.kind, stopped.detail)
             if not await self._budget.reserve(most):

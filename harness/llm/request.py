@@ -15,7 +15,8 @@ FRAME = 256
 """Bytes allowed for what a server wraps around messages, as tokens are counted against a budget."""
 
 _THINKING = {None: 0, "none": 0, "minimal": 500, "low": 2000, "medium": 8000, "high": 16000}
-_LONGEST = 16_000
+_LONGEST = 8192
+"""Tokens of an answer, thoughts apart, however often it was cut: what is longer never ends."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def sampling(asking: Asking) -> dict[str, Any]:
 
 def output_limit(asking: Asking, prompt: Prompt, stretch: int = 1) -> int:
     """The most tokens an answer may take: four times what is expected, more for models that think first."""
-    return min(_LONGEST, (4 * prompt.output + 200) * stretch + _THINKING[asking.reasoning_effort])
+    return min(_LONGEST, (4 * prompt.output + 200) * stretch) + _THINKING[asking.reasoning_effort]
 
 
 def prompt_bytes(prompt: Prompt) -> int:

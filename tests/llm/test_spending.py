@@ -142,6 +142,33 @@ def test_a_probe_that_met_trouble_is_not_taken_for_passed(tmp_path: Path, monkey
         assert (len(server.asked), server.calls) == (3, [])
 
 
+@pytest.mark.parametrize("kind", ["truncated", "invalid_json", "server"])
+def test_a_model_that_cannot_do_it_is_not_asked_for_ever(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut off at any length, in prose, or down:
+
+    after ten calls in a row no more are sent, and each failure says why.
+    """
+
+    def behave(asked: Asked) -> Any:
+        if kind == "server":
+            return Raw(500, b"", {"x-should-retry": "false"})
+        made = completion("I would rather talk about it.", asked)
+        made["choices"][0]["finish_reason"] = "length" if kind == "truncated" else "stop"
+        made["usage"]["completion_tokens"] = asked.body["max_completion_tokens"]
+        return made
+
+    with Server(behave) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put(MANY, tmp_path, ContextPrecision("m", concurrency=1), price=PRICE)
+        kinds = {one.kind for one in outcome.judgments.values() if isinstance(one, Failure)}
+        assert kinds == {kind}
+        assert len({asked.question for asked in server.calls}) <= 12
+        assert any("not sent: 1" in one.detail for one in outcome.judgments.values() if isinstance(one, Failure))
+        assert outcome.caller.spend.usd < 1.5
+
+
 def test_an_unknown_price_refuses_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the first request; a model of a known name on another server is unknown too."""
     with Server() as server:
