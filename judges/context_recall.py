@@ -44,8 +44,9 @@ You check whether search results contain what an answer needs. For one question 
 numbered passages; say for each item how far the passages state it.
 
 full     The passages together state the item, or it follows from them directly: every number, unit, date, name,
-condition and negation of it. partial  They state some of it; a detail is missing or left open. none     They do not
-state it. To be about the same subject is not enough; to contradict the item is none.
+         condition and negation of it.
+partial  They state some of it; a detail is missing or left open.
+none     They do not state it. To be about the same subject is not enough; to contradict the item is none.
 
 Rules
 - If you waver between two, take the weaker.
