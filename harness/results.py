@@ -17,6 +17,11 @@ def resampling_seed(queries: Sequence[str], metric: str) -> int:
     return int(digest({"queries": list(queries), "metric": metric})[:8], 16)
 
 
+def withheld_last(mean: float) -> float:
+    """What to sort means by, the greatest first in reverse order: one that is withheld is no reason to be on top."""
+    return -math.inf if math.isnan(mean) else mean
+
+
 class Picked(NamedTuple):
     """One passage in one query's result: kept, or dropped by a step with a reason."""
 

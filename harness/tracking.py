@@ -20,7 +20,7 @@ from urllib.parse import urlparse
 from harness.dataset import Manifest
 from harness.errors import HarnessError
 from harness.projection import TABLE, curves, metric_key, trial_metrics, write_files
-from harness.results import TrialResult
+from harness.results import TrialResult, withheld_last
 from harness.store import digest, locked
 from harness.views import View, views
 
@@ -262,8 +262,7 @@ class Tracker:
 
     def _write_launch(self, finished: FinishedLaunch) -> None:
         launch, results, metrics, begun, final, openings, work, spend, report = finished
-        # A mean that is withheld is no reason to be on top.
-        top = max(results, key=lambda result: (_least_if_none(result.mean(metrics[0])), result.name))
+        top = max(results, key=lambda result: (withheld_last(result.mean(metrics[0])), result.name))
         tags = {
             **_surroundings(),
             "kind": "launch",
@@ -317,10 +316,6 @@ def _surroundings() -> dict[str, str]:
         if commit.returncode == 0:
             tags["mlflow.source.git.commit"] = commit.stdout.strip()
     return tags
-
-
-def _least_if_none(mean: float) -> float:
-    return -math.inf if math.isnan(mean) else mean
 
 
 def _measured(values: Mapping[str, float], step: int = 0) -> list[Any]:

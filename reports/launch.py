@@ -3,6 +3,7 @@
 import json
 
 from harness.launch import Launch
+from harness.results import withheld_last
 from reports.compare import compare
 from reports.figure import recall_over_budget
 from reports.judging import judge_markdown
@@ -14,7 +15,7 @@ _COLUMNS = ("trial", "mean", "interval", "difference", "difference_interval", "v
 def launch_report(launch: Launch) -> dict[str, bytes]:
     """`comparison.md`, `comparison.json`, `leaderboard.json` (an MLflow table) and `recall_over_budget.png`."""
     comparison = compare(launch)
-    ordered = sorted(comparison.rows, key=lambda row: -row.mean)
+    ordered = sorted(comparison.rows, key=lambda row: -withheld_last(row.mean))
     leaderboard = {"columns": list(_COLUMNS), "data": [list(cells(row)) for row in ordered]}
     return {
         "comparison.md": (markdown(comparison) + (judge_markdown(launch) if launch.results[0].judged else "")).encode(),

@@ -402,6 +402,8 @@ def test_a_withheld_mean_is_not_on_top(server: Server, garden_data: Path, tmp_pa
     (experiment,) = client.search_experiments(filter_string="name = 'judged'")
     (noted,) = client.search_runs([experiment.experiment_id], "tags.kind = 'launch'")
     assert noted.data.tags["top_trial"] == launch.results[1].name
+    leaders = json.loads(launch_report(launch)["leaderboard.json"])["data"]
+    assert [row[0] for row in leaders] == [launch.results[1].name, launch.results[0].name]
     runs = client.search_runs([experiment.experiment_id], "tags.kind = 'trial'")
     assert sorted("context_precision" in found.data.metrics for found in runs) == [False, True]
     assert all("judge/context_precision_lo" in found.data.metrics for found in runs)
