@@ -1,7 +1,6 @@
 """Embedding vectors in SQLite, addressed by embedder and text, so that one text is embedded once for all launches."""
 
 import hashlib
-import sqlite3
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,16 +27,15 @@ class VectorCache(SqliteFile):
         distinct: dict[bytes, str] = {}
         for text in texts:
             distinct.setdefault(text_key(text), text)
-        found = self.guarded(lambda db: self._lookup(db, space, list(distinct), columns="key"))
+        found = self.lookup("SELECT key FROM vectors WHERE space = ? AND key IN", list(distinct), first=[space])
         stored = {row[0] for row in found}
         return [text for key, text in distinct.items() if key not in stored]
 
     def get(self, space: str, texts: Sequence[str]) -> Embedded | None:
         """Vectors for all texts, or None where any is missing."""
         keys = [text_key(text) for text in texts]
-        rows = self.guarded(
-            lambda db: self._lookup(db, space, list(dict.fromkeys(keys)), columns="key, vector, truncated")
-        )
+        query = "SELECT key, vector, truncated FROM vectors WHERE space = ? AND key IN"
+        rows = self.lookup(query, list(dict.fromkeys(keys)), first=[space])
         stored = {key: (vector, truncated) for key, vector, truncated in rows}
         if len(stored) < len(set(keys)):
             return None
@@ -53,17 +51,4 @@ class VectorCache(SqliteFile):
             for text, vector, cut in zip(texts, embedded.vectors, embedded.truncated, strict=True)
         ]
 
-        def write(db: sqlite3.Connection) -> None:
-            with db:
-                db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", rows)
-
-        self.guarded(write)
-
-    def _lookup(self, db: sqlite3.Connection, space: str, keys: list[bytes], columns: str) -> list[tuple[bytes, ...]]:
-        rows: list[tuple[bytes, ...]] = []
-        for start in range(0, len(keys), self.BLOCK):
-            block = keys[start : start + self.BLOCK]
-            marks = ",".join("?" * len(block))
-            query = f"SELECT {columns} FROM vectors WHERE space = ? AND key IN ({marks})"
-            rows += db.execute(query, [space, *block]).fetchall()
-        return rows
+        self.write(lambda db: db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", rows))

@@ -127,7 +127,7 @@ def agree(
     wanted = [task for row in graded for task in tasks[row]]
     swapped = _swapped(judging, label, {row.question for row in graded}) if swap else []
     _tell(judging, asking, [*wanted, *swapped], models, tell)
-    Panel(caller).ask([(asking, [*wanted, *swapped])], lambda _: None)
+    Panel(caller).ask([(asking, [*wanted, *swapped])], "judge")
     known = _known(caller, asking, wanted)
     grades = {row: _grade(asking, case, known) for row, case in zip(graded, single, strict=True)}
     found = [row for row in graded if grades[row] is not None]
@@ -154,7 +154,7 @@ def agree(
         table,
         by_grade.tolist(),
         _swap_flips(caller, asking, swapped, line),
-        next(s.flips for s in judging.outcome(judging.summaries()) if s.judge == label),
+        judging.flips(label),
         corrected,
         named,
         notes=uncorrected,
@@ -174,7 +174,7 @@ def claims(
     if not judging.claims:
         raise ConfigError("judge claims: no judge of the experiment needs them; set `of: answer` for context_recall")
     listing = judging.claims.estimate()
-    tell(f"claims of reference answers: {listing.calls} calls; {listing}")
+    tell(listing.told("claims of reference answers"))
     judging.claims.ask(caller)
     return judging.claims.by_query()
 
@@ -213,7 +213,7 @@ def _tell(
     judging: Judging, asking: LlmJudge, tasks: Sequence[Task], models: Models, tell: Callable[[str], None]
 ) -> None:
     cost = estimate(judging.archive, asking, missing(judging.archive, asking, tasks), models.price)
-    tell(f"{asking.name()} ({asking.model}): {cost.calls} calls; {cost}")
+    tell(cost.told(f"{asking.name()} ({asking.model})"))
 
 
 def _swapped(judging: Judging, label: str, questions: set[str]) -> list[Task]:
@@ -310,8 +310,7 @@ def _trial_parts(
     whole: Mapping[str, Mapping[str, Row]],
     line: int,
 ) -> Floats:
-    """(3, queries): people's share of relevant passages from those graded, the judge's from those, the judge's from
-    all.
+    """(3, queries): the share of relevant passages by people from those graded, by the judge from those and from all.
 
     The judge's two are NaN where a judgment is missing.
     """

@@ -6,7 +6,6 @@ from dataclasses import replace
 from harness.component import Judge, LlmJudge, claims_task
 from harness.llm import Archive, Asking, Caller, Estimate, Panel, Task, Written, all_missing, estimate, stored
 from harness.model import Case
-from harness.progress import progress
 from harness.session import Session
 
 
@@ -39,9 +38,7 @@ class Claims:
 
     def ask(self, caller: Caller) -> None:
         """Have listed what is not stored."""
-        wanted = self.tasks()
-        with progress("list claims", sum(map(len, all_missing(self._archive, wanted)))) as advance:
-            Panel(caller).ask(wanted, advance)
+        Panel(caller).ask(self.tasks(), "list claims")
 
     def put_into(self, cases: Sequence[Case], asking: Asking) -> list[Case]:
         """The cases with their claims: none where there is no answer, None where they could not be listed."""

@@ -87,13 +87,6 @@ def settings(component: Component, *, with_runtime: bool = False) -> dict[str, A
     return values
 
 
-def judging_settings(component: Component) -> dict[str, Any]:
-    """The settings that decide judgments: neither `runtime` nor `scoring` nor where and how the model is asked."""
-    asking = {field.name for field in dataclasses.fields(Asking)}
-    left_out = {f.name for f in dataclasses.fields(component) if f.metadata.get("scoring")}  # type: ignore[arg-type]
-    return {name: value for name, value in settings(component).items() if name not in asking | left_out}
-
-
 def identity(component: Component) -> dict[str, Any]:
     """What decides a component's results: role, name, version, settings, and the source of a researcher's own part."""
     known: dict[str, Any] = {
@@ -122,6 +115,22 @@ def step_labels(steps: Sequence[Component]) -> list[str]:
     return [name if count == 1 else f"{name}_{count}" for name, count in zip(names, counts, strict=True)]
 
 
+class AskingComponent(Asking, Component):
+    """A component that asks a language model: what its answers depend on follows from its settings and its prompt."""
+
+    def facts(self) -> dict[str, str]:
+        return {**super().facts(), "prompt": prompt_digest(self)}
+
+    def labelling(self) -> dict[str, Any]:
+        known = identity(self)
+        told = {name: known[name] for name in ("role", "name", "version", "source") if name in known}
+        # Neither where and how the model is asked, which is told apart, nor what serves only the scores.
+        left_out = {field.name for field in dataclasses.fields(Asking)}
+        left_out |= {field.name for field in dataclasses.fields(self) if field.metadata.get("scoring")}
+        asked = {name: value for name, value in settings(self).items() if name not in left_out}
+        return told | {"settings": asked, "prompt": prompt_digest(self)}
+
+
 class Chunker(Component):
     """Cuts a document into spans."""
 
@@ -143,23 +152,14 @@ class Augmenter(Component):
 
 
 @dataclasses.dataclass(frozen=True)
-class LlmAugmenter(Asking, Augmenter):
+class LlmAugmenter(AskingComponent, Augmenter):
     """An augmenter whose contexts a language model writes, through the harness' calls, cache and budget.
 
     At most the share `max_failed` of the chunks may be left without a context, which the results then tell; beyond,
     the run stops, and the next one asks for the missing ones again.
     """
 
-    max_failed: Fraction = dataclasses.field(default=0.02, kw_only=True)
-
-    def facts(self) -> dict[str, str]:
-        return {**Asking.facts(self), "prompt": prompt_digest(self)}
-
-    def labelling(self) -> dict[str, Any]:
-        known = identity(self)
-        told = {name: known[name] for name in ("role", "name", "version", "source") if name in known}
-        asked = {name: value for name, value in judging_settings(self).items() if name != "max_failed"}
-        return told | {"settings": asked, "prompt": prompt_digest(self)}
+    max_failed: Fraction = scoring(0.02)
 
     @abstractmethod
     def tasks(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[Task]:
@@ -268,7 +268,7 @@ class Judge(Component):
 
 
 @dataclasses.dataclass(frozen=True)
-class LlmJudge(Asking, Judge):
+class LlmJudge(AskingComponent, Judge):
     """A judge that asks a language model, by `Asking`'s means.
 
     `repeats` judgments are taken of each thing, and their scores averaged; each has its own place in the cache. Where
@@ -280,15 +280,9 @@ class LlmJudge(Asking, Judge):
 
     uses_model: ClassVar[bool] = True
 
-    def facts(self) -> dict[str, str]:
-        return {**Asking.facts(self), "prompt": prompt_digest(self)}
-
     def labelling(self) -> dict[str, Any]:
-        known = identity(self)
-        told = {name: known[name] for name in ("role", "name", "version", "source") if name in known}
         # Passages that share a call may sway each other; which ones they are is left to chance, that they do is not.
-        alone = getattr(self, "batch", 0) == 1
-        return told | {"settings": judging_settings(self), "prompt": prompt_digest(self), "isolated": alone}
+        return super().labelling() | {"isolated": getattr(self, "batch", 0) == 1}
 
     def claims(self) -> Asking | None:
         """What lists the claims of a reference answer, for a judge that needs them; see `claims_task`."""

@@ -1,7 +1,4 @@
-"""Contexts that language models write for chunks:
-
-all that the trials of a launch lack, asked for before they are chunked.
-"""
+"""Contexts that language models write for chunks: all that a launch lacks, asked for before anything is indexed."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,7 +6,6 @@ from typing import NamedTuple
 from harness.component import LlmAugmenter
 from harness.experiment import Trial
 from harness.llm import Archive, Caller, Estimate, Panel, Task, all_missing, estimate
-from harness.progress import progress
 from harness.session import Session
 
 
@@ -50,10 +46,8 @@ def write_contexts(
     if not wanted:
         return
     for name, cost in costs(wanted, caller.archive, price).items():
-        tell(f"{name}: {cost.calls} calls; {cost}")
-    asked = [(one.augmenter, one.tasks) for one in wanted]
-    with progress("write contexts", sum(map(len, all_missing(caller.archive, asked)))) as advance:
-        Panel(caller).ask(asked, advance)
+        tell(cost.told(name))
+    Panel(caller).ask([(one.augmenter, one.tasks) for one in wanted], "write contexts")
     if caller.stopped:
         raise KeyboardInterrupt
     for one in wanted:

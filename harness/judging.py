@@ -32,7 +32,6 @@ from harness.llm import (
 )
 from harness.model import Case, Chunk, Query, Span, Vectors
 from harness.pipeline import ARCHIVE, Pipeline
-from harness.progress import progress
 from harness.results import Judged, JudgeSummary, JudgingReport, TrialResult
 from harness.session import Session
 from harness.store import digest
@@ -46,10 +45,10 @@ def archive_of(session: Session) -> Archive:
 
 @dataclass(frozen=True)
 class Models:
-    """What a launch may spend on language models: dollars in all, prices the list does not know, or nothing
-    (`offline`).
+    """What a launch may spend on language models.
 
-    `price` is in dollars per million tokens, of prompts and of answers.
+    `budget` is in dollars for all of them, `offline` sends nothing. `price` is in dollars per million tokens, of
+    prompts and of answers.
     """
 
     budget: float | None = None
@@ -183,7 +182,7 @@ class Judging:
         """
         listing = self.claims.estimate()
         if listing.calls:
-            tell(f"claims of reference answers: {listing.calls} calls; {listing}")
+            tell(listing.told("claims of reference answers"))
             self.claims.ask(caller)
         summaries = self.summaries()
         for summary in summaries:
@@ -192,13 +191,8 @@ class Judging:
         expected = sum(summary.estimate.usd or 0.0 for summary in summaries)
         if caller.budget is not None and expected > caller.budget:
             tell(f"--budget {caller.budget:g} is less than the ${expected:.4f} expected: judgments will be missing")
-        self.judge(caller)
+        Panel(caller).ask(self._wanted, "judge")
         return self.outcome(summaries)
-
-    def judge(self, caller: Caller) -> None:
-        """Ask for every judgment that is not stored; raises JudgeError where a server cannot be asked at all."""
-        with progress("judge", sum(map(len, all_missing(self.archive, self._wanted)))) as advance:
-            Panel(caller).ask(self._wanted, advance)
 
     # -- what came of it
 
@@ -220,12 +214,16 @@ class Judging:
                     failures=failed,
                     example=example,
                     models=self.archive.served(asking.addresses(list(pool.tasks))) if asking else {},
-                    flips=flips(pool.judge, judgments),
+                    flips=self.flips(pool.name),
                     suspicious=flagged,
                     calibration=calibration_of(asking, self._session.store, self._session.data) if asking else "",
                 )
             )
         return made
+
+    def flips(self, label: str) -> float | None:
+        """The share of a judge's repeated judgments that disagree; None without repeats."""
+        return flips(self._judges[label], self._judgments[label])
 
     @cached_property
     def _judgments(self) -> dict[str, dict[Task, Judgment]]:

@@ -54,7 +54,7 @@ def plan(experiment: Experiment, *, store: Path | None = None, models: Models | 
 def _calls(session: Session, models: Models) -> list[str]:
     """What asking language models would take, told in lines."""
     written = costs(unwritten(session), archive_of(session), models.price)
-    lines = [f"{name}: {cost.calls} calls; {cost}" for name, cost in written.items()]
+    lines = [cost.told(name) for name, cost in written.items()]
     if lines:
         lines.append("what is embedded and judged on top is known once the contexts are written")
     return lines + _judge_calls(session, models)
@@ -68,7 +68,7 @@ def _judge_calls(session: Session, models: Models) -> list[str]:
         return []
     if all(session.pipeline(trial).stored(trial)["select"] for trial in session.trials):
         listing = judging.claims.estimate()
-        lines = [f"claims of reference answers: {listing.calls} calls; {listing}"] if listing.calls else []
+        lines = [listing.told("claims of reference answers")] if listing.calls else []
         return lines + [summary.cost for summary in judging.summaries() if summary.model]
     return [f"{name}: at most {bound.calls} calls, {_dollars(bound.most)}" for name, bound in judging.bound().items()]
 

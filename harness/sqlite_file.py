@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from harness.errors import StoreError
 from harness.store import explained, locked
@@ -45,6 +45,30 @@ class SqliteFile:
                 raise StoreError(f"store {self.path}: {refused}") from error
         self._set_aside()
         return work(self._open())
+
+    def write(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        """`work` as one transaction."""
+
+        def transaction(db: sqlite3.Connection) -> None:
+            with db:
+                work(db)
+
+        self.guarded(transaction)
+
+    def lookup(
+        self, query: str, keys: Sequence[Any], *, first: Sequence[Any] = (), last: str = ""
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a query that ends in `IN`, for many keys; `first` are the values of what stands before."""
+        rows: list[tuple[Any, ...]] = []
+        for start in range(0, len(keys), self.BLOCK):
+            block = keys[start : start + self.BLOCK]
+            statement, values = f"{query} ({','.join('?' * len(block))}) {last}", [*first, *block]
+
+            def fetch(db: sqlite3.Connection, text: str = statement, given: list[Any] = values) -> list[Any]:
+                return db.execute(text, given).fetchall()
+
+            rows += self.guarded(fetch)
+        return rows
 
     def examine(self) -> None:
         """Look for damage now rather than in the middle of the work, and set a damaged file aside."""

@@ -89,12 +89,12 @@ def compare(launch: Launch, *, on: str | None = None, baseline: Mapping[str, obj
     def interval(low: Floats, high: Floats) -> Intervals:
         """The interval that holds whatever is missing: from the worst case's lower to the best case's upper bound."""
         worst = cluster_bootstrap(low, clusters, seed=seed)
-        best = worst if low is high else cluster_bootstrap(high, clusters, seed=seed)
+        best = worst if np.array_equal(low, high) else cluster_bootstrap(high, clusters, seed=seed)
         return worst._replace(high=best.high)
 
     judged = metric in results[0].judged
-    means = interval(lows, highs if judged else lows)
-    differences = interval(lows - highs[at], highs - lows[at]) if judged else interval(*[lows - lows[at]] * 2)
+    means = interval(lows, highs)
+    differences = interval(lows - highs[at], highs - lows[at])
     unanswerable = sum(not fates for fates in results[0].fates)
     rows = []
     for n, result in enumerate(results):

@@ -1,6 +1,7 @@
 """What augmenters that have contexts written share: the document as it is shown, and the check of what comes back."""
 
 import re
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -55,9 +56,9 @@ class Writer(LlmAugmenter):
         (task,) = batch
         return Prompt(self.system, self.request(task), _FORM, {self.slot: task}, self.shared(batch), output=self.output)
 
+    @abstractmethod
     def request(self, task: Task) -> str:
         """What is asked about the document."""
-        raise NotImplementedError
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Written | Failure:
         return checked_context(entry["text"], f"{task.reference}\n{task.texts[0]}\n{task.item}", self.grounded)

@@ -64,30 +64,29 @@ class Archive(SqliteFile):
                         found[row[0]] = row
         good = [row for row in rows.values() if _readable(row[1])]
 
-        def write(db: Any) -> None:
-            with db:
-                db.executemany("INSERT OR IGNORE INTO labels VALUES (?, ?, ?)", good)
-                marks = ",".join("?" * len(Call._fields))
-                db.executemany(f"INSERT OR IGNORE INTO calls VALUES ({marks})", calls.values())
+        def carry_over(db: sqlite3.Connection) -> None:
+            db.executemany("INSERT OR IGNORE INTO labels VALUES (?, ?, ?)", good)
+            marks = ",".join("?" * len(Call._fields))
+            db.executemany(f"INSERT OR IGNORE INTO calls VALUES ({marks})", calls.values())
 
-        self.guarded(write)
+        self.write(carry_over)
         self.saved += len(good)
 
     def labels(self, addresses: Sequence[str]) -> dict[str, Label | Written]:
         """The answers that are there, by address."""
-        rows = self._found("SELECT address, label FROM labels WHERE address IN", addresses)
+        rows = self.lookup("SELECT address, label FROM labels WHERE address IN", addresses)
         return {address: _decoded(text) for address, text in rows}
 
     def failures(self, addresses: Sequence[str]) -> dict[str, Failure]:
         """What became of the latest attempt at addresses that have no answer."""
-        rows = self._found("SELECT address, kind, detail, attempts FROM failures WHERE address IN", addresses)
+        rows = self.lookup("SELECT address, kind, detail, attempts FROM failures WHERE address IN", addresses)
         return {address: Failure(kind, detail, attempts) for address, kind, detail, attempts in rows}
 
     def served(self, addresses: Sequence[str]) -> dict[str, int]:
         """The models that gave these answers, as the server named them, with how many each gave."""
         query = "SELECT c.served, COUNT(*) FROM labels l JOIN calls c ON c.id = l.call WHERE l.address IN"
         counts: dict[str, int] = {}
-        for served, count in self._found(query, addresses, "GROUP BY c.served"):
+        for served, count in self.lookup(query, addresses, last="GROUP BY c.served"):
             counts[served] = counts.get(served, 0) + count
         return counts
 
@@ -103,25 +102,21 @@ class Archive(SqliteFile):
     def keep(self, call: Call, outcomes: Mapping[str, Outcome]) -> None:
         """One transaction: the call, the answers it brought, the failures it left. An answer already there stays."""
 
-        def write(db: Any) -> None:
-            with db:
-                row = call._replace(answer=zlib.compress(call.answer))
-                db.execute(f"INSERT OR REPLACE INTO calls VALUES ({','.join('?' * len(row))})", row)
-                self._write(db, outcomes.items(), call.id)
+        row = call._replace(answer=zlib.compress(call.answer))
 
-        self.guarded(write)
+        def insert(db: sqlite3.Connection) -> None:
+            db.execute(f"INSERT OR REPLACE INTO calls VALUES ({','.join('?' * len(row))})", row)
+            self._insert(db, outcomes.items(), call.id)
+
+        self.write(insert)
 
     def note(self, outcomes: Mapping[str, Outcome]) -> None:
         """What became of tasks, where it is not tied to one call."""
 
-        def write(db: Any) -> None:
-            with db:
-                self._write(db, outcomes.items(), "")
-
-        self.guarded(write)
+        self.write(lambda db: self._insert(db, outcomes.items(), ""))
 
     @staticmethod
-    def _write(db: Any, outcomes: Iterable[tuple[str, Outcome]], call: str) -> None:
+    def _insert(db: sqlite3.Connection, outcomes: Iterable[tuple[str, Outcome]], call: str) -> None:
         for address, outcome in outcomes:
             if isinstance(outcome, Failure):
                 row = (address, outcome.kind, outcome.detail, outcome.attempts)
@@ -139,19 +134,8 @@ class Archive(SqliteFile):
     def keep_abilities(self, endpoint: str, model: str, found: Mapping[str, Any]) -> None:
         """Remember how a server wants a model to be asked."""
 
-        def write(db: Any) -> None:
-            with db:
-                db.execute("INSERT OR REPLACE INTO abilities VALUES (?, ?, ?)", (endpoint, model, json.dumps(found)))
-
-        self.guarded(write)
-
-    def _found(self, query: str, addresses: Sequence[str], last: str = "") -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = []
-        for start in range(0, len(addresses), self.BLOCK):
-            block = list(addresses[start : start + self.BLOCK])
-            marks = ",".join("?" * len(block))
-            rows += self.guarded(lambda db, b=block, m=marks: db.execute(f"{query} ({m}) {last}", b).fetchall())  # type: ignore[misc]
-        return rows
+        row = (endpoint, model, json.dumps(found))
+        self.write(lambda db: db.execute("INSERT OR REPLACE INTO abilities VALUES (?, ?, ?)", row))
 
 
 def _readable(label: Any) -> bool:

@@ -83,7 +83,7 @@ class _Line:
         if isinstance(read, Reading) and read.entries:
             self.fruitless = 0
         elif not again:
-            fault = read if isinstance(read, Failure) else next(iter(read.bad.values()))
+            fault = _fault(read)
             if fault.kind not in UNASKED and not self.barred():
                 self.fruitless, self.last = self.fruitless + 1, fault
 
@@ -306,10 +306,7 @@ class Caller:
             return None
 
     async def _asked_somehow(self, asking: Asking, line: _Line) -> Reading | Failure:
-        """The answer to the probe in the strictest mode that brings one in order;
-
-        the failure of a server in trouble.
-        """
+        """The answer to the probe in the strictest mode that brings one; the failure of a server in trouble."""
         fault = Failure("schema")
         for mode in MODES:
             if MODES.index(line.abilities.mode) > MODES.index(mode):
@@ -320,10 +317,15 @@ class Caller:
                 if call:
                     self.archive.keep(call, {})
                 return read
-            fault = read if isinstance(read, Failure) else next(iter(read.bad.values()))
+            fault = _fault(read)
             if fault.kind not in _OUT_OF_FORM:
                 return fault
         raise JudgeError(f"judge: {asking.model} at {asking.endpoint} does not answer in the form asked for: {fault}")
+
+
+def _fault(read: Reading | Failure) -> Failure:
+    """What is wrong with an answer that brought nothing, or not all."""
+    return read if isinstance(read, Failure) else next(iter(read.bad.values()))
 
 
 def _read(reply: Reply, prompt: Prompt) -> Reading | Failure:

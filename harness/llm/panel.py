@@ -1,10 +1,11 @@
 """Many tasks put to models at once: what is stored is read, the rest is asked in batches, every outcome is kept."""
 
 import asyncio
+import contextlib
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from harness.llm.archive import Archive, Call
@@ -14,6 +15,7 @@ from harness.llm.form import Reading
 from harness.llm.outcome import Failure, Outcome
 from harness.llm.prices import Usage, find_price
 from harness.llm.request import output_limit, prompt_bytes
+from harness.progress import progress
 
 T = TypeVar("T")
 
@@ -51,6 +53,10 @@ class Estimate(NamedTuple):
         most = None if self.most is None or other.most is None else self.most + other.most
         return Estimate(self.calls + other.calls, self.tokens + other.tokens, usd, most)
 
+    def told(self, what: str) -> str:
+        """One line on what asking takes."""
+        return f"{what}: {self.calls} calls; {self}"
+
     def __str__(self) -> str:
         if not self.calls:
             return "nothing to ask"
@@ -81,10 +87,7 @@ def all_missing(archive: Archive, wanted: Sequence[tuple[Asking, Sequence[Task]]
 
 
 def stored(archive: Archive, asking: Asking, tasks: Sequence[Task]) -> dict[Task, Outcome]:
-    """What is known of each distinct task:
-
-    its answer, what became of the latest attempt, or that it was never asked.
-    """
+    """What is known of each distinct task: its answer, what its latest attempt came to, or that it was never asked."""
     distinct = sorted(set(tasks))
     addresses = dict(zip(distinct, asking.addresses(distinct), strict=True))
     labels = archive.labels(list(addresses.values()))
@@ -118,19 +121,21 @@ class Panel:
         self._archive = caller.archive
         self._fatal: Exception | None = None
 
-    def ask(self, wanted: Sequence[tuple[Asking, Sequence[Task]]], advance: Callable[[int], None]) -> None:
-        """Ask whatever is not stored. `advance` is told of tasks as they are settled.
+    def ask(self, wanted: Sequence[tuple[Asking, Sequence[Task]]], title: str = "ask") -> None:
+        """Ask whatever is not stored, with a bar of that title on the way.
 
         Raises JudgeError where a server cannot be asked at all, after what was under way has been kept. An interrupt
         (Ctrl-C) stops the sending; what is under way is finished and the rest noted as cancelled.
         """
         work: list[Work] = []
-        for (asking, _), left in zip(wanted, all_missing(self._archive, wanted), strict=True):
+        lefts = all_missing(self._archive, wanted)
+        for (asking, _), left in zip(wanted, lefts, strict=True):
             if left:
                 self._caller.require_price(asking)
             work += [(asking, batch) for batch in asking.batches(left)]
         if work:
-            blocking(self._all(work, advance))
+            with progress(title, sum(map(len, lefts))) as advance:
+                blocking(self._all(work, advance))
         if self._fatal:
             raise self._fatal
 
@@ -222,26 +227,23 @@ class Panel:
         self._archive.note(dict(zip(addresses, failed.values(), strict=True)))
 
 
-class _interruptible:  # noqa: N801 - reads as what it does
+@contextlib.contextmanager
+def _interruptible(caller: Caller) -> Iterator[None]:
     """While the block runs, the first Ctrl-C stops the sending instead of the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-        self._set = threading.current_thread() is threading.main_thread()
+    def stop() -> None:
+        caller.stopped = True
+        loop.remove_signal_handler(signal.SIGINT)  # the second one is meant
 
-    def __enter__(self) -> None:
-        if self._set:
-            loop = asyncio.get_running_loop()
-
-            def stop() -> None:
-                self._caller.stopped = True
-                loop.remove_signal_handler(signal.SIGINT)  # the second one is meant
-
-            loop.add_signal_handler(signal.SIGINT, stop)
-
-    def __exit__(self, *_: object) -> None:
-        if self._set:
-            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+    loop.add_signal_handler(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
 
 
 def blocking(work: Coroutine[Any, Any, T]) -> T:

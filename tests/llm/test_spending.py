@@ -102,7 +102,7 @@ def test_a_budget_outlives_a_phase(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         judge = ContextPrecision("some-model")
         caller = Caller(Archive(tmp_path / "a.sqlite"), budget=0.02, price=PRICE)
         for half in (MANY[:20], MANY[20:]):
-            Panel(caller).ask([(judge, [task for one in half for task in judge.tasks(one)])], lambda _: None)
+            Panel(caller).ask([(judge, [task for one in half for task in judge.tasks(one)])])
         assert dollars(server) <= 0.02
         assert caller.spend.calls == len(server.calls)
 
@@ -115,7 +115,7 @@ def test_what_two_judges_share_is_asked_once(tmp_path: Path, monkeypatch: pytest
         archive = Archive(tmp_path / "a.sqlite")
         wanted = [(judge, [t for one in MANY for t in judge.tasks(one)]) for judge in (first, second)]
         assert [len(left) for left in all_missing(archive, wanted)] == [120, 80]
-        Panel(Caller(archive)).ask(wanted, lambda _: None)
+        Panel(Caller(archive)).ask(wanted)
         passages = [(asked.question, text) for asked in server.calls for text in asked.fenced.values()]
         assert len(passages) == len(set(passages)) == 200
 

@@ -48,7 +48,7 @@ def put(cases: Sequence[Case], store: Path, judge: Any = None, patience: Patienc
     tasks = [task for one in cases for task in judge.tasks(one)]
     fatal = None
     try:
-        Panel(caller).ask([(judge, tasks)], lambda _: None)
+        Panel(caller).ask([(judge, tasks)])
     except Exception as error:
         fatal = error
     return Outcome(judge, stored(archive, judge, tasks), caller, fatal)
