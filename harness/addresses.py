@@ -3,15 +3,15 @@
 Each key names the settings of its own stage and the address of the stage before it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from harness.component import Embedder, Retriever, identity
+from harness.component import Embedder, EmbeddingChunker, Reranker, Retriever, identity
 from harness.dataset import Manifest
 from harness.experiment import Trial
 from harness.store import Key, digest
 
-FORMAT = 1
+FORMAT = 2
 """Raised when stages begin to store something else, or to score the same selection otherwise: all is then made anew."""
 
 
@@ -35,15 +35,17 @@ class Addresses:
         return {"stage": "tokenize", "format": FORMAT, "corpus": self._corpus, "tokenizer": self.tokenizer}
 
     def chunks(self, trial: Trial) -> Key:
-        chunker = identity(trial.chunker)
-        return {**self.tokens(), "stage": "chunk", "chunker": chunker}
+        # What vectors decide where to cut, the trial's embedder is a part of.
+        embedder = {"embedder": identity(trial.embedder)} if isinstance(trial.chunker, EmbeddingChunker) else {}
+        return {**self.tokens(), "stage": "chunk", "chunker": identity(trial.chunker), **embedder}
 
     def passages(self, trial: Trial) -> Key:
         return {"stage": "augment", "chunks": digest(self.chunks(trial)), "augmenter": identity(trial.augmenter)}
 
     def index(self, trial: Trial, retriever: Retriever) -> Key:
         known = {**identity(retriever), "settings": retriever.index_settings()}
-        return {"stage": "index", "passages": digest(self.passages(trial)), "retriever": known}
+        embedder = {"embedder": identity(trial.embedder)} if retriever.uses_vectors and not retriever.parts else {}
+        return {"stage": "index", "passages": digest(self.passages(trial)), "retriever": known, **embedder}
 
     def rankings(self, trial: Trial, retriever: Retriever) -> Key:
         embedded = any(part.uses_vectors for part in (retriever, *retriever.parts))
@@ -57,7 +59,14 @@ class Addresses:
 
     def selection(self, trial: Trial) -> Key:
         steps: list[Any] = [identity(step) for step in trial.selector]
-        return {"stage": "select", "rankings": digest(self.rankings(trial, trial.retriever)), "steps": steps}
+        compared = any(step.uses_vectors for step in trial.selector)
+        embedder = {"embedder": identity(trial.embedder)} if compared else {}
+        return {
+            "stage": "select",
+            "rankings": digest(self.rankings(trial, trial.retriever)),
+            "steps": steps,
+            **embedder,
+        }
 
     def scores(self, trial: Trial, metrics: list[str]) -> Key:
         return {
@@ -70,6 +79,14 @@ class Addresses:
 
     def latency(self, embedder: Embedder) -> Key:
         return {"stage": "time", "format": FORMAT, "embedder": identity(embedder), "queries": self._queries}
+
+
+def pair_space(reranker: Reranker) -> str:
+    """What scores of pairs are filed under: what decides them, not how many hits are then kept."""
+    known = identity(reranker)
+    left_out = {field.name for field in fields(reranker) if field.metadata.get("scoring")}
+    told = {name: value for name, value in known["settings"].items() if name not in left_out}
+    return digest({**known, "settings": told})
 
 
 def space(embedder: Embedder, *, queries: bool) -> str:

@@ -1,7 +1,8 @@
-"""Embedding vectors in SQLite, addressed by embedder and text, so that one text is embedded once for all launches."""
+"""What models on this machine and elsewhere gave for texts, in SQLite, so that each text is paid for once."""
 
 import hashlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,3 +53,35 @@ class VectorCache(SqliteFile):
         ]
 
         self.write(lambda db: db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", rows))
+
+
+class Scored(NamedTuple):
+    """What a reranker gave a pair: the score, and its share of the milliseconds and dollars of the request."""
+
+    score: float
+    ms: float
+    usd: float = 0.0
+
+
+class ScoreCache(SqliteFile):
+    """Scores of pairs of query and text by reranker. It only ever holds what can be asked again."""
+
+    SCHEMA = (
+        "CREATE TABLE IF NOT EXISTS scores (space TEXT, key BLOB, score REAL NOT NULL, ms REAL NOT NULL,"
+        " PRIMARY KEY (space, key)) WITHOUT ROWID",
+    )
+
+    def get(self, space: str, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Scored]:
+        """The scores that are there, by pair."""
+        keys = {_pair_key(*pair): pair for pair in pairs}
+        query = "SELECT key, score, ms FROM scores WHERE space = ? AND key IN"
+        return {keys[key]: Scored(score, ms) for key, score, ms in self.lookup(query, list(keys), first=[space])}
+
+    def put(self, space: str, scored: dict[tuple[str, str], Scored]) -> None:
+        """Store scores, one transaction; a pair already there keeps what it has."""
+        rows = [(space, _pair_key(*pair), found.score, found.ms) for pair, found in scored.items()]
+        self.write(lambda db: db.executemany("INSERT OR IGNORE INTO scores VALUES (?, ?, ?, ?)", rows))
+
+
+def _pair_key(query: str, text: str) -> bytes:
+    return hashlib.sha256(text_key(query) + text_key(text)).digest()

@@ -3,15 +3,31 @@
 import dataclasses
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
 from harness.errors import ConfigError
-from harness.llm import Asking, Judgment, Task, Verdict
-from harness.model import Case, Document, Embedded, Floats, Hit, Ints, Outcome, Query, Rankings, Spans, Vectors
+from harness.llm import Asking, Judgment, Label, Task, Verdict
+from harness.llm import Outcome as Answer
+from harness.model import (
+    Case,
+    Corpus,
+    Document,
+    Drop,
+    Embedded,
+    Floats,
+    Hit,
+    Ints,
+    Outcome,
+    Query,
+    Rankings,
+    Row,
+    Spans,
+    Vectors,
+)
 from harness.store import Artifact, digest
 
 Positive = Annotated[int, Field(gt=0, le=2**31 - 1)]
@@ -141,6 +157,53 @@ class Chunker(Component):
         """Half-open `(start, end)` offsets into `doc.text`; `doc.tokens` tells token lengths."""
 
 
+class ScalesChunker(Chunker):
+    """Cuts a document several times over; each chunk is tagged by the scale it belongs to."""
+
+    @abstractmethod
+    def tilings(self, doc: Document) -> list[Spans]:
+        """The spans of each scale, the finest first."""
+
+    def split(self, doc: Document) -> Spans:
+        return sorted({span for spans in self.tilings(doc) for span in spans})
+
+
+class EmbeddingChunker(Chunker):
+    """Cuts a document by vectors of its pieces, which the trial's embedder gives: each piece is embedded once."""
+
+    @abstractmethod
+    def pieces(self, doc: Document) -> Spans:
+        """What is embedded, in order."""
+
+    @abstractmethod
+    def join(self, doc: Document, pieces: Spans, vectors: Vectors) -> Spans:
+        """The chunks, given the unit vector of each piece, (pieces, dimensions)."""
+
+    def split(self, doc: Document) -> Spans:
+        raise TypeError("the pieces are embedded by the harness; see `join`")
+
+
+@dataclasses.dataclass(frozen=True)
+class LlmChunker(AskingComponent, Chunker):
+    """Cuts a document where a language model says, through the harness' calls, cache and budget.
+
+    At most the share `max_failed` of the questions may stay without an answer, which the results then tell.
+    """
+
+    max_failed: Fraction = scoring(0.02)
+
+    @abstractmethod
+    def tasks(self, doc: Document) -> list[Task]:
+        """What is asked about the document, in order; none where there is nothing to decide."""
+
+    @abstractmethod
+    def join(self, doc: Document, answers: Sequence[Answer]) -> Spans:
+        """The chunks, given an answer or a failure for each task."""
+
+    def split(self, doc: Document) -> Spans:
+        raise TypeError("the model is asked by the harness; see `join`")
+
+
 class Augmenter(Component):
     """Gives each chunk a context that is indexed with it and never credited as evidence."""
 
@@ -186,12 +249,21 @@ class Embedder(Component):
         """One vector per text, (texts, dimensions) float32, whatever the batch the text travels in."""
 
 
+Scale = Literal["unit", "cosine", "raw"]
+"""What scores are: within 0 and 1; cosines; or of no known range, such as BM25's."""
+
+
 class Retriever(Component):
     """Ranks chunks for queries. `search` returns at most `depth` chunk numbers per query, best first."""
 
     role: ClassVar[str] = "retriever"
     uses_vectors: ClassVar[bool] = False
     depth: int
+
+    @property
+    def scale(self) -> Scale:
+        """What its scores are."""
+        return "raw"
 
     @property
     def parts(self) -> "tuple[Retriever, ...]":
@@ -202,9 +274,13 @@ class Retriever(Component):
         """The settings that decide the index; trials that differ only in others share it."""
         return {name: value for name, value in settings(self).items() if name != "depth"}
 
-    def index(self, texts: Sequence[str]) -> Artifact:
-        """What `search` needs besides vectors, as arrays."""
+    def index(self, texts: Sequence[str], corpus: Vectors | None = None) -> Artifact:
+        """What `search` needs besides vectors, as arrays; `corpus` as in `search`."""
         return Artifact()
+
+    def exact(self) -> "Retriever | None":
+        """For a retriever that only approximates: the one it approximates, which its recall is measured against."""
+        return None
 
     @abstractmethod
     def search(
@@ -217,6 +293,20 @@ class Retriever(Component):
         """
 
 
+class Searched(NamedTuple):
+    """What a fusion may look at besides the rankings: one query, what its `index` made, and the corpus.
+
+    `vector` has shape (dimensions,), `vectors` (chunks, dimensions), both of unit length; None where no part uses
+    vectors.
+    """
+
+    query: str
+    own: Artifact
+    corpus: Corpus
+    vector: Vectors | None = None
+    vectors: Vectors | None = None
+
+
 class Fusion(Retriever):
     """A retriever that merges the rankings of its parts, each of which is searched and stored on its own."""
 
@@ -226,13 +316,13 @@ class Fusion(Retriever):
         """The retrievers whose rankings are merged."""
 
     @abstractmethod
-    def fuse(self, rankings: Sequence[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
+    def fuse(self, rankings: Sequence[tuple[Ints, Floats]], searched: Searched) -> Row:
         """Merge the parts' hits for one query, `(chunk numbers, scores)` each, into one ranking, best first."""
 
     def search(
         self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
     ) -> Rankings:
-        raise TypeError("a fusion has no index of its own; its parts are searched")
+        raise TypeError("a fusion is not searched itself; its parts are")
 
 
 class Selector(Component):
@@ -241,10 +331,86 @@ class Selector(Component):
     role: ClassVar[str] = "selector"
     spends_budget: ClassVar[bool] = False
     """Whether what this step drops is lost to a budget, in the words of the loss ledger."""
+    needs: ClassVar[tuple[Scale, ...]] = ("unit", "cosine", "raw")
+    """The kinds of scores this step can make sense of."""
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Whether this step reads `chunk.vector`."""
+        return False
+
+    def scale(self, before: Scale) -> Scale:
+        """What the scores are after this step."""
+        return before
 
     @abstractmethod
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
         """The hits to keep, in rank order, and those dropped with a reason; the input is left as it is."""
+
+
+def best_hits_first(hits: Iterable[Hit]) -> list[Hit]:
+    """Hits by score, the greatest first, those that tie in the order of document and start.
+
+    Scores are compared to nine decimals, so that the last bits of a sum decide nothing.
+    """
+    return sorted(hits, key=lambda hit: (-round(hit.score, 9), hit.chunk.doc, hit.chunk.start, hit.chunk.end))
+
+
+@dataclasses.dataclass(frozen=True)
+class Reranker(Selector):
+    """A step that scores pairs of query and passage anew and keeps the best `k` (None: all).
+
+    The harness asks for the scores, each pair once for all trials, and hands them in as those of the hits.
+    """
+
+    metered: ClassVar[bool] = False
+    """Whether requests go to a server that may charge for them, one for each query."""
+
+    k: Positive | None = dataclasses.field(default=None, metadata={"scoring": True}, kw_only=True)
+
+    def scale(self, before: Scale) -> Scale:
+        return "raw"
+
+    def usd(self, requests: int) -> float | None:
+        """The dollars that `requests` of them cost; None where that is not known."""
+        return 0.0
+
+    @abstractmethod
+    def score(self, query: str, texts: Sequence[str]) -> Floats:
+        """How well each text answers the query, greater being better, (texts,); whatever texts go along."""
+
+    def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        # Hits that tie keep the order they came in.
+        ranked = sorted(hits, key=lambda hit: -round(hit.score, 9))
+        kept = len(ranked) if self.k is None else self.k
+        return Outcome(ranked[:kept], [Drop(hit, f"reranked below {kept}") for hit in ranked[kept:]])
+
+
+@dataclasses.dataclass(frozen=True)
+class LlmReranker(AskingComponent, Reranker):
+    """A reranker that has a language model grade passages, through the harness' calls, cache and budget.
+
+    A passage whose grade is missing goes last, in the order it came; beyond the share `max_failed` of all passages
+    the run stops, and the next one asks for the missing ones again.
+    """
+
+    max_failed: Fraction = scoring(0.02)
+
+    @abstractmethod
+    def task(self, query: str, text: str) -> Task:
+        """What is asked about one passage."""
+
+    @abstractmethod
+    def value(self, label: Label) -> float:
+        """The score a label stands for, at least 0."""
+
+    def score(self, query: str, texts: Sequence[str]) -> Floats:
+        raise TypeError("grades that a model gives are asked for by the harness")
+
+
+def asks_models(step: Selector) -> bool:
+    """Whether a step needs what models have to work out about the passages."""
+    return step.uses_vectors or isinstance(step, Reranker)
 
 
 class Judge(Component):
@@ -315,7 +481,7 @@ def claims_task(case: Case) -> Task:
 @lru_cache(maxsize=256)
 def prompt_digest(asking: Asking) -> str:
     """What identifies the wording and the form of a prompt, by those of one about a sample."""
-    prompt = asking.prompt((Task("a query", ("a text",), "an item", "an answer"),))
+    prompt = asking.prompt((asking.sample(),))
     schema = prompt.form.schema(list(prompt.slots))
     return digest([prompt.system, prompt.document, prompt.user, schema])[:16]
 

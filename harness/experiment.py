@@ -9,13 +9,16 @@ from typing import Any, cast
 
 from harness.augmenters import NoContext
 from harness.catalog import checked, component, to_spec
+from harness.coherence import check_steps
 from harness.component import (
     ROLES,
     Augmenter,
     Chunker,
     Component,
     Embedder,
+    EmbeddingChunker,
     Judge,
+    Reranker,
     Retriever,
     Selector,
     identity,
@@ -28,6 +31,7 @@ from harness.dataset.load import Copies
 from harness.embedders import Local
 from harness.errors import ConfigError, did_you_mean
 from harness.metrics import parse_metric
+from harness.presets import PRESETS, default_reranker
 from harness.store import canonical, digest
 
 SLOTS = ("chunker", "augmenter", "embedder", "retriever", "selector")
@@ -52,9 +56,15 @@ class Trial:
     copies: Copies = "credit"
 
     @property
-    def uses_vectors(self) -> bool:
-        """Whether the retriever, or a part of it, searches embeddings; else the embedder is no part of the trial."""
+    def embeds_queries(self) -> bool:
+        """Whether the retriever, or a part of it, searches embeddings."""
         return any(part.uses_vectors for part in (self.retriever, *self.retriever.parts))
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Whether anything needs embeddings; else the embedder is no part of the trial."""
+        compared = any(step.uses_vectors for step in self.selector)
+        return self.embeds_queries or compared or isinstance(self.chunker, EmbeddingChunker)
 
     def identity(self) -> dict[str, Any]:
         """Everything in the file that decides the trial's results."""
@@ -269,6 +279,9 @@ def trial_of(content: Mapping[str, Any], *, where: str, beside: Path) -> Trial:
     if isinstance(coverage, bool) or not isinstance(coverage, int | float) or not 0 < coverage <= 1:
         raise ConfigError(f"{_join(where, 'coverage')}: expected a number above 0 and at most 1, got {coverage!r}")
     given["coverage"] = float(coverage)
+    retriever = given.get("retriever")
+    if isinstance(retriever, Retriever):
+        check_steps(retriever, given.get("selector", ()), given["judges"], _join(where, "selector"))
     if given.get("copies", "credit") not in ("credit", "ignore"):
         raise ConfigError(f"{_join(where, 'copies')}: expected credit or ignore, got {given['copies']!r}")
     return Trial(**given)
@@ -284,12 +297,31 @@ def slot_value(slot: str, spec: Any, *, where: str, beside: Path) -> Any:
         return component(slot, spec, where=where, beside=beside)
     if spec is None or spec == "none":
         return ()
-    steps = list(spec) if isinstance(spec, list | tuple) else [spec]
-    places = [f"{where}[{at}]" if isinstance(spec, list | tuple) else where for at in range(len(steps))]
+    specs = list(spec) if isinstance(spec, list | tuple) else [spec]
+    places = [f"{where}[{at}]" if isinstance(spec, list | tuple) else where for at in range(len(specs))]
     return tuple(
-        step if isinstance(step, Selector) else component(slot, step, where=place, beside=beside)
-        for step, place in zip(steps, places, strict=True)
+        step for one, place in zip(specs, places, strict=True) for step in _steps(one, where=place, beside=beside)
     )
+
+
+def _steps(spec: Any, *, where: str, beside: Path) -> tuple[Selector, ...]:
+    """The steps a selector's spec stands for: one, or those of a preset."""
+    if isinstance(spec, Selector):
+        return (spec,)
+    name = next(iter(spec), None) if isinstance(spec, dict) and len(spec) == 1 else spec
+    if not isinstance(name, str) or name not in PRESETS:
+        return (cast(Selector, component("selector", spec, where=where, beside=beside)),)
+    given = spec[name] or {} if isinstance(spec, dict) else {}
+    if not isinstance(given, dict) or not set(given) <= {"rerank"}:
+        raise ConfigError(f"{where}: {name}: expected nothing, or `rerank` with a reranker or none")
+    if "rerank" not in given:
+        return PRESETS[name].steps(default_reranker())
+    if given["rerank"] in (None, "none"):
+        return PRESETS[name].steps(None)
+    reranker = component("selector", given["rerank"], where=f"{where}.{name}.rerank", beside=beside)
+    if not isinstance(reranker, Reranker):
+        raise ConfigError(f"{where}.{name}.rerank: {reranker.name()} is no reranker")
+    return PRESETS[name].steps(reranker)
 
 
 def _join(where: str, key: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ Vectors = npt.NDArray[np.float32]
 
 Spans = list[tuple[int, int]]
 """What a chunker returns: half-open `(start, end)` character offsets into one document."""
+
+BETWEEN = "\n\n"
+"""Stands between a chunk's context and its text in what is indexed."""
 
 
 class Span(NamedTuple):
@@ -106,7 +109,8 @@ class Chunk:
     """A stretch of a document as the retriever sees it; `text == document.text[start:end]` always holds.
 
     `context` is what an augmenter adds: indexed and counted in tokens, never credited as evidence. `tokens` counts
-    both.
+    both. `scale` counts from 0, the finest, where a chunker cuts at several. `vector` is the unit vector of `indexed`,
+    (dimensions,), where a step of the trial uses vectors.
     """
 
     doc: str
@@ -116,20 +120,61 @@ class Chunk:
     context: str = ""
     tokens: int = 0
     context_tokens: int = 0
-    token_map: TokenMap | None = field(default=None, compare=False, repr=False)
+    scale: int = 0
+    document: Document | None = field(default=None, compare=False, repr=False)
+    vector: Vectors | None = field(default=None, compare=False, repr=False)
 
     @property
     def id(self) -> str:
         return f"{self.doc}:{self.start}-{self.end}"
 
+    @property
+    def indexed(self) -> str:
+        """What retrievers and rerankers see: context and text."""
+        return indexed_text(self.context, self.text)
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What is known about the document."""
+        return self.document.metadata if self.document else {}
+
     def cut(self, tokens: int) -> "Chunk | None":
         """This chunk cut to at most `tokens` tokens, its context included; None where no text is left."""
         if self.tokens <= tokens:
             return self
-        end = self.token_map.end_of(self.start, tokens - self.context_tokens) if self.token_map else None
+        token_map = self.document.tokens if self.document else None
+        end = token_map.end_of(self.start, tokens - self.context_tokens) if token_map else None
         if end is None or end <= self.start or tokens <= self.context_tokens:
             return None
-        return replace(self, end=end, text=self.text[: end - self.start], tokens=tokens)
+        return replace(self, end=end, text=self.text[: end - self.start], tokens=tokens, vector=None)
+
+
+def indexed_text(context: str, text: str) -> str:
+    """A context and the text it stands before, as they are indexed together."""
+    return f"{context}{BETWEEN}{text}" if context else text
+
+
+def spanning(chunks: Sequence[Chunk]) -> Chunk:
+    """The passage from the first to the last character of chunks of one document, with their distinct contexts.
+
+    Raises ValueError where the chunks do not know their document.
+    """
+    first = chunks[0]
+    if first.document is None:
+        raise ValueError(f"chunk {first.id} does not know its document")
+    start, end = min(chunk.start for chunk in chunks), max(chunk.end for chunk in chunks)
+    contexts = {chunk.context: chunk.context_tokens for chunk in chunks if chunk.context}
+    extra = sum(contexts.values())
+    return replace(
+        first,
+        start=start,
+        end=end,
+        text=first.document.text[start:end],
+        context="\n".join(contexts),
+        tokens=first.document.token_map().count(start, end) + extra,
+        context_tokens=extra,
+        vector=None,
+    )
 
 
 @dataclass(frozen=True)
@@ -173,33 +218,71 @@ class Embedded(NamedTuple):
     truncated: npt.NDArray[np.bool_]
 
 
+Row = tuple[Ints, Floats] | tuple[Ints, Floats, Ints]
+"""The hits of one query, best first: chunk numbers, scores, and perhaps where each ends (`Rankings.reach`)."""
+
+
 class Rankings(NamedTuple):
     """One ranking per query, flat: row `i` is `ids[offsets[i]:offsets[i+1]]`, best first.
 
     `ids` are chunk numbers, (total,); `scores` their scores, (total,), float64; `offsets` has shape (queries + 1,).
+    `reach`, (total,), is the offset in its document up to which a hit extends beyond its chunk, 0 where it does not.
     """
 
     ids: Ints
     scores: Floats
     offsets: Ints
+    reach: Ints
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[Ints, Floats]]) -> "Rankings":
-        """Join per-query `(ids, scores)` pairs."""
+    def of(cls, rows: Sequence[Row]) -> "Rankings":
+        """Join the hits of each query."""
         offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(ids) for ids, _ in rows], out=offsets[1:])
-        ids = np.concatenate([ids for ids, _ in rows]) if rows else np.empty(0, np.int64)
-        scores = np.concatenate([scores for _, scores in rows]) if rows else np.empty(0)
-        return cls(ids.astype(np.int64), scores.astype(np.float64), offsets)
+        np.cumsum([len(row[0]) for row in rows], out=offsets[1:])
+        ids = np.concatenate([row[0] for row in rows]) if rows else np.empty(0, np.int64)
+        scores = np.concatenate([row[1] for row in rows]) if rows else np.empty(0)
+        reach = [row[2] if len(row) == 3 else np.zeros(len(row[0])) for row in rows]
+        ends = np.concatenate(reach) if rows else np.empty(0)
+        return cls(ids.astype(np.int64), scores.astype(np.float64), offsets, ends.astype(np.int64))
 
     def row(self, query: int) -> tuple[Ints, Floats]:
         """The chunk numbers and scores of one query."""
         at = slice(self.offsets[query], self.offsets[query + 1])
         return self.ids[at], self.scores[at]
 
+    def reaches(self, query: int) -> Ints:
+        """The reaches of one query's hits."""
+        return self.reach[self.offsets[query] : self.offsets[query + 1]]
+
     @property
     def queries(self) -> int:
         return len(self.offsets) - 1
+
+
+class Corpus(Protocol):
+    """All chunks of a corpus, ordered by document and start, as arrays of shape (chunks,), and what is indexed."""
+
+    doc: Ints
+    start: Ints
+    end: Ints
+    tokens: Ints
+    scale: Ints
+
+    @property
+    def texts(self) -> Sequence[str]: ...
+
+    def count(self, doc: int, start: int, end: int) -> int:
+        """The tokens of a stretch of document number `doc`."""
+
+    def blank(self, doc: int, start: int, end: int) -> bool:
+        """Whether a stretch of document number `doc` is nothing but white space."""
+
+
+def unit_rows(vectors: Vectors) -> Vectors:
+    """The rows scaled to unit length, (rows, dimensions) float32; a row of zeros stays as it is."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return scaled
 
 
 def best_first(ids: Ints, scores: Floats, limit: int, decimals: int = 5) -> tuple[Ints, Floats]:

@@ -6,44 +6,56 @@ from functools import cached_property
 
 import numpy as np
 
-from harness.component import Augmenter, Chunker
+from harness.component import Augmenter, Chunker, ScalesChunker
 from harness.dataset import Dataset
 from harness.errors import ConfigError
 from harness.metrics.matching import Items, Passage
-from harness.model import Chunk, Document, Ints, TokenMap
+from harness.model import BETWEEN, Chunk, Document, Ints, Spans, TokenMap, indexed_text
 from harness.store import Artifact
 
-BETWEEN = "\n\n"
-"""Stands between a chunk's context and its text in what is indexed."""
+Cut = Callable[[Document], list[Spans]]
+"""The spans of a document, which knows its tokens, by scale, the finest first."""
 
 
-def chunk_corpus(chunker: Chunker, data: Dataset, maps: Mapping[str, TokenMap]) -> Artifact:
-    """All chunks in document order, then by start: arrays `doc` (document number), `start`, `end`, `tokens`.
+def chunk_corpus(chunker: Chunker, data: Dataset, maps: Mapping[str, TokenMap], cut: Cut) -> Artifact:
+    """All chunks in document order, then by start and end: arrays `doc` (document number), `start`, `end`, `tokens`,
+    `scale`.
 
-    Blank and repeated spans are left out. Raises ConfigError where a chunker returns a span outside the document.
+    Blank spans are left out, and those repeated; one of several scales counts as the finest. Raises ConfigError where
+    a chunker returns a span outside the document.
     """
     parts: list[Ints] = []
     for number, doc in enumerate(data.documents):
-        tokenized = replace(doc, tokens=maps[doc.id])
-        spans = _spans(chunker, tokenized)
-        for start, end in spans:
+        scales: dict[tuple[int, int], int] = {}
+        for scale, returned in enumerate(cut(replace(doc, tokens=maps[doc.id]))):
+            for span in _spans(chunker, doc, returned):
+                scales.setdefault(span, scale)
+        for start, end in scales:
             if not 0 <= start <= end <= len(doc.text):
                 raise ConfigError(
                     f"chunker {chunker.name()}: document '{doc.id}' has {len(doc.text)} characters, "
                     f"but it was given the span {start}-{end}"
                 )
-        kept = np.array([span for span in spans if doc.text[span[0] : span[1]].strip()], np.int64).reshape(-1, 2)
+        spans = sorted(span for span in scales if doc.text[span[0] : span[1]].strip())
+        kept = np.array(spans, np.int64).reshape(-1, 2)
         tokens = maps[doc.id].counts(kept[:, 0], kept[:, 1])
-        parts.append(np.column_stack([np.full(len(kept), number), kept, tokens]))
-    table = np.concatenate(parts) if parts else np.empty((0, 4), np.int64)
-    return Artifact(dict(zip(("doc", "start", "end", "tokens"), table.T.copy(), strict=True)))
+        levels = np.array([scales[span] for span in spans], np.int64)
+        parts.append(np.column_stack([np.full(len(kept), number), kept, tokens, levels]))
+    table = np.concatenate(parts) if parts else np.empty((0, 5), np.int64)
+    return Artifact(dict(zip(("doc", "start", "end", "tokens", "scale"), table.T.copy(), strict=True)))
 
 
-def _spans(chunker: Chunker, doc: Document) -> list[tuple[int, int]]:
-    """What a chunker returns, sorted and each once."""
-    returned = chunker.split(doc)
+def tilings_of(chunker: Chunker) -> Cut:
+    """How a chunker that asks no model cuts a document."""
+    if isinstance(chunker, ScalesChunker):
+        return chunker.tilings
+    return lambda doc: [chunker.split(doc)]
+
+
+def _spans(chunker: Chunker, doc: Document, returned: Spans) -> list[tuple[int, int]]:
+    """What a chunker returned for a document, as whole numbers."""
     try:
-        return sorted({(int(start), int(end)) for start, end in returned})
+        return [(int(start), int(end)) for start, end in returned]
     except (TypeError, ValueError):
         got = f"split returned {returned!r:.60} for document '{doc.id}'"
         raise ConfigError(f"chunker {chunker.name()}: {got}; expected a list of (start, end) offsets") from None
@@ -86,31 +98,49 @@ class Passages:
     ) -> None:
         self._data = data
         self._maps = maps
-        self.doc, self.start, self.end = (chunks.arrays[name] for name in ("doc", "start", "end"))
+        names = ("doc", "start", "end", "scale")
+        self.doc, self.start, self.end, self.scale = (chunks.arrays[name] for name in names)
         self._contexts: Sequence[str] | None = contexts.data if contexts else None
         self._context_tokens = contexts.arrays["tokens"] if contexts else np.zeros(len(self.doc), np.int64)
         self.tokens = chunks.arrays["tokens"] + self._context_tokens
-        self._made: dict[int, Chunk] = {}
+        self._made: dict[tuple[int, int], Chunk] = {}
+        self._documents: dict[int, Document] = {}
 
     def __len__(self) -> int:
         return len(self.doc)
 
-    def chunk(self, number: int) -> Chunk:
-        """One chunk, made once."""
-        if number not in self._made:
-            doc = self._data.documents[self.doc[number]]
+    def chunk(self, number: int, reach: int = 0) -> Chunk:
+        """One chunk, made once; with a `reach`, the passage from its beginning to that offset."""
+        if (number, reach) not in self._made:
+            doc = self._document(int(self.doc[number]))
             start, end = int(self.start[number]), int(self.end[number])
-            self._made[number] = Chunk(
+            context_tokens = int(self._context_tokens[number])
+            self._made[number, reach] = Chunk(
                 doc.id,
                 start,
-                end,
-                doc.text[start:end],
+                reach or end,
+                doc.text[start : reach or end],
                 self._contexts[number] if self._contexts else "",
-                int(self.tokens[number]),
-                int(self._context_tokens[number]),
-                self._maps[doc.id],
+                context_tokens + doc.token_map().count(start, reach) if reach else int(self.tokens[number]),
+                context_tokens,
+                int(self.scale[number]),
+                doc,
             )
-        return self._made[number]
+        return self._made[number, reach]
+
+    def _document(self, number: int) -> Document:
+        if number not in self._documents:
+            doc = self._data.documents[number]
+            self._documents[number] = replace(doc, tokens=self._maps[doc.id])
+        return self._documents[number]
+
+    def count(self, doc: int, start: int, end: int) -> int:
+        """The tokens of a stretch of document number `doc`."""
+        return self._document(doc).token_map().count(start, end)
+
+    def blank(self, doc: int, start: int, end: int) -> bool:
+        """Whether a stretch of document number `doc` is nothing but white space."""
+        return not self._data.documents[doc].text[start:end].strip()
 
     @cached_property
     def texts(self) -> list[str]:
@@ -118,12 +148,7 @@ class Passages:
         documents = self._data.documents
         rows = zip(self.doc.tolist(), self.start.tolist(), self.end.tolist(), strict=True)
         texts = [documents[doc].text[start:end] for doc, start, end in rows]
-        if self._contexts is None:
-            return texts
-        return [
-            f"{context}{BETWEEN}{text}" if context else text
-            for context, text in zip(self._contexts, texts, strict=True)
-        ]
+        return texts if self._contexts is None else list(map(indexed_text, self._contexts, texts))
 
     def bearing(self, items: Items, *, touching: bool = False, copies: bool = False) -> list[Passage]:
         """Every chunk that shares a character with the first place of an evidence item, in corpus order.

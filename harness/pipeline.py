@@ -11,24 +11,46 @@ from typing import Any, cast
 import numpy as np
 
 from harness.addresses import Addresses, space
-from harness.cache import VectorCache
-from harness.component import Embedder, Fusion, LlmAugmenter, Retriever
+from harness.cache import ScoreCache, VectorCache
+from harness.component import (
+    Embedder,
+    EmbeddingChunker,
+    Fusion,
+    LlmAugmenter,
+    LlmChunker,
+    Reranker,
+    Retriever,
+    Searched,
+    asks_models,
+)
 from harness.dataset import Dataset, Manifest, load_dataset
 from harness.dataset.load import Copies
 from harness.errors import ConfigError, JudgeError
 from harness.evaluation import efficiency, metric_values, query_rows, score_trial, scored_metrics
 from harness.experiment import Trial
 from harness.llm import Archive, Failure, Task, Written, stored
-from harness.model import Case, Chunk, Embedded, Rankings, TokenMap
-from harness.passages import Passages, augment_corpus, chunk_corpus, context_artifact, spans_by_document
+from harness.model import Case, Chunk, Document, Embedded, Rankings, Row, Spans, TokenMap, unit_rows
+from harness.passages import (
+    Cut,
+    Passages,
+    augment_corpus,
+    chunk_corpus,
+    context_artifact,
+    spans_by_document,
+    tilings_of,
+)
+from harness.reranking import scores, unscored
 from harness.results import Selection, TrialResult
-from harness.selecting import read_selections, select_passages
+from harness.selecting import Means, Walk, read_selections
 from harness.store import Artifact, Store, digest
 from harness.timing import TIMED_QUERIES, milliseconds
 from harness.tokens import Tokenizer
 
 _SLAB = 256
 """Texts embedded between two writes to the cache: what a killed launch can lose."""
+
+_SEEN = 100_000
+"""Chunks kept in memory with their vectors, for the steps of many trials."""
 
 _CHUNKINGS = 4
 """Chunked corpora kept in memory, each about as large as the corpus; trials of one chunking follow each other."""
@@ -56,6 +78,8 @@ class Pipeline:
         self.store = Store(store)
         self.vectors = VectorCache(store / "vectors.sqlite")
         self.archive = Archive(store / ARCHIVE)
+        self.pairs = ScoreCache(store / "scores.sqlite")
+        self._seen: dict[str, dict[Chunk, Chunk]] = {}
         self._passages: OrderedDict[str, Passages] = OrderedDict()
 
     @cached_property
@@ -69,6 +93,10 @@ class Pipeline:
     def fingerprint(self, trial: Trial) -> str:
         """What identifies the trial's scores: its settings, its data by content, and the versions of its parts."""
         return digest(self._at.scores(trial, scored_metrics(trial)))
+
+    def chunks_address(self, trial: Trial) -> str:
+        """What identifies the trial's chunked corpus."""
+        return digest(self._at.chunks(trial))
 
     def passages_address(self, trial: Trial) -> str:
         """What identifies the trial's chunked, augmented corpus."""
@@ -102,9 +130,65 @@ class Pipeline:
         """The tokens of a text, in the experiment's tokenizer."""
         return self._tokenizer.count(text)
 
+    # -- chunks
+
     def chunks(self, trial: Trial) -> Artifact:
         """The chunked corpus of a trial, without contexts."""
-        return self.store.get(self._at.chunks(trial), lambda: chunk_corpus(trial.chunker, self.data, self.maps))
+
+        def build() -> Artifact:
+            chunker = trial.chunker
+            if isinstance(chunker, EmbeddingChunker):
+                return chunk_corpus(chunker, self.data, self.maps, self._cut_by_vectors(trial.embedder, chunker))
+            if isinstance(chunker, LlmChunker):
+                return self._cut_by_answers(chunker)
+            return chunk_corpus(chunker, self.data, self.maps, tilings_of(chunker))
+
+        return self.store.get(self._at.chunks(trial), build)
+
+    def uncut(self, trial: Trial) -> bool:
+        """Whether models have yet to say where the trial's chunks begin and end."""
+        modelled = isinstance(trial.chunker, EmbeddingChunker | LlmChunker)
+        return modelled and not self.store.has(self._at.chunks(trial))
+
+    def _tokenized(self) -> Iterator[Document]:
+        for doc in self.data.documents:
+            yield replace(doc, tokens=self.maps[doc.id])
+
+    def piece_texts(self, trial: Trial) -> list[str]:
+        """What has to be embedded before the trial's corpus can be cut."""
+        assert isinstance(trial.chunker, EmbeddingChunker)
+        pieces = ((doc, trial.chunker.pieces(doc)) for doc in self._tokenized())
+        return [doc.text[start:end] for doc, spans in pieces for start, end in spans]
+
+    def _cut_by_vectors(self, embedder: Embedder, chunker: EmbeddingChunker) -> Cut:
+        every = {doc.id: (doc, chunker.pieces(doc)) for doc in self._tokenized()}
+        texts = {name: [doc.text[start:end] for start, end in spans] for name, (doc, spans) in every.items()}
+        # All at once first: many documents are too short to fill a batch.
+        self.fill(embedder, [text for row in texts.values() for text in row])
+
+        def cut(doc: Document) -> list[Spans]:
+            known, spans = every[doc.id]
+            return [chunker.join(known, spans, unit_rows(self.embed(embedder, texts[doc.id]).vectors))]
+
+        return cut
+
+    def cut_tasks(self, trial: Trial) -> list[Task]:
+        """What is asked about where to cut, in corpus order."""
+        assert isinstance(trial.chunker, LlmChunker)
+        return [task for doc in self._tokenized() for task in trial.chunker.tasks(doc)]
+
+    def _cut_by_answers(self, chunker: LlmChunker) -> Artifact:
+        by_document = {doc.id: chunker.tasks(doc) for doc in self._tokenized()}
+        known = stored(self.archive, chunker, [task for tasks in by_document.values() for task in tasks])
+        failed = _few_enough(chunker, chunker.max_failed, list(known.values()), "questions have no answer")
+
+        def cut(doc: Document) -> list[Spans]:
+            return [chunker.join(doc, [known[task] for task in by_document[doc.id]])]
+
+        made = chunk_corpus(chunker, self.data, self.maps, cut)
+        return replace(made, data={"asked": len(known), "failed": failed})
+
+    # -- contexts
 
     def contexts(self, trial: Trial) -> Artifact | None:
         """The context of every chunk; None where the trial has none."""
@@ -133,10 +217,7 @@ class Pipeline:
         tasks = self.context_tasks(trial)
         known = stored(self.archive, augmenter, tasks)
         written = [known[task] for task in tasks]
-        failed = [outcome for outcome in written if isinstance(outcome, Failure)]
-        if len(failed) > augmenter.max_failed * len(written):
-            told = f"{len(failed)} of {len(written)} chunks have no context, such as {failed[0]}"
-            raise JudgeError(f"augmenter {augmenter.name()}: {told}; run again to ask for those once more")
+        _few_enough(augmenter, augmenter.max_failed, written, "chunks have no context")
         contexts = [outcome.text if isinstance(outcome, Written) else "" for outcome in written]
         return context_artifact(contexts, self._tokenizer.count)
 
@@ -157,18 +238,17 @@ class Pipeline:
         places = zip(ids, arrays["start"][longest].tolist(), arrays["end"][longest].tolist(), strict=True)
         return [Chunk(doc, start, end, self._text(doc, start, end)) for doc, start, end in places]
 
+    # -- vectors
+
     def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> list[str]:
         """The distinct texts that have no vector yet."""
         return self.vectors.missing(space(embedder, queries=queries), texts)
 
-    def embed(
+    def fill(
         self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False, progress: Progress | None = None
-    ) -> Embedded:
-        """Vectors for all texts: those missing are worked out, the longest first, and cached slab by slab."""
+    ) -> None:
+        """Work out the vectors that are missing, the longest texts first, and cache them slab by slab."""
         place = space(embedder, queries=queries)
-        found = self.vectors.get(place, texts)
-        if found is not None:
-            return found
         left = sorted(self.vectors.missing(place, texts), key=lambda text: (-len(text), text))
         for start in range(0, len(left), _SLAB):
             slab = left[start : start + _SLAB]
@@ -176,9 +256,28 @@ class Pipeline:
             self.store.built["embed"] = self.store.built.get("embed", 0) + len(slab)
             if progress:
                 progress(len(slab))
+
+    def embed(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Embedded:
+        """Vectors for all texts, those missing worked out."""
+        place = space(embedder, queries=queries)
         found = self.vectors.get(place, texts)
+        if found is None:
+            self.fill(embedder, texts, queries=queries)
+            found = self.vectors.get(place, texts)
         # Damaged between writing and reading, the file was set aside: go on without it.
         return found if found is not None else embedder.embed(texts, queries=queries)
+
+    def _with_vectors(self, embedder: Embedder, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """The same chunks with the unit vectors of what is indexed of them."""
+        seen = self._seen.setdefault(space(embedder, queries=False), {})
+        new = list(dict.fromkeys(chunk for chunk in chunks if chunk not in seen))
+        if len(seen) + len(new) > _SEEN:
+            seen.clear()
+            new = list(dict.fromkeys(chunks))
+        if new:
+            rows = unit_rows(self.embed(embedder, [chunk.indexed for chunk in new]).vectors)
+            seen.update({chunk: replace(chunk, vector=row) for chunk, row in zip(new, rows, strict=True)})
+        return [seen[chunk] for chunk in chunks]
 
     def query_latency(self, embedder: Embedder) -> Artifact:
         """Milliseconds to embed one query at a time, for the timed queries; none where it costs money."""
@@ -200,16 +299,19 @@ class Pipeline:
 
     def _retrieved(self, trial: Trial, retriever: Retriever) -> Artifact:
         passages, texts = self.passages(trial), self.query_texts
-        index = self.store.get(self._at.index(trial, retriever), lambda: retriever.index(passages.texts))
         corpus = queries = None
-        facts = {"chunks": len(passages), "index_bytes": index.nbytes, "truncated": 0}
+        facts: dict[str, float] = {"chunks": len(passages), "index_bytes": 0, "truncated": 0}
         if retriever.uses_vectors:
             embedded = self.embed(trial.embedder, passages.texts)
             corpus = embedded.vectors
             queries = self.embed(trial.embedder, texts, queries=True).vectors
-            facts["index_bytes"] += corpus.nbytes
-            facts["truncated"] = int(embedded.truncated.sum())
+            facts |= {"index_bytes": corpus.nbytes, "truncated": int(embedded.truncated.sum())}
+        index = self.store.get(self._at.index(trial, retriever), lambda: retriever.index(passages.texts, corpus))
+        facts["index_bytes"] += index.nbytes
         ranked = retriever.search(index, corpus, texts, queries)
+        exact = retriever.exact()
+        if exact is not None:
+            facts["ann_recall"] = overlap(ranked, read_rankings(self.rankings(trial, exact)))
 
         def search_one(at: int) -> Rankings:
             row = None if queries is None else queries[at : at + 1]
@@ -221,35 +323,80 @@ class Pipeline:
         fusion = cast(Fusion, retriever)
         parts = [self.rankings(trial, part) for part in fusion.parts]
         lists = [read_rankings(part) for part in parts]
+        passages, texts = self.passages(trial), self.query_texts
+        index, corpus, queries = Artifact(), None, None
+        if fusion.uses_vectors:
+            corpus = unit_rows(self.embed(trial.embedder, passages.texts).vectors)
+            queries = unit_rows(self.embed(trial.embedder, texts, queries=True).vectors)
+            index = self.store.get(self._at.index(trial, fusion), lambda: fusion.index(passages.texts, corpus))
 
-        def fuse_one(at: int) -> Any:
-            return fusion.fuse([ranked.row(at) for ranked in lists])
+        def fuse_one(at: int) -> Row:
+            vector = None if queries is None else queries[at]
+            searched = Searched(texts[at], index, passages, vector, corpus)
+            return fusion.fuse([ranked.row(at) for ranked in lists], searched)
 
-        facts = {
+        facts: dict[str, float] = {
             "chunks": parts[0].data["chunks"],
-            "index_bytes": sum(part.data["index_bytes"] for part in parts),
+            "index_bytes": sum(part.data["index_bytes"] for part in parts) + index.nbytes,
             "truncated": max(part.data["truncated"] for part in parts),
         }
-        made = self._ranked(fusion, Rankings.of([fuse_one(at) for at in range(len(self.query_texts))]), fuse_one, facts)
+        approximate = [part.data["ann_recall"] for part in parts if "ann_recall" in part.data]
+        if approximate:
+            facts["ann_recall"] = min(approximate)
+        made = self._ranked(fusion, Rankings.of([fuse_one(at) for at in range(len(texts))]), fuse_one, facts)
         # A fused query waits for all its parts.
         total = made.arrays["ms"] + sum(part.arrays["ms"] for part in parts)
         return Artifact({**made.arrays, "ms": total}, made.data)
 
     def _ranked(
-        self, retriever: Retriever, ranked: Rankings, one: Callable[[int], object], facts: dict[str, int]
+        self, retriever: Retriever, ranked: Rankings, one: Callable[[int], object], facts: dict[str, float]
     ) -> Artifact:
-        _check(retriever, ranked, facts["chunks"], len(self.query_texts))
+        _check(retriever, ranked, int(facts["chunks"]), len(self.query_texts))
         ms = milliseconds(one, range(min(TIMED_QUERIES, len(self.query_texts))))
         return Artifact({**ranked._asdict(), "ms": np.array(ms)}, facts)
+
+    # -- selection
 
     def selection(self, trial: Trial) -> Artifact:
         """What each query ends up with and what was dropped on the way."""
 
         def build() -> Artifact:
-            ranked, data = read_rankings(self.rankings(trial)), self.data
-            return select_passages(trial.selector, data.query_set.queries, ranked, self.passages(trial), data.number)
+            walk = self._walk(trial)
+            for place, step in enumerate(trial.selector):
+                walk.take(place, step)
+            return walk.artifact(trial.selector, self.data.number)
 
         return self.store.get(self._at.selection(trial), build)
+
+    def _walk(self, trial: Trial) -> Walk:
+        means = Means(
+            lambda chunks: self._with_vectors(trial.embedder, chunks),
+            lambda step, pairs: scores(step, pairs, self.pairs, self.archive),
+        )
+        return Walk(self.data.query_set.queries, read_rankings(self.rankings(trial)), self.passages(trial), means)
+
+    def unselected(self, trial: Trial) -> bool:
+        """Whether the trial's selection is not stored and needs models beyond what retrieval needs."""
+        return any(map(asks_models, trial.selector)) and not self.store.has(self._at.selection(trial))
+
+    def unscored(self, trial: Trial, place: int) -> int:
+        """For how many queries step number `place`, a reranker, has to be asked."""
+        step = trial.selector[place]
+        assert isinstance(step, Reranker)
+        return unscored(step, self.rerank_pairs(trial, place), self.pairs)
+
+    def score_pairs(self, trial: Trial, place: int) -> None:
+        """Have step number `place`, a reranker, score what is missing."""
+        step = trial.selector[place]
+        assert isinstance(step, Reranker)
+        scores(step, self.rerank_pairs(trial, place), self.pairs, self.archive)
+
+    def rerank_pairs(self, trial: Trial, place: int) -> list[tuple[str, str]]:
+        """The pairs that step number `place` scores, given the steps before it."""
+        walk = self._walk(trial)
+        for at, step in enumerate(trial.selector[:place]):
+            walk.take(at, step)
+        return walk.pairs()
 
     def selections(self, trial: Trial) -> list[Selection]:
         """`selection` as records, one per query."""
@@ -281,34 +428,65 @@ class Pipeline:
 
     def result(self, trial: Trial, name: str) -> TrialResult:
         """The finished trial, worked out where needed."""
-        scores, ranked, selection = self.scores(trial), self.rankings(trial), self.selection(trial)
-        embedding = self.query_latency(trial.embedder).arrays["ms"] if trial.uses_vectors else np.zeros(0)
+        made, ranked, selection = self.scores(trial), self.rankings(trial), self.selection(trial)
+        embedding = self.query_latency(trial.embedder).arrays["ms"] if trial.embeds_queries else np.zeros(0)
         return TrialResult(
             name=name,
             fingerprint=self.fingerprint(trial),
             params=trial.params(),
-            queries=scores.data["queries"],
-            clusters=scores.data["clusters"],
-            scores=metric_values(scores),
-            fates=scores.data["fates"],
-            efficiency=efficiency(ranked, selection, scores, embedding) | self._dollars(trial),
-            warnings=[*_truncation(trial, ranked), *self._without_context(trial)],
+            queries=made.data["queries"],
+            clusters=made.data["clusters"],
+            scores=metric_values(made),
+            fates=made.data["fates"],
+            efficiency=efficiency(ranked, selection, made, embedding) | self._dollars(trial),
+            warnings=[*_truncation(trial, ranked), *self._unanswered(trial)],
             settings=trial.identity(),
         )
 
-    def _without_context(self, trial: Trial) -> list[str]:
+    def _unanswered(self, trial: Trial) -> list[str]:
+        """What language models were asked and did not say, where that was let pass."""
+        told: list[str] = []
+        cut = self.chunks(trial).data if isinstance(trial.chunker, LlmChunker) else None
+        if cut and cut["failed"]:
+            told.append(f"{cut['failed']} of {cut['asked']} questions where to cut have no answer")
         contexts = self.contexts(trial) if isinstance(trial.augmenter, LlmAugmenter) else None
         failed = sum(not context for context in contexts.data) if contexts else 0
-        chunks = len(contexts.data) if contexts else 0
-        return [f"{failed} of {chunks} chunks have no context: the model's was refused"] if failed else []
+        if contexts and failed:
+            told.append(f"{failed} of {len(contexts.data)} chunks have no context: the model's was refused")
+        return told
 
     def _dollars(self, trial: Trial) -> dict[str, float]:
         """What embedding the corpus and the query set costs, in the experiment's tokens; nothing where it is free."""
         price = trial.embedder.price if trial.uses_vectors else 0.0
-        if not price:
-            return {}
-        queries = sum(map(self.tokens, self.query_texts))
-        return {"index_usd": int(self.passages(trial).tokens.sum()) * price / 1e6, "queries_usd": queries * price / 1e6}
+        asked = len(self.query_texts)
+        found: dict[str, float] = {}
+        if price:
+            tokens = int(self.passages(trial).tokens.sum()) if trial.embeds_queries else 0
+            if isinstance(trial.chunker, EmbeddingChunker):
+                tokens += sum(len(token_map.starts) for token_map in self.maps.values())
+            queries = sum(map(self.tokens, self.query_texts)) if trial.embeds_queries else 0
+            found = {"index_usd": tokens * price / 1e6, "queries_usd": queries * price / 1e6}
+        graded = sum(usd for step in trial.selector if isinstance(step, Reranker) and (usd := step.usd(asked)))
+        reranking = graded + self.selection(trial).data["usd"]
+        return found | {"rerank_usd": reranking} if reranking else found
+
+
+def _few_enough(asking: LlmChunker | LlmAugmenter, most: float, found: Sequence[object], what: str) -> int:
+    """How many outcomes are failures; raises JudgeError where that is more than the share `most`."""
+    failed = [outcome for outcome in found if isinstance(outcome, Failure)]
+    if len(failed) > most * len(found):
+        told = f"{len(failed)} of {len(found)} {what}, such as {failed[0]}"
+        raise JudgeError(f"{asking.role} {asking.name()}: {told}; run again to ask for those once more")
+    return len(failed)
+
+
+def overlap(ranked: Rankings, exact: Rankings) -> float:
+    """The mean share, over queries, of an exact ranking's hits that another has too; 1 where there are none."""
+    shares = []
+    for query in range(exact.queries):
+        wanted = exact.row(query)[0]
+        shares.append(np.isin(wanted, ranked.row(query)[0]).mean() if len(wanted) else 1.0)
+    return float(np.mean(shares)) if shares else 1.0
 
 
 def read_rankings(artifact: Artifact) -> Rankings:

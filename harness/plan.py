@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.component import LlmJudge
-from harness.contexts import costs, unwritten
 from harness.experiment import Experiment
+from harness.groundwork import costs, rerank_bounds, undecided, unwritten
 from harness.judging import Judging, Models, archive_of
 from harness.session import Session, default_store
 
@@ -43,7 +43,8 @@ def plan(experiment: Experiment, *, store: Path | None = None, models: Models | 
     texts: dict[str, int] = {}
     tokens: dict[str, int] = {}
     usd: dict[str, float | None] = {}
-    for label, (embedder, pipeline, documents, queries) in session.to_embed().items():
+    cuts = {f"{label}, to cut": found for label, found in session.to_cut().items()}
+    for label, (embedder, pipeline, documents, queries) in (cuts | session.to_embed()).items():
         count = pipeline.tokens
         texts[label] = len(documents) + len(queries)
         tokens[label] = sum(map(count, documents)) + sum(map(count, queries))
@@ -52,12 +53,15 @@ def plan(experiment: Experiment, *, store: Path | None = None, models: Models | 
 
 
 def _calls(session: Session, models: Models) -> list[str]:
-    """What asking language models would take, told in lines."""
-    written = costs(unwritten(session), archive_of(session), models.price)
-    lines = [cost.told(name) for name, cost in written.items()]
+    """What asking language models and rerankers would take, told in lines."""
+    lines = []
+    for wanted in (undecided(session), unwritten(session)):
+        lines += [cost.told(name) for name, cost in costs(wanted, archive_of(session), models.price).items()]
+    if any(session.pipeline(trial).uncut(trial) for trial in session.trials):
+        return [*lines, "what is embedded, retrieved and judged is known once the documents are cut"]
     if lines:
         lines.append("what is embedded and judged on top is known once the contexts are written")
-    return lines + _judge_calls(session, models)
+    return [*lines, *rerank_bounds(session), *_judge_calls(session, models)]
 
 
 def _judge_calls(session: Session, models: Models) -> list[str]:

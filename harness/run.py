@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.contexts import write_contexts
 from harness.errors import ConfigError, HarnessError
 from harness.executors import open_executor
 from harness.experiment import Experiment, Trial
+from harness.groundwork import cut_and_write, rerank
 from harness.judging import Judging, Models, archive_of
 from harness.launch import Launch
 from harness.launches import record_launch
@@ -37,6 +37,14 @@ def _chunk(trial_json: str, place: Place) -> Work:
     trial, pipeline = Trial.from_json(trial_json), pipeline_of(place)
     with _counted(pipeline) as work:
         pipeline.passages(trial)
+    return work
+
+
+def _retrieve(trial_json: str, place: Place) -> Work:
+    """Worker task: the rankings of a trial."""
+    trial, pipeline = Trial.from_json(trial_json), pipeline_of(place)
+    with _counted(pipeline) as work:
+        pipeline.rankings(trial)
     return work
 
 
@@ -100,8 +108,9 @@ def run(
     with contextlib.ExitStack() as stack:
         executor = stack.enter_context(open_executor(workers, on))
         tracker = Tracker(experiment.name, tracking, session.store) if log else None
-        write_contexts(session, caller, models.price, tell)
+        cut_and_write(session, caller, models.price, tell)
         _prepare(session, executor, work, damaged)
+        _select(session, executor, work, damaged, lambda: rerank(session, caller, models.price, tell))
         tasks = _submitted(session, executor)
         judged = bool(session.trials[0].judges)
         with progress("retrieve and score", len(session.trials)) as advance:
@@ -145,7 +154,7 @@ def run(
 def _require_prices(session: Session, caller: Caller) -> None:
     """Refuse a budget on models without a price now, not after the retrieval."""
     for trial in session.trials:
-        for part in (trial.augmenter, *trial.judges):
+        for part in (trial.chunker, trial.augmenter, *trial.selector, *trial.judges):
             if isinstance(part, Asking):
                 caller.require_price(part)
 
@@ -167,9 +176,29 @@ def _prepare(session: Session, executor: Executor, work: dict[str, int], damaged
             advance(1)
     for embedder, pipeline, documents, queries in session.to_embed().values():
         with _counted(pipeline) as done, progress("embed", len(documents) + len(queries)) as advance:
-            pipeline.embed(embedder, documents, progress=advance)
-            pipeline.embed(embedder, queries, queries=True, progress=advance)
+            pipeline.fill(embedder, documents, progress=advance)
+            pipeline.fill(embedder, queries, queries=True, progress=advance)
             pipeline.query_latency(embedder)
+        _merge(done, work, damaged)
+
+
+def _select(
+    session: Session, executor: Executor, work: dict[str, int], damaged: list[str], rerank: Callable[[], None]
+) -> None:
+    """The selections that need models, made in this process, which holds each model once; retrieval goes before it."""
+    waiting = [trial for trial in session.trials if session.pipeline(trial).unselected(trial)]
+    retrieved = [executor.submit(_retrieve, trial.to_json(), session.place(trial)) for trial in waiting]
+    if not waiting:
+        return
+    with progress("retrieve", len(retrieved)) as advance:
+        for task in retrieved:
+            _add(task, work, damaged)
+            advance(1)
+    with contextlib.ExitStack() as stack:
+        pipelines = {id(pipeline): pipeline for pipeline in map(session.pipeline, waiting)}
+        counted = [stack.enter_context(_counted(pipeline)) for pipeline in pipelines.values()]
+        rerank()
+    for done in counted:
         _merge(done, work, damaged)
 
 

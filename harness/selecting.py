@@ -1,15 +1,17 @@
 """The select stage: a trial's steps over the rankings of all queries, every drop with its step and reason."""
 
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.component import Selector, step_labels
+from harness.cache import Scored
+from harness.component import Reranker, Selector, step_labels
 from harness.errors import ConfigError
-from harness.model import Hit, Outcome, Query, Rankings
+from harness.model import Chunk, Hit, Outcome, Query, Rankings
 from harness.passages import Passages
 from harness.results import Picked, Selection
 from harness.store import Artifact
@@ -18,34 +20,86 @@ from harness.timing import TIMED_QUERIES
 _COLUMNS = ("query", "doc", "start", "end", "score", "tokens", "context_tokens", "step", "reason")
 _KEPT = -1
 
+Pair = tuple[str, str]
+"""A query and the text of a passage, context included."""
 
-def select_passages(
-    steps: Sequence[Selector], queries: Sequence[Query], ranked: Rankings, passages: Passages, number: Mapping[str, int]
-) -> Artifact:
-    """What each query ends up with and what was dropped on the way, one row a passage; `read_selections` reads it.
 
-    `number` gives each document's position in the corpus. Raises ConfigError where a step returns what it must not.
+class Means(NamedTuple):
+    """What models know about passages, for the steps that need it.
+
+    `with_vectors` gives the same chunks with their unit vectors, `scores` what a reranker says about pairs.
     """
-    table = _Table()
-    ms: list[float] = []
-    for at, query in enumerate(queries):
-        ids, scores = ranked.row(at)
-        hits = [Hit(passages.chunk(chunk), score) for chunk, score in zip(ids.tolist(), scores.tolist(), strict=True)]
+
+    with_vectors: Callable[[Sequence[Chunk]], list[Chunk]]
+    scores: Callable[[Reranker, Sequence[Pair]], Mapping[Pair, Scored]]
+
+
+class Walk:
+    """The hits of all queries on their way through the steps of a trial, one step after the other."""
+
+    def __init__(self, queries: Sequence[Query], ranked: Rankings, passages: Passages, means: Means) -> None:
         # A selector works on what a live system would know: never on the evidence or the answer.
-        blind = replace(query, evidence=(), answer=None)
-        begin = time.perf_counter()
-        for place, step in enumerate(steps):
-            outcome = step.select(blind, hits)
+        self.queries = [replace(query, evidence=(), answer=None) for query in queries]
+        self.hits = [_hits(ranked, at, passages) for at in range(len(queries))]
+        self._means = means
+        self._table = _Table()
+        self._ms = [0.0] * min(TIMED_QUERIES, len(queries))
+        self._usd = 0.0
+
+    def pairs(self) -> list[Pair]:
+        """The distinct pairs of query and passage as they stand."""
+        rows = zip(self.queries, self.hits, strict=True)
+        return list(dict.fromkeys((query.text, hit.chunk.indexed) for query, hits in rows for hit in hits))
+
+    def take(self, place: int, step: Selector) -> None:
+        """Apply step number `place`; raises ConfigError where it returns what it must not."""
+        if isinstance(step, Reranker):
+            self._rescore(step)
+        if step.uses_vectors:
+            self._add_vectors()
+        for at, (query, hits) in enumerate(zip(self.queries, self.hits, strict=True)):
+            begin = time.perf_counter()
+            outcome = step.select(query, hits)
+            if at < len(self._ms):
+                self._ms[at] += (time.perf_counter() - begin) * 1000
             _check(step, hits, outcome)
-            table.count(place, hits, outcome.kept)
+            self._table.count(place, hits, outcome.kept)
             for drop in outcome.dropped:
-                table.add(at, drop.hit, place, drop.reason)
-            hits = outcome.kept
-        if at < TIMED_QUERIES:
-            ms.append((time.perf_counter() - begin) * 1000)
-        for hit in hits:
-            table.add(at, hit, _KEPT, "")
-    return table.artifact(ms, step_labels(steps), len(queries), number)
+                self._table.add(at, drop.hit, place, drop.reason)
+            self.hits[at] = outcome.kept
+
+    def _rescore(self, step: Reranker) -> None:
+        scored = self._means.scores(step, self.pairs())
+        self._usd += math.fsum(one.usd for one in scored.values())
+        for at, (query, hits) in enumerate(zip(self.queries, self.hits, strict=True)):
+            found = [scored[query.text, hit.chunk.indexed] for hit in hits]
+            if not all(math.isfinite(one.score) for one in found):
+                raise ConfigError(f"selector {step.name()}: gave a score that is not a number")
+            self.hits[at] = [hit._replace(score=one.score) for hit, one in zip(hits, found, strict=True)]
+            if at < len(self._ms):
+                self._ms[at] += sum(one.ms for one in found)
+
+    def _add_vectors(self) -> None:
+        every = self._means.with_vectors([hit.chunk for hits in self.hits for hit in hits])
+        chunks = iter(every)
+        self.hits = [[hit._replace(chunk=next(chunks)) for hit in hits] for hits in self.hits]
+
+    def artifact(self, steps: Sequence[Selector], number: Mapping[str, int]) -> Artifact:
+        """What each query ends up with and what was dropped on the way, one row a passage.
+
+        `read_selections` reads it; `number` gives each document's position in the corpus.
+        """
+        for at, hits in enumerate(self.hits):
+            for hit in hits:
+                self._table.add(at, hit, _KEPT, "")
+        facts = {"steps": step_labels(steps), "queries": len(self.queries), "usd": self._usd}
+        return self._table.artifact(self._ms, facts, number)
+
+
+def _hits(ranked: Rankings, query: int, passages: Passages) -> list[Hit]:
+    ids, scores = ranked.row(query)
+    rows = zip(ids.tolist(), scores.tolist(), ranked.reaches(query).tolist(), strict=True)
+    return [Hit(passages.chunk(chunk, reach), score) for chunk, score, reach in rows]
 
 
 def read_selections(artifact: Artifact, documents: Sequence[str]) -> list[Selection]:
@@ -84,7 +138,7 @@ class _Table:
         for place, fact in enumerate(facts):
             totals[place] += fact
 
-    def artifact(self, ms: list[float], steps: list[str], queries: int, number: Mapping[str, int]) -> Artifact:
+    def artifact(self, ms: list[float], facts: Mapping[str, Any], number: Mapping[str, int]) -> Artifact:
         columns: list[Any] = [list(column) for column in zip(*self._rows, strict=True)] or [[] for _ in _COLUMNS]
         columns[1] = [number[doc] for doc in columns[1]]
         arrays = {
@@ -96,7 +150,7 @@ class _Table:
             {"input": given / n, "kept": kept / n, "tokens": tokens / n, "score": score / kept if kept else 0.0}
             for given, kept, tokens, score, n in self._statistics.values()
         ]
-        data = {"steps": steps, "reasons": list(self._reasons), "queries": queries, "statistics": statistics}
+        data = {**facts, "reasons": list(self._reasons), "statistics": statistics}
         return Artifact({**arrays, "ms": np.array(ms)}, data)
 
 

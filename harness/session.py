@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.component import Embedder, identity
+from harness.component import Embedder, EmbeddingChunker, identity
 from harness.dataset import Manifest, find_dataset, read_manifest
 from harness.dataset.load import Copies, open_query_set, verify
 from harness.errors import ConfigError
@@ -70,25 +70,42 @@ class Session:
         )
 
     def to_embed(self) -> dict[str, ToEmbed]:
-        """Per embedder, the texts that the unfinished trials need and the cache lacks."""
-        wanted: dict[str, tuple[Embedder, Pipeline, dict[str, None]]] = {}
+        """Per embedder, the texts that the unfinished trials need and the cache lacks, as far as they are known."""
+        wanted: dict[str, _Texts] = {}
         for trial in self.trials:
             pipeline = self.pipeline(trial)
-            if pipeline.unwritten(trial):
-                continue  # what is embedded is only known once the contexts are written
-            if trial.uses_vectors and not pipeline.stored(trial)["retrieve"]:
-                key = digest(identity(trial.embedder))
-                _, _, texts = wanted.setdefault(key, (trial.embedder, pipeline, {}))
-                texts.update(dict.fromkeys(pipeline.passages(trial).texts))
-        found: dict[str, ToEmbed] = {}
-        for embedder, pipeline, texts in wanted.values():
-            documents = pipeline.missing(embedder, list(texts))
-            queries = pipeline.missing(embedder, pipeline.query_texts, queries=True)
-            label = " ".join([embedder.name(), str(getattr(embedder, "model", ""))]).strip()
-            found[label if label not in found else f"{label} {len(found)}"] = ToEmbed(
-                embedder, pipeline, documents, queries
-            )
-        return found
+            if pipeline.uncut(trial) or pipeline.unwritten(trial):
+                continue  # what is embedded is only known once models have said where to cut, and written contexts
+            if trial.embeds_queries and not pipeline.stored(trial)["retrieve"]:
+                _add(wanted, trial.embedder, pipeline, pipeline.passages(trial).texts)
+        return _left(wanted, queries=True)
+
+    def to_cut(self) -> dict[str, ToEmbed]:
+        """Per embedder, the texts whose vectors decide where to cut, as far as the cache lacks them."""
+        wanted: dict[str, _Texts] = {}
+        for trial in self.trials:
+            pipeline = self.pipeline(trial)
+            if isinstance(trial.chunker, EmbeddingChunker) and pipeline.uncut(trial):
+                _add(wanted, trial.embedder, pipeline, pipeline.piece_texts(trial))
+        return _left(wanted, queries=False)
+
+
+_Texts = tuple[Embedder, Pipeline, dict[str, None]]
+
+
+def _add(wanted: dict[str, _Texts], embedder: Embedder, pipeline: Pipeline, texts: list[str]) -> None:
+    wanted.setdefault(digest(identity(embedder)), (embedder, pipeline, {}))[2].update(dict.fromkeys(texts))
+
+
+def _left(wanted: dict[str, _Texts], *, queries: bool) -> dict[str, ToEmbed]:
+    """What has no vector yet, with a label for each embedder."""
+    found: dict[str, ToEmbed] = {}
+    for embedder, pipeline, texts in wanted.values():
+        documents = pipeline.missing(embedder, list(texts))
+        asked = pipeline.missing(embedder, pipeline.query_texts, queries=True) if queries else []
+        label = " ".join([embedder.name(), str(getattr(embedder, "model", ""))]).strip()
+        found[label if label not in found else f"{label} {len(found)}"] = ToEmbed(embedder, pipeline, documents, asked)
+    return found
 
 
 class Place(NamedTuple):

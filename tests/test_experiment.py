@@ -74,14 +74,16 @@ CHUNKERS = st.one_of(
 )
 SELECTORS = st.lists(
     st.one_of(
-        st.builds(TopK, st.integers(1, 99)),
+        st.builds(TopK, st.integers(1, 50)),
         st.builds(Threshold, st.floats(-2, 2)),
         st.builds(TokenBudget, st.integers(1, 9999), st.sampled_from(["stop", "skip", "cut"])),
     ),
     max_size=3,
 ).map(tuple)
 RETRIEVERS = st.one_of(
-    st.builds(Dense, st.integers(1, 99)), st.builds(BM25, k1=st.floats(0, 3)), st.builds(Hybrid, weight=st.floats(0, 1))
+    st.builds(Dense, st.integers(50, 99)),
+    st.builds(BM25, k1=st.floats(0, 3)),
+    st.builds(Hybrid, weight=st.floats(0, 1)),
 )
 
 

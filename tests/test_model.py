@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from harness.model import Chunk, Rankings, TokenMap, best_first
+from harness.model import Chunk, Document, Rankings, TokenMap, best_first
 
 MAP = TokenMap(np.array([0, 4, 4, 9, 12]))
+DOC = Document("d", "", tokens=MAP)
 
 
 def test_tokens_of_adjacent_spans_add_up() -> None:
@@ -21,7 +22,7 @@ def test_cut_falls_before_the_first_token_too_many() -> None:
 
 def test_a_cut_chunk_keeps_text_and_offsets_together() -> None:
     """Context tokens are paid first; the text keeps what is left."""
-    chunk = Chunk("d", 0, 15, "abcdefghijklmno", "ctx", tokens=7, context_tokens=2, token_map=MAP)
+    chunk = Chunk("d", 0, 15, "abcdefghijklmno", "ctx", tokens=7, context_tokens=2, document=DOC)
     part = chunk.cut(5)
     assert part is not None
     assert (part.end, part.text, part.tokens) == (9, "abcdefghi", 5)

@@ -84,13 +84,20 @@ def checked_context(text: str, document: str, grounded: float) -> Written | Fail
         return Failure("refusal", bare[:120])
     if len(bare) > LONGEST:
         return Failure("schema", f"a context of {len(bare)} characters, over {LONGEST}")
+    fault = ungrounded(bare, document, grounded)
+    return Failure("evidence_unverified", fault) if fault else Written((bare,))
+
+
+def ungrounded(text: str, document: str, grounded: float, besides: frozenset[str] = frozenset()) -> str:
+    """What in a text a document does not bear out; empty where all its numbers, and the share `grounded` of its content
+    words, occur there. Words in `besides` need not.
+    """
     there = set(_WORD.findall(folded(document)))
-    words = {word for word in _WORD.findall(folded(bare)) if len(word) > 3 and not word.isdigit()}
+    words = {word for word in _WORD.findall(folded(text)) if len(word) > 3 and not word.isdigit()} - besides
     unknown = sorted(word for word in words if word not in there and word.removesuffix("s") not in there)
-    numbers = sorted(set(_NUMBER.findall(bare)) - set(_NUMBER.findall(document)))
+    numbers = sorted(set(_NUMBER.findall(text)) - set(_NUMBER.findall(document)))
     if numbers:
-        return Failure("evidence_unverified", f"numbers that the document does not have: {', '.join(numbers)[:80]}")
+        return f"numbers that the document does not have: {', '.join(numbers)[:80]}"
     if len(unknown) > (1 - grounded) * len(words):
-        told = f"{len(unknown)} of {len(words)} content words are not in the document: {', '.join(unknown)[:80]}"
-        return Failure("evidence_unverified", told)
-    return Written((bare,))
+        return f"{len(unknown)} of {len(words)} content words are not in the document: {', '.join(unknown)[:80]}"
+    return ""

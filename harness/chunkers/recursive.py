@@ -26,8 +26,11 @@ class Recursive(Chunker):
         return f"overlap {self.overlap} must be smaller than size {self.size}" if self.overlap >= self.size else None
 
     def split(self, doc: Document) -> Spans:
-        length = length_in(doc, self.unit)
-        return tidied(doc.text, self._split(doc, 0, len(doc.text), self.separators, length))
+        return tidied(doc.text, self.between(doc, 0, len(doc.text)))
+
+    def between(self, doc: Document, start: int, end: int) -> Spans:
+        """The chunks of one stretch of a document, which they cover to the character."""
+        return self._split(doc, start, end, self.separators, length_in(doc, self.unit))
 
     def _split(self, doc: Document, start: int, end: int, separators: tuple[str, ...], length: Length) -> Spans:
         if length(start, end) <= self.size:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from harness.chunkers.packing import packed, pieces_at, tidied, windows
-from harness.chunkers.punkt import sentence_starts
 from harness.component import Chunker, NotNegative, Positive
 from harness.model import Document, Spans
+from harness.punkt import sentence_spans
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,6 @@ class Sentence(Chunker):
     def split(self, doc: Document) -> Spans:
         length = doc.token_map().count
         pieces: Spans = []
-        for start, end in pieces_at(sentence_starts(doc.text, self.language), 0, len(doc.text)):
+        for start, end in pieces_at((start for start, _ in sentence_spans(doc.text, self.language)), 0, len(doc.text)):
             pieces += [(start, end)] if length(start, end) <= self.size else windows(doc, start, end, size=self.size)
         return tidied(doc.text, packed(pieces, length, size=self.size, overlap=self.overlap))

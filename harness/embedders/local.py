@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from harness.batches import padded_batches
 from harness.component import Embedder, runtime
 from harness.errors import ConfigError
+from harness.folder import folder_digest
 from harness.model import Embedded
 from harness.tokens import installed_file
-
-BATCH = 8
-"""Rows of every batch. Small batches of like lengths waste the least padding on a CPU."""
-STEP = 16
-"""Batches are padded to a multiple of this many tokens."""
 
 _MINILM = "all-MiniLM-L6-v2"
 _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -42,7 +39,7 @@ class Local(Embedder):
     def facts(self) -> dict[str, str]:
         """A model folder is known by its content: a model trained further in place is another model."""
         folder = Path(self.model)
-        return {"content": _content(folder)} if folder.is_dir() else {}
+        return {"content": folder_digest(folder)} if folder.is_dir() else {}
 
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         import torch
@@ -53,48 +50,13 @@ class Local(Embedder):
         prompt = self.query_prompt if queries else self.document_prompt
         encoded = model.tokenizer([prompt + text for text in texts], truncation=True, max_length=model.max_seq_length)
         truncated = np.array([bool(row.overflowing) for row in encoded.encodings], np.bool_)
-        lengths = [min(-(-len(ids) // STEP) * STEP, model.max_seq_length) for ids in encoded["input_ids"]]
         vectors = np.empty((len(texts), model.get_embedding_dimension()), np.float32)
-        for length, rows in _batches(lengths):
-            filled = rows + rows[:1] * (BATCH - len(rows))
-            features = model.tokenizer.pad(
-                {name: [column[row] for row in filled] for name, column in encoded.items()},
-                padding="max_length",
-                max_length=length,
-                return_tensors="pt",
-            ).to(self.device)
+        for rows, features in padded_batches(model.tokenizer, encoded, model.max_seq_length):
+            features = features.to(self.device)
             with torch.inference_mode():
                 output = model.forward(dict(features))["sentence_embedding"].float().cpu().numpy()
             vectors[rows] = output[: len(rows)]
         return Embedded(vectors, truncated)
-
-
-def _content(folder: Path) -> str:
-    """sha256 over the names and contents of a folder's files."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    stamps = tuple((str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
-    return _hashed(folder.resolve(), stamps)
-
-
-@lru_cache(maxsize=8)
-def _hashed(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> str:
-    digest = hashlib.sha256()
-    for name, _, _ in stamps:
-        with (folder / name).open("rb") as file:
-            digest.update(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    return digest.hexdigest()
-
-
-def _batches(lengths: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """Rows grouped by padded length, at most `BATCH` at a time."""
-    by_length: dict[int, list[int]] = {}
-    for row, length in enumerate(lengths):
-        by_length.setdefault(length, []).append(row)
-    return [
-        (length, rows[start : start + BATCH])
-        for length, rows in sorted(by_length.items())
-        for start in range(0, len(rows), BATCH)
-    ]
 
 
 @lru_cache(maxsize=2)

@@ -82,6 +82,15 @@ class Archive(SqliteFile):
         rows = self.lookup("SELECT address, kind, detail, attempts FROM failures WHERE address IN", addresses)
         return {address: Failure(kind, detail, attempts) for address, kind, detail, attempts in rows}
 
+    def shares(self, addresses: Sequence[str]) -> dict[str, tuple[float, float]]:
+        """The milliseconds and dollars of each answer: its share, among these addresses, of the call it came with."""
+        query = "SELECT l.address, l.call, c.ms, c.usd FROM labels l JOIN calls c ON c.id = l.call WHERE l.address IN"
+        rows = self.lookup(query, list(dict.fromkeys(addresses)))
+        together: dict[str, int] = {}
+        for _, call, _, _ in rows:
+            together[call] = together.get(call, 0) + 1
+        return {at: (ms / together[call], (usd or 0.0) / together[call]) for at, call, ms, usd in rows}
+
     def served(self, addresses: Sequence[str]) -> dict[str, int]:
         """The models that gave these answers, as the server named them, with how many each gave."""
         query = "SELECT c.served, COUNT(*) FROM labels l JOIN calls c ON c.id = l.call WHERE l.address IN"

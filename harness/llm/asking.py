@@ -120,6 +120,10 @@ class Asking(ABC):
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
         """The tasks of each call, in an order that depends on their content alone."""
 
+    def sample(self) -> Task:
+        """A thing that could be asked about: the prompt about it shows the wording and the form."""
+        return Task("a query", ("a text",), "an item", "an answer")
+
     def shared(self, batch: Sequence[Task]) -> str:
         """The long text at the head of the call that others share; the first of them goes ahead of the others."""
         return ""

@@ -125,6 +125,24 @@ class Caller:
                 "give it with --price IN,OUT (dollars per million tokens; 0,0 where it costs nothing)"
             )
 
+    def charge(self, requests: int, usd: float | None, what: str) -> None:
+        """Account for requests about to be sent to a server that charges for each; `usd` is None where nobody knows.
+
+        Raises JudgeError where they may not be sent.
+        """
+        if self._offline and requests:
+            raise JudgeError(f"{what}: {requests} requests are not in the cache, and --offline sends nothing")
+        if requests and self._budget.cap is not None and usd is None:
+            raise JudgeError(f"--budget: the price of {what} is not known; give it in the experiment file")
+        if usd is not None and not self._budget.charge(usd):
+            raise JudgeError(f"--budget {self._budget.cap:g} does not leave the ${usd:.4f} that {what} takes")
+        self.spend.requests += requests
+        self.spend.calls += requests
+        if usd is None:
+            self.spend.unpriced += requests
+        else:
+            self.spend.usd += usd
+
     async def ask(self, asking: Asking, prompt: Prompt, *, again: bool = False) -> Answer:
         """Put one prompt to the model; whatever happens short of a fatal refusal becomes an Answer.
 

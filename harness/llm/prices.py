@@ -117,6 +117,13 @@ class Budget:
         # Sums of floats may miss a cap that fits exactly by their last bit.
         return self._spent + self._strain * (under_way + more) <= self.cap + 1e-12
 
+    def charge(self, usd: float) -> bool:
+        """Take what is about to be spent for certain; False, and nothing taken, where it does not fit."""
+        if not self._fits(usd):
+            return False
+        self._spent += usd
+        return True
+
     async def settle(self, most: float, spent: float | None) -> None:
         """Put what was reserved back and take what was spent."""
         async with self._settled:

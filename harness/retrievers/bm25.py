@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from harness.analysis import Analyzer, Stemmer, StopWords
 from harness.component import Fraction, Positive, Retriever
+from harness.errors import ConfigError
 from harness.model import Floats, Ints, Rankings, Vectors, best_first
-from harness.retrievers.analysis import Analyzer, Stemmer, StopWords
 from harness.store import Artifact
 
 Variant = Literal["lucene", "okapi"]
@@ -24,6 +25,7 @@ class BM25(Retriever):
     Probabilistic Relevance Framework, 2009. `variant: lucene` has idf = ln(1 + (N - n + 0.5) / (n + 0.5)) and leaves
     out the constant factor k1 + 1, which changes no ranking; `okapi` is rank_bm25's BM25Okapi: idf = ln((N - n + 0.5)
     / (n + 0.5)), where negative a quarter of the mean idf. Each query word counts as often as it stands in the query.
+    `engine: rank_bm25` has that library do it, slowly, with the same ranking.
     """
 
     depth: Positive = 50
@@ -32,9 +34,17 @@ class BM25(Retriever):
     variant: Variant = "lucene"
     stemmer: Stemmer = "porter"
     stop_words: StopWords = "lucene"
+    engine: Literal["arrays", "rank_bm25"] = "arrays"
 
-    def index(self, texts: Sequence[str]) -> Artifact:
+    def problem(self) -> str | None:
+        if self.engine == "rank_bm25" and self.variant != "okapi":
+            return "engine rank_bm25 has no variant but okapi; set `variant: okapi`"
+        return None
+
+    def index(self, texts: Sequence[str], corpus: Vectors | None = None) -> Artifact:
         analyze = Analyzer(self.stemmer, self.stop_words)
+        if self.engine == "rank_bm25":
+            return Artifact(data=[analyze(text) for text in texts])
         vocabulary: dict[str, int] = {}
         terms: list[int] = []
         counts: list[int] = []
@@ -72,6 +82,9 @@ class BM25(Retriever):
         self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
     ) -> Rankings:
         analyze = Analyzer(self.stemmer, self.stop_words)
+        if self.engine == "rank_bm25":
+            reference = _reference(index, self.k1, self.b)
+            return Rankings.of([self._by_reference(reference, analyze(text)) for text in texts])
         number = {word: at for at, word in enumerate(index.data)}
         return Rankings.of([self._rank(index.arrays, [number[w] for w in analyze(t) if w in number]) for t in texts])
 
@@ -83,3 +96,27 @@ class BM25(Retriever):
         matched, at = np.unique(np.concatenate([chunks[part] for part in parts]), return_inverse=True)
         total: Floats = np.bincount(at, weights=np.concatenate([scores[part] for part in parts])).astype(np.float64)
         return best_first(matched.astype(np.int64), total, self.depth, decimals=9)
+
+    def _by_reference(self, reference: Any, words: list[str]) -> tuple[Ints, Floats]:
+        if reference is None:
+            return np.empty(0, np.int64), np.empty(0)
+        scores = np.asarray(reference.get_scores(words), np.float64)
+        matched = np.flatnonzero([any(word in counts for word in words) for counts in reference.doc_freqs])
+        return best_first(matched.astype(np.int64), scores[matched], self.depth, decimals=9)
+
+
+_latest: list[tuple[Artifact, float, float, Any]] = []
+"""The last reference engine made: the queries that are timed one by one must not each build it."""
+
+
+def _reference(index: Artifact, k1: float, b: float) -> Any:
+    """rank_bm25 over the words of each chunk; None where no chunk has any, which it cannot index."""
+    if _latest and _latest[0][0] is index and _latest[0][1:3] == (k1, b):
+        return _latest[0][3]
+    try:
+        from rank_bm25 import BM25Okapi
+    except ImportError as error:
+        raise ConfigError("retriever bm25: rank_bm25 is missing; pip install 'retrieval-harness[adapters]'") from error
+    made = BM25Okapi(index.data, k1=k1, b=b) if any(index.data) else None
+    _latest[:] = [(index, k1, b, made)]
+    return made

@@ -1,17 +1,20 @@
-"""Exact nearest neighbours."""
+"""Nearest neighbours, exact or approximate."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from harness.component import Positive, Retriever
-from harness.model import Rankings, Vectors, best_first
+from harness.component import Positive, Retriever, Scale
+from harness.model import Rankings, Vectors, best_first, unit_rows
 from harness.store import Artifact
 
 _SPARE = 16
 """Neighbours asked for beyond the depth, so that rounding can settle ties at the cut."""
+
+_TRAINING_PER_LIST = 39
+"""Vectors that k-means wants for each list of an IVF index; with fewer chunks, fewer lists are made."""
 
 
 def _tied_at_the_cut(scores: Vectors, depth: int) -> bool:
@@ -21,41 +24,95 @@ def _tied_at_the_cut(scores: Vectors, depth: int) -> bool:
 
 @dataclass(frozen=True)
 class Dense(Retriever):
-    """Exact search over embeddings (FAISS flat), by cosine or inner product, all queries in one call."""
+    """Search over embeddings with FAISS, by cosine or inner product, all queries in one call.
+
+    `ann: flat` is exact. `hnsw` (graph with `m` links, built with `ef_construction`, searched with `ef_search`; Malkov
+    & Yashunin, 2018) and `ivf` (`lists` cells, `probes` of them searched; Sivic & Zisserman, 2003) approximate it: the
+    share of the exact top that they find is logged as `ann_recall`. Below about a million chunks they save nothing.
+    """
 
     uses_vectors: ClassVar[bool] = True
 
     depth: Positive = 50
     similarity: Literal["cosine", "dot"] = "cosine"
+    ann: Literal["flat", "hnsw", "ivf"] = "flat"
+    m: Positive = 32
+    ef_construction: Positive = 200
+    ef_search: Positive = 100
+    lists: Positive = 100
+    probes: Positive = 8
+
+    @property
+    def scale(self) -> Scale:
+        return "cosine" if self.similarity == "cosine" else "raw"
+
+    def index_settings(self) -> dict[str, Any]:
+        decides = {"flat": (), "hnsw": ("m", "ef_construction"), "ivf": ("lists",)}[self.ann]
+        return {name: getattr(self, name) for name in ("similarity", "ann", *decides)}
+
+    def exact(self) -> Retriever | None:
+        return None if self.ann == "flat" else replace(self, ann="flat")
+
+    def index(self, texts: Sequence[str], corpus: Vectors | None = None) -> Artifact:
+        if self.ann == "flat" or corpus is None or not len(corpus):
+            return Artifact()
+        import faiss
+
+        vectors = self._prepared(corpus)
+        dimensions = vectors.shape[1]
+        # With several threads the graph, and the sums of k-means, would depend on their timing.
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)
+        try:
+            made: Any
+            if self.ann == "hnsw":
+                made = faiss.IndexHNSWFlat(dimensions, self.m, faiss.METRIC_INNER_PRODUCT)
+                made.hnsw.efConstruction = self.ef_construction
+            else:
+                lists = max(1, min(self.lists, len(vectors) // _TRAINING_PER_LIST))
+                made = faiss.index_factory(dimensions, f"IVF{lists},Flat", faiss.METRIC_INNER_PRODUCT)
+                made.train(vectors)
+            made.add(vectors)
+        finally:
+            faiss.omp_set_num_threads(threads)
+        return Artifact({"faiss": faiss.serialize_index(made)})
 
     def search(
         self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
     ) -> Rankings:
-        import faiss
-
         if corpus is None or vectors is None:
             raise TypeError("dense retrieval needs vectors")
         if not len(corpus):
             return Rankings.of([(np.empty(0, np.int64), np.empty(0)) for _ in texts])
-        flat = faiss.IndexFlatIP(corpus.shape[1])
-        flat.add(self._prepared(corpus))
         prepared, fetch = self._prepared(vectors), self.depth + _SPARE
-        scores, ids = flat.search(prepared, min(fetch, len(corpus)))
-        while fetch < len(corpus) and _tied_at_the_cut(scores, self.depth):
+        searched = self._opened(index, corpus)
+        scores, ids = searched.search(prepared, min(fetch, len(corpus)))
+        while self.ann == "flat" and fetch < len(corpus) and _tied_at_the_cut(scores, self.depth):
             fetch *= 2
-            scores, ids = flat.search(prepared, min(fetch, len(corpus)))
+            scores, ids = searched.search(prepared, min(fetch, len(corpus)))
+        # An approximate index that finds fewer fills up with -1.
         return Rankings.of(
             [
-                best_first(row.astype(np.int64), score.astype(np.float64), self.depth)
+                best_first(row[row >= 0].astype(np.int64), score[row >= 0].astype(np.float64), self.depth)
                 for row, score in zip(ids, scores, strict=True)
             ]
         )
 
+    def _opened(self, index: Artifact, corpus: Vectors) -> Any:
+        import faiss
+
+        if self.ann == "flat":
+            flat = faiss.IndexFlatIP(corpus.shape[1])
+            flat.add(self._prepared(corpus))
+            return flat
+        opened: Any = faiss.deserialize_index(index.arrays["faiss"])
+        if self.ann == "hnsw":
+            opened.hnsw.efSearch = max(self.ef_search, self.depth + _SPARE)
+        else:
+            opened.nprobe = self.probes
+        return opened
+
     def _prepared(self, vectors: Vectors) -> Vectors:
         if not np.isfinite(vectors).all():
             raise ArithmeticError("an embedding holds NaN or infinity")
-        if self.similarity == "dot":
-            return np.ascontiguousarray(vectors)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-        return unit
+        return np.ascontiguousarray(vectors) if self.similarity == "dot" else unit_rows(vectors)

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import Field
 
-from harness.component import Fraction, Fusion, Positive, Retriever
-from harness.model import Floats, Ints, best_first
+from harness.component import Fraction, Fusion, Positive, Retriever, Scale, Searched
+from harness.model import Floats, Ints, Row, best_first
 from harness.retrievers.bm25 import BM25
 from harness.retrievers.dense import Dense
+from harness.retrievers.fusing import reciprocal_ranks, weighted_sum
+from harness.scaling import min_max
 
 
 @dataclass(frozen=True)
@@ -33,17 +34,14 @@ class Hybrid(Fusion):
         # A part set deeper than the fusion keeps its depth.
         return tuple(replace(part, depth=max(self.depth, part.depth)) for part in (self.dense, self.bm25))
 
-    def fuse(self, rankings: Sequence[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
-        weights = (self.weight, 1 - self.weight)
-        total: dict[int, float] = {}
-        for weight, (ids, scores) in zip(weights, rankings, strict=True):
-            for chunk, value in zip(ids.tolist(), self._values(scores), strict=True):
-                total[chunk] = total.get(chunk, 0.0) + weight * value
-        return best_first(np.array(list(total), np.int64), np.array(list(total.values())), self.depth, decimals=9)
+    @property
+    def scale(self) -> Scale:
+        return "unit" if self.fusion == "weighted" else "raw"
 
-    def _values(self, scores: Floats) -> list[float]:
-        if self.fusion == "rrf":
-            return [1 / (self.c + rank) for rank in range(1, len(scores) + 1)]
-        spread = np.ptp(scores) if len(scores) else 0.0
-        scaled = (scores - scores.min()) / spread if spread else np.ones(len(scores))
-        return [float(value) for value in scaled]
+    def fuse(self, rankings: Sequence[tuple[Ints, Floats]], searched: Searched) -> Row:
+        values = [self._values(scores) for _, scores in rankings]
+        ids, total = weighted_sum([ids for ids, _ in rankings], values, (self.weight, 1 - self.weight))
+        return best_first(ids, total, self.depth, decimals=9)
+
+    def _values(self, scores: Floats) -> Floats:
+        return reciprocal_ranks(len(scores), self.c) if self.fusion == "rrf" else min_max(scores)

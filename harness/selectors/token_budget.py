@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from harness.component import Positive, Selector
-from harness.model import Drop, Hit, Outcome, Query
+from harness.model import Hit, Outcome, Query
+from harness.selectors.fitting import Overflow, fitted
 
 
 @dataclass(frozen=True)
@@ -19,21 +20,7 @@ class TokenBudget(Selector):
     spends_budget: ClassVar[bool] = True
 
     tokens: Positive = 2000
-    overflow: Literal["stop", "skip", "cut"] = "skip"
+    overflow: Overflow = "skip"
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
-        kept: list[Hit] = []
-        dropped: list[Drop] = []
-        left = self.tokens
-        full = False
-        for hit in hits:
-            if full or hit.chunk.tokens > left:
-                part = hit.chunk.cut(left) if self.overflow == "cut" and not full else None
-                full = full or self.overflow != "skip"
-                if part is None:
-                    dropped.append(Drop(hit, f"{hit.chunk.tokens} tokens, {left} left"))
-                    continue
-                hit = hit._replace(chunk=part)
-            kept.append(hit)
-            left -= hit.chunk.tokens
-        return Outcome(kept, dropped)
+        return fitted(hits, self.tokens, self.overflow)

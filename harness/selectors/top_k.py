@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.component import Positive, Selector
-from harness.model import Drop, Hit, Outcome, Query
+from harness.model import Hit, Outcome, Query
+from harness.selectors.cutting import cut
 
 
 @dataclass(frozen=True)
@@ -14,5 +15,4 @@ class TopK(Selector):
     k: Positive = 5
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
-        reason = f"below rank {self.k}"
-        return Outcome(list(hits[: self.k]), [Drop(hit, reason) for hit in hits[self.k :]])
+        return cut(hits, self.k, f"below rank {self.k}")

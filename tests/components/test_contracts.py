@@ -2,7 +2,8 @@
 
 import itertools
 import json
-from dataclasses import FrozenInstanceError, fields
+import math
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +15,64 @@ from hypothesis import strategies as st
 from harness.augmenters import BUILTINS as AUGMENTERS
 from harness.catalog import BUILTINS, component, describe, to_spec
 from harness.chunkers import BUILTINS as CHUNKERS
-from harness.chunkers import Fixed, Paragraph, Recursive, Sentence
-from harness.component import Chunker, Component, identity
+from harness.chunkers import (
+    Chonkie,
+    ClusterSemantic,
+    Fixed,
+    LangChain,
+    LlamaIndex,
+    Llm,
+    Markdown,
+    Paragraph,
+    Recursive,
+    Scales,
+    Semantic,
+    Sentence,
+)
+from harness.component import (
+    Chunker,
+    Component,
+    EmbeddingChunker,
+    LlmChunker,
+    ScalesChunker,
+    Searched,
+    Selector,
+    best_hits_first,
+    identity,
+)
 from harness.component import settings as settings_of
 from harness.embedders import BUILTINS as EMBEDDERS
-from harness.embedders import Api
-from harness.llm import Asking
-from harness.model import Chunk, Document, Hit, Query
+from harness.embedders import Api, Hashing
+from harness.llm import Asking, Failure, Written
+from harness.model import Chunk, Document, Hit, Outcome, Query, Spans
+from harness.retrievers import BM25, Dense, Hybrid
 from harness.retrievers import BUILTINS as RETRIEVERS
+from harness.selecting import _check
 from harness.selectors import BUILTINS as SELECTORS
-from harness.selectors import Dedup, Threshold, TokenBudget, TopK
+from harness.selectors import (
+    MMR,
+    Adaptive,
+    ContextBudget,
+    Dedup,
+    Diversify,
+    Elbow,
+    MergeAdjacent,
+    Normalize,
+    Threshold,
+    TokenBudget,
+    TopK,
+)
 from harness.tokens import Tokenizer
 
 ALL = [cls for known in BUILTINS.values() for cls in known.values()]
 WORDS = Tokenizer("words")
 
 
-def made_of(cls: type[Component]) -> Component:
-    """A component with its defaults; what asks a model has none for the model."""
-    return cls(model="some-model") if issubclass(cls, Asking) else cls()
+def made_of(cls: type[Component]) -> Any:
+    """A component with its defaults; what asks a model has none for the model, what looks at dates none for today."""
+    required: dict[str, Any] = {"model": "some-model"} if issubclass(cls, Asking) else {}
+    required |= {"now": "2026-01-31"} if any(f.name == "now" for f in fields(cls)) else {}  # type: ignore[arg-type]
+    return cls(**required)
 
 
 TEXTS = [
@@ -84,15 +124,40 @@ def document(text: str, tokenizer: Tokenizer = WORDS) -> Document:
     return Document("d", text, "Title", tokens=tokenizer.map(text))
 
 
+ADAPTERS = (Chonkie, LangChain, LlamaIndex)
 CHUNKER_CASES: list[Chunker] = [
-    *(cls() for cls in CHUNKERS),
+    *(made_of(cls) for cls in CHUNKERS if cls not in ADAPTERS),
     Fixed(7, 3),
     Fixed(5, 4, "characters"),
     Sentence(6, 3),
     Paragraph(5),
     Recursive(6, 2),
     Recursive(9, 0, ("\n", " "), "characters"),
+    Markdown(6),
+    Semantic(8, 3, percentile=40),
+    Semantic(9, threshold=0.2, window=2),
+    ClusterSemantic(8, 2),
+    Scales((3, 8, 40), "sentence"),
+    Scales((4, 9), "markdown"),
+    Llm("m", size=9, piece=3, window=4, margin=2),
 ]
+
+
+def tilings(chunker: Chunker, doc: Document) -> list[Spans]:
+    """The chunks by scale; a model, where one is asked, cuts before every third piece, and fails now and then."""
+    if isinstance(chunker, ScalesChunker):
+        return chunker.tilings(doc)
+    if isinstance(chunker, EmbeddingChunker):
+        pieces = chunker.pieces(doc)
+        return [chunker.join(doc, pieces, Hashing(64).embed([doc.text[a:b] for a, b in pieces]).vectors)]
+    if isinstance(chunker, LlmChunker):
+        answers: list[Any] = []
+        for number, task in enumerate(chunker.tasks(doc)):
+            first, last = map(int, task.item.split("-"))
+            wanted = Written(tuple(str(at) for at in range(first, last) if at % 3 == 0))
+            answers.append(Failure("timeout") if number % 4 == 3 else wanted)
+        return [chunker.join(doc, answers)]
+    return [chunker.split(doc)]
 
 
 @pytest.mark.parametrize("chunker", CHUNKER_CASES, ids=repr)
@@ -122,23 +187,28 @@ def test_chunkers_on_any_unicode(chunker: Chunker, text: str) -> None:
 
 def check_spans(chunker: Chunker, text: str, tokenizer: Tokenizer = WORDS) -> None:
     doc = document(text, tokenizer)
-    spans = [span for span in chunker.split(doc) if text[span[0] : span[1]].strip()]
-    assert spans == [span for span in chunker.split(doc) if text[span[0] : span[1]].strip()]
+    made = tilings(chunker, doc)
+    assert made == tilings(chunker, doc)
+    sizes = getattr(chunker, "sizes", None) or (getattr(chunker, "size", None),)
+    for spans, size in zip(made, sizes, strict=True):
+        check_tiling(doc, [span for span in spans if text[span[0] : span[1]].strip()])
+        if size is not None and getattr(chunker, "unit", "tokens") == "tokens":
+            tokens = doc.token_map()
+            for start, end in spans:
+                # The tokens of one character cannot be parted: it alone may exceed the size.
+                assert tokens.count(start, end) <= size or tokens.count(start, end - 1) == 0
+
+
+def check_tiling(doc: Document, spans: Spans) -> None:
     covered: set[int] = set()
     for start, end in spans:
-        assert 0 <= start < end <= len(text)
+        assert 0 <= start < end <= len(doc.text)
         covered |= set(range(start, end))
-    assert all(at in covered for at, sign in enumerate(text) if not sign.isspace())
+    assert all(at in covered for at, sign in enumerate(doc.text) if not sign.isspace())
     assert [start for start, _ in spans] == sorted(start for start, _ in spans)
     for (start, end), (later, last) in itertools.pairwise(spans):
         assert not (start >= later and end <= last)
         assert not (later >= start and last <= end)
-    size = getattr(chunker, "size", None)
-    if size is not None and getattr(chunker, "unit", "tokens") == "tokens":
-        tokens = doc.token_map()
-        for start, end in spans:
-            # The tokens of one character cannot be parted: it alone may exceed the size.
-            assert tokens.count(start, end) <= size or tokens.count(start, end - 1) == 0
 
 
 @pytest.mark.parametrize("cls", [cls for cls in AUGMENTERS if not issubclass(cls, Asking)])
@@ -167,58 +237,111 @@ def test_embedders_do_not_depend_on_the_batch(cls: Any) -> None:
     assert len(cls().embed([]).vectors) == 0
 
 
-@pytest.mark.parametrize("cls", RETRIEVERS)
-def test_retrievers(cls: Any) -> None:
+RETRIEVER_CASES = [*(cls(depth=6) for cls in RETRIEVERS), Dense(6, ann="hnsw"), Dense(6, ann="ivf", lists=4, probes=2)]
+RETRIEVER_CASES += [BM25(6, variant="okapi", engine="rank_bm25"), Hybrid(6, fusion="weighted"), Dense(6, "dot")]
+
+
+@pytest.mark.parametrize("retriever", RETRIEVER_CASES, ids=repr)
+def test_retrievers(retriever: Any) -> None:
     """At most `depth` distinct chunks a query, best first, ties in chunk order, the same each time; also of nothing."""
     texts = [f"chunk {n % 7} about {WORDS_OF_TOPIC[n % 5]}" for n in range(30)]
-    queries = ["about salt", "", "nothing known", "chunk 3 about rye"]
+    queries = ["about salt", "", "nothing known", "chunk 3 about rye", "ägypten 🧑‍🍳"]
     for corpus in (texts, texts[:1], []):
-        rows = ranked(cls(depth=6), corpus, queries)
-        assert rows == ranked(cls(depth=6), corpus, queries)
+        rows = ranked(retriever, corpus, queries)
+        assert rows == ranked(retriever, corpus, queries)
         for ids, scores in rows:
             assert len(ids) == len(set(ids)) <= min(6, len(corpus))
             assert all(
                 a > b or (a == b and i < j) for a, b, i, j in zip(scores, scores[1:], ids, ids[1:], strict=False)
             )
+            if retriever.scale == "unit":
+                assert all(0 <= score <= 1 for score in scores)
 
 
 WORDS_OF_TOPIC = ["salt", "rye", "oven steam", "salt and rye", "butter"]
 
 
-def ranked(retriever: Any, texts: list[str], queries: list[str]) -> list[tuple[list[int], list[float]]]:
-    from harness.embedders import Hashing
+@dataclass
+class Lines:
+    """A corpus of one-line documents."""
 
+    texts: list[str]
+
+    def __post_init__(self) -> None:
+        n = len(self.texts)
+        self.doc, self.start, self.scale = np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self.end = np.array([len(text) for text in self.texts], np.int64)
+        self.tokens = np.array([WORDS.count(text) for text in self.texts], np.int64)
+
+    def count(self, doc: int, start: int, end: int) -> int:
+        return WORDS.count(self.texts[doc][start:end])
+
+    def blank(self, doc: int, start: int, end: int) -> bool:
+        return not self.texts[doc][start:end].strip()
+
+
+def ranked(retriever: Any, texts: list[str], queries: list[str]) -> list[tuple[list[int], list[float]]]:
+    vectors = Hashing(64).embed(texts).vectors if texts else np.empty((0, 64), np.float32)
+    asked = Hashing(64).embed(queries).vectors
+    own = retriever.index(texts, vectors)
     if retriever.parts:
         parts = [ranked(part, texts, queries) for part in retriever.parts]
-        rows = [[(np.array(row[0], np.int64), np.array(row[1])) for row in query] for query in zip(*parts, strict=True)]
-        return [(ids.tolist(), scores.tolist()) for ids, scores in map(retriever.fuse, rows)]
-    vectors = Hashing(64).embed(texts).vectors if texts else np.empty((0, 64), np.float32)
-    found = retriever.search(retriever.index(texts), vectors, queries, Hashing(64).embed(queries).vectors)
+        rows = []
+        for at, found in enumerate(zip(*parts, strict=True)):
+            lists = [(np.array(row[0], np.int64), np.array(row[1])) for row in found]
+            rows.append(retriever.fuse(lists, Searched(queries[at], own, Lines(texts), asked[at], vectors))[:2])
+        return [(ids.tolist(), scores.tolist()) for ids, scores in rows]
+    found = retriever.search(own, vectors, queries, asked)
     return [(found.row(at)[0].tolist(), found.row(at)[1].tolist()) for at in range(len(queries))]
 
 
+LONG = Document("d", "x " * 900, tokens=Tokenizer("words").map("x " * 900))
 HITS = st.lists(
     st.builds(
-        lambda at, text, score: Hit(
+        lambda doc, at, size, score: Hit(
             Chunk(
-                "d", at * 50, at * 50 + len(text), text, tokens=len(text), token_map=Tokenizer("words").map("x " * 900)
+                f"d{doc}",
+                at * 20,
+                at * 20 + size,
+                LONG.text[at * 20 : at * 20 + size],
+                tokens=LONG.token_map().count(at * 20, at * 20 + size),
+                document=replace(LONG, id=f"d{doc}", metadata=METADATA[doc]),
+                vector=VECTORS[(at + doc) % len(VECTORS)],
             ),
             score,
         ),
+        st.integers(0, 2),
         st.integers(0, 30),
-        st.text("ab cde", min_size=1, max_size=12),
-        st.floats(-2, 2),
+        st.integers(1, 60),
+        st.floats(-2, 2) | st.sampled_from([0.0, 0.5, 1.0]),
     ),
     max_size=12,
-    unique_by=lambda hit: hit.chunk.start,
+    unique_by=lambda hit: (hit.chunk.doc, hit.chunk.start),
 )
-SELECTOR_CASES = [
-    *(cls() for cls in SELECTORS),
+METADATA: list[dict[str, Any]] = [{}, {"date": "2026-01-20", "source_type": "official"}, {"authority": 0.9}]
+VECTORS = [row.astype(np.float32) for row in np.random.default_rng(5).normal(size=(7, 8))]
+VECTORS = [row / np.linalg.norm(row) for row in VECTORS]
+QUERY = Query("q", "what is x and why?", metadata={"category": "c"})
+SELECTOR_CASES: list[Selector] = [
+    *(made_of(cls) for cls in SELECTORS),
     TopK(2),
+    TopK(99),
     Threshold(-1),
     Dedup(0.5),
+    Dedup(0.8, "vectors"),
+    Diversify(1, 0.0),
+    Diversify(None, 0.5, "vectors"),
+    Normalize("z_score"),
+    Normalize("rank"),
+    Adaptive(0, 3, 0.1),
+    Elbow(0.3, 1, 4, "max_k"),
+    MMR(3, 0.3, 6),
+    MMR(4, 0.0, None),
+    MergeAdjacent(8),
     TokenBudget(12),
     TokenBudget(12, "stop"),
+    TokenBudget(12, "cut"),
+    ContextBudget(40, 0, 5, 5, "cut"),
 ]
 
 
@@ -226,12 +349,65 @@ SELECTOR_CASES = [
 @given(hits=HITS)
 @settings(max_examples=80, deadline=None)
 def test_selectors(selector: Any, hits: list[Hit]) -> None:
-    """Every hit is kept or dropped with a reason, in order, the same each time, and the input is left as it was."""
+    """What is kept is a subset of the input, cut, or a merge of neighbours; the rest is dropped with a reason.
+
+    The same each time, and the input is left as it was.
+    """
     before = list(hits)
-    outcome = selector.select(Query("q", "?"), hits)
+    outcome = selector.select(QUERY, hits)
     assert hits == before
-    assert outcome == selector.select(Query("q", "?"), hits)
-    assert len(outcome.kept) + len(outcome.dropped) == len(hits)
-    positions = [hits.index(hit) for hit in outcome.kept]
-    assert positions == sorted(positions)
-    assert all(drop.hit in hits and drop.reason for drop in outcome.dropped)
+    assert outcome == selector.select(QUERY, hits)
+    _check(selector, hits, outcome)
+    assert all(drop.hit.chunk in [hit.chunk for hit in hits] and drop.reason for drop in outcome.dropped)
+    assert all(math.isfinite(hit.score) for hit in outcome.kept)
+    if not isinstance(selector, MergeAdjacent):
+        assert len(outcome.kept) + len(outcome.dropped) == len(hits)
+    for hit in outcome.kept:
+        assert hit.chunk.text == LONG.text[hit.chunk.start : hit.chunk.end]
+    if selector.scale("unit") == "unit" and all(0 <= hit.score <= 1 for hit in hits):
+        assert all(0 <= hit.score <= 1 for hit in outcome.kept)
+
+
+@pytest.mark.parametrize("selector", SELECTOR_CASES, ids=repr)
+def test_selectors_on_nothing_and_on_one(selector: Any) -> None:
+    """Nothing comes of nothing; one hit of score 1 is kept by all but a budget that it does not fit."""
+    assert selector.select(QUERY, []) == Outcome([], [])
+    chunk = Chunk("d0", 0, 2, "x ", tokens=1, document=replace(LONG, id="d0"), vector=VECTORS[0])
+    assert [hit.chunk for hit in selector.select(QUERY, [Hit(chunk, 1.0)]).kept] == [chunk]
+
+
+BUDGETS = [case for case in SELECTOR_CASES if isinstance(case, TokenBudget | ContextBudget)]
+
+
+@pytest.mark.parametrize("selector", BUDGETS, ids=repr)
+@given(hits=HITS)
+@settings(max_examples=80, deadline=None)
+def test_budgets_are_never_exceeded(selector: Any, hits: list[Hit]) -> None:
+    """Whatever the way to overflow."""
+    limit = selector.tokens if isinstance(selector, TokenBudget) else selector.allocation.context
+    assert sum(hit.chunk.tokens for hit in selector.select(QUERY, hits).kept) <= limit
+
+
+@given(hits=HITS, k=st.integers(1, 14))
+@settings(max_examples=200, deadline=None)
+def test_mmr_with_relevance_one_is_top_k(hits: list[Hit], k: int) -> None:
+    """On a ranking, best first."""
+    ranking = best_hits_first(hits)
+    assert MMR(k, 1.0, None).select(QUERY, ranking).kept == TopK(k).select(QUERY, ranking).kept
+
+
+@pytest.mark.parametrize("step", [Dedup(0.5), Dedup(0.9), Dedup(0.7, "vectors"), Diversify(2, 0.2), MergeAdjacent()])
+@given(hits=HITS)
+@settings(max_examples=80, deadline=None)
+def test_a_second_time_changes_nothing(step: Selector, hits: list[Hit]) -> None:
+    """Dedup, diversify and merge are idempotent."""
+    once = step.select(QUERY, hits).kept
+    assert step.select(QUERY, once) == Outcome(once, [])
+
+
+@given(hits=HITS, min_k=st.integers(1, 6), more=st.integers(0, 6), drop=st.floats(0.01, 1))
+@settings(max_examples=200, deadline=None)
+def test_elbow_keeps_its_minimum(hits: list[Hit], min_k: int, more: int, drop: float) -> None:
+    """At least `min_k` of what there is, at most `max_k`."""
+    kept = Elbow(drop, min_k, min_k + more).select(QUERY, best_hits_first(hits)).kept
+    assert min(min_k, len(hits)) <= len(kept) <= min_k + more

@@ -1,17 +1,20 @@
 """Fusion worked by hand."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from harness.retrievers import BM25, Dense, Hybrid
 
 DENSE = (np.array([1, 2, 3]), np.array([0.9, 0.5, 0.1]))
+NOTHING: Any = None  # a hybrid looks at rankings alone
 LEXICAL = (np.array([2, 4]), np.array([7.0, 3.0]))
 
 
 def test_reciprocal_ranks() -> None:
     """Chunk 2 stands at ranks 2 and 1, chunk 1 at rank 1 once."""
-    ids, scores = Hybrid(c=60).fuse([DENSE, LEXICAL])
+    ids, scores = Hybrid(c=60).fuse([DENSE, LEXICAL], NOTHING)
     assert ids.tolist() == [2, 1, 4, 3]
     assert scores[0] == pytest.approx(0.5 / 62 + 0.5 / 61, abs=1e-9)
     assert scores[1] == pytest.approx(0.5 / 61, abs=1e-9)
@@ -19,14 +22,14 @@ def test_reciprocal_ranks() -> None:
 
 def test_weighted_scores_are_scaled_first() -> None:
     """0.9, 0.5, 0.1 become 1, 0.5, 0; 7 and 3 become 1 and 0: a raw 7 cannot drown the cosines."""
-    ids, scores = Hybrid(fusion="weighted", weight=0.6).fuse([DENSE, LEXICAL])
+    ids, scores = Hybrid(fusion="weighted", weight=0.6).fuse([DENSE, LEXICAL], NOTHING)
     assert dict(zip(ids.tolist(), scores.tolist(), strict=True)) == pytest.approx({1: 0.6, 2: 0.7, 3: 0, 4: 0})
 
 
 def test_equal_scores_scale_to_one() -> None:
     """A ranking of one hit counts in full."""
     ids, scores = Hybrid(fusion="weighted").fuse(
-        [(np.array([5]), np.array([0.2])), (np.empty(0, np.int64), np.empty(0))]
+        [(np.array([5]), np.array([0.2])), (np.empty(0, np.int64), np.empty(0))], NOTHING
     )
     assert (ids.tolist(), scores.tolist()) == ([5], [0.5])
 

@@ -2,14 +2,26 @@
 
 import numpy as np
 
-from harness.model import Chunk, Hit, Outcome, Query, TokenMap
+from harness.model import Chunk, Document, Hit, Outcome, Query, TokenMap
 from harness.selectors import Dedup, Threshold, TokenBudget, TopK
 
 MAP = TokenMap(np.arange(0, 1000, 2))  # a token every two characters
 
+DOC = Document("d", "x" * 3000, tokens=MAP)
+
 
 def hit(start: int, tokens: int, score: float, text: str = "") -> Hit:
-    return Hit(Chunk("d", start, start + 2 * tokens, text or "x" * 2 * tokens, tokens=tokens, token_map=MAP), score)
+    return Hit(
+        Chunk(
+            "d",
+            start,
+            start + 2 * tokens,
+            text or "x" * 2 * tokens,
+            tokens=tokens,
+            document=Document("d", "x" * 3000, tokens=MAP),
+        ),
+        score,
+    )
 
 
 HITS = [hit(0, 5, 0.9), hit(100, 8, 0.7), hit(200, 3, 0.7), hit(300, 2, 0.1)]

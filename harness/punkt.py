@@ -7,9 +7,9 @@ from harness.errors import ConfigError
 from harness.tokens import installed_file
 
 
-def sentence_starts(text: str, language: str) -> list[int]:
-    """The offset each sentence starts at."""
-    return [start for start, _ in _punkt(language).span_tokenize(text)]
+def sentence_spans(text: str, language: str) -> list[tuple[int, int]]:
+    """The span of each sentence, without the white space around it."""
+    return list(_punkt(language).span_tokenize(text))
 
 
 @lru_cache(maxsize=4)
@@ -25,6 +25,6 @@ def _punkt(language: str) -> Any:
         return PunktTokenizer(language)
     except (LookupError, ValueError) as error:
         raise ConfigError(
-            f"chunker sentence: NLTK's punkt_tab has no model for '{language}' on this machine; install the extra "
+            f"sentences: NLTK's punkt_tab has no model for '{language}' on this machine; install the extra "
             "[offline], or run `python -m nltk.downloader punkt_tab`"
         ) from error

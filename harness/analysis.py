@@ -1,4 +1,4 @@
-"""Text analysis for lexical retrieval: words, stop words, stems."""
+"""Text analysis for whatever matches words: words, stop words, stems."""
 
 import re
 from functools import lru_cache

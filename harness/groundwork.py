@@ -1,0 +1,142 @@
+"""What language models and rerankers have to say before stages can go on: where to cut, contexts, and grades.
+
+All that a launch lacks is told with its cost, then asked for, pooled over its trials.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from harness.component import LlmAugmenter, LlmChunker, LlmReranker, Reranker
+from harness.experiment import Trial
+from harness.llm import Archive, Asking, Caller, Estimate, Panel, Task, all_missing, estimate
+from harness.progress import progress
+from harness.reranking import tasks_of
+from harness.session import Session
+
+Tell = Callable[[str], None]
+PriceGiven = tuple[float, float] | None
+"""Dollars per million tokens of prompts and of answers, where the user gives them."""
+
+
+class Wanted(NamedTuple):
+    """What has to be asked so that one stage of a trial can go on."""
+
+    trial: Trial
+    asking: Asking
+    tasks: list[Task]
+
+
+def undecided(session: Session) -> list[Wanted]:
+    """What has to be asked about where to cut, for each chunking once."""
+    found: dict[str, Wanted] = {}
+    for trial in session.trials:
+        pipeline = session.pipeline(trial)
+        if isinstance(trial.chunker, LlmChunker) and pipeline.uncut(trial):
+            address = pipeline.chunks_address(trial)
+            if address not in found:
+                found[address] = Wanted(trial, trial.chunker, pipeline.cut_tasks(trial))
+    return list(found.values())
+
+
+def unwritten(session: Session) -> list[Wanted]:
+    """What has to be asked so that chunks have their contexts, for each chunking once that is cut already."""
+    found: dict[str, Wanted] = {}
+    for trial in session.trials:
+        pipeline = session.pipeline(trial)
+        if isinstance(trial.augmenter, LlmAugmenter) and pipeline.unwritten(trial) and not pipeline.uncut(trial):
+            address = pipeline.passages_address(trial)
+            if address not in found:
+                found[address] = Wanted(trial, trial.augmenter, pipeline.context_tasks(trial))
+    return list(found.values())
+
+
+def costs(wanted: list[Wanted], archive: Archive, price: PriceGiven) -> dict[str, Estimate]:
+    """What asking takes, by component and model; answers that are stored already cost nothing."""
+    found: dict[str, Estimate] = {}
+    for one, left in zip(wanted, all_missing(archive, [(one.asking, one.tasks) for one in wanted]), strict=True):
+        name = f"{getattr(one.asking, 'name', lambda: 'model')()} ({one.asking.model})"
+        found[name] = found.get(name, Estimate()).plus(estimate(archive, one.asking, left, price))
+    return found
+
+
+def _ask(wanted: list[Wanted], caller: Caller, price: PriceGiven, tell: Tell, title: str) -> None:
+    for name, cost in costs(wanted, caller.archive, price).items():
+        if cost.calls:
+            tell(cost.told(name))
+    Panel(caller).ask([(one.asking, one.tasks) for one in wanted], title)
+    if caller.stopped:
+        raise KeyboardInterrupt
+
+
+def cut_and_write(session: Session, caller: Caller, price: PriceGiven, tell: Tell) -> None:
+    """Have models say where to cut, embed what vectors decide about, and have contexts written; all of it stored.
+
+    Raises JudgeError where too many answers are missing.
+    """
+    wanted = undecided(session)
+    if wanted:
+        _ask(wanted, caller, price, tell, "where to cut")
+    for label, (embedder, pipeline, texts, _) in session.to_cut().items():
+        with progress(f"embed for chunks, {label}", len(texts)) as advance:
+            pipeline.fill(embedder, texts, progress=advance)
+    wanted = unwritten(session)
+    if wanted:
+        _ask(wanted, caller, price, tell, "write contexts")
+    for one in wanted:
+        session.pipeline(one.trial).contexts(one.trial)
+
+
+def rerank(session: Session, caller: Caller, price: PriceGiven, tell: Tell) -> None:
+    """Work out the selections of all trials whose steps need models, so that others only have to read them.
+
+    Their rankings should be stored. Language models are asked step by step, for all trials together. Raises JudgeError
+    where too many grades are missing, or where the budget does not cover what a server charges.
+    """
+    trials = [trial for trial in session.trials if session.pipeline(trial).unselected(trial)]
+    for place in range(max((len(trial.selector) for trial in trials), default=0)):
+        wanted = []
+        for trial in trials:
+            step = trial.selector[place] if place < len(trial.selector) else None
+            pipeline = session.pipeline(trial)
+            if isinstance(step, LlmReranker):
+                pairs = pipeline.rerank_pairs(trial, place)
+                wanted.append(Wanted(trial, step, list(tasks_of(step, pairs).values())))
+            elif isinstance(step, Reranker):
+                _charge(step, pipeline.unscored(trial, place), caller, tell)
+                pipeline.score_pairs(trial, place)
+        if wanted:
+            _ask(wanted, caller, price, tell, "rerank")
+    for trial in trials:
+        session.pipeline(trial).selection(trial)
+
+
+def _charge(step: Reranker, requests: int, caller: Caller, tell: Tell) -> None:
+    """Tell and account for what a server charges, before it is asked."""
+    if step.metered and requests:
+        usd, name = step.usd(requests), _named(step)
+        tell(f"{name}: {requests} requests, {_dollars(usd)}")
+        caller.charge(requests, usd, name)
+
+
+def rerank_bounds(session: Session) -> list[str]:
+    """A line for each model elsewhere that reranks: the most that asking can take, before anything is retrieved."""
+    lines: dict[str, str] = {}
+    for trial in session.trials:
+        pipeline = session.pipeline(trial)
+        if not pipeline.unselected(trial):
+            continue
+        requests = len(pipeline.query_texts)
+        for step in trial.selector:
+            if isinstance(step, LlmReranker):
+                lines[_named(step)] = f"grades for at most {requests * trial.retriever.depth} passages a trial"
+            elif isinstance(step, Reranker) and step.metered:
+                lines[_named(step)] = f"at most {requests} requests a trial, {_dollars(step.usd(requests))}"
+    return [f"{name}: {told}" for name, told in lines.items()]
+
+
+def _named(step: Reranker) -> str:
+    return f"{step.name()} ({getattr(step, 'model', '')})"
+
+
+def _dollars(usd: float | None) -> str:
+    return "price unknown" if usd is None else f"${usd:.4f}"

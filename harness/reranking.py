@@ -1,0 +1,74 @@
+"""Scores of pairs of query and passage: read where they are stored, else asked for, each once for all trials."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from harness.addresses import pair_space
+from harness.cache import ScoreCache, Scored
+from harness.component import LlmReranker, Reranker
+from harness.errors import ConfigError, JudgeError
+from harness.llm import Archive, Label, Task, stored
+from harness.progress import progress
+
+Pair = tuple[str, str]
+"""A query and the text of a passage, context included."""
+
+UNGRADED = -1.0
+"""The score of a passage whose grade is missing: below every other."""
+
+
+def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, archive: Archive) -> Mapping[Pair, Scored]:
+    """A score for each pair; what is missing is asked of the reranker query by query, and stored.
+
+    A language model is not asked here, but by the launch beforehand: raises JudgeError where too many of its grades
+    are missing.
+    """
+    if isinstance(step, LlmReranker):
+        return _graded(step, pairs, archive)
+    place = pair_space(step)
+    found = cache.get(place, pairs)
+    by_query: dict[str, list[str]] = {}
+    for query, text in pairs:
+        if (query, text) not in found:
+            by_query.setdefault(query, []).append(text)
+    with progress(f"{step.name()}", len(by_query)) as advance:
+        for query, texts in by_query.items():
+            begin = time.perf_counter()
+            given = step.score(query, texts)
+            if len(given) != len(texts):
+                raise ConfigError(f"selector {step.name()}: gave {len(given)} scores for {len(texts)} texts")
+            ms = (time.perf_counter() - begin) * 1000 / len(texts)
+            # Rounded, so that the last bits decide no rank.
+            new = {(query, text): Scored(round(float(one), 5), ms) for text, one in zip(texts, given, strict=True)}
+            cache.put(place, new)
+            found.update(new)
+            advance(1)
+    return found
+
+
+def unscored(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache) -> int:
+    """For how many queries a score is missing: the requests that `scores` would make."""
+    found = cache.get(pair_space(step), pairs)
+    return len({query for query, text in pairs if (query, text) not in found})
+
+
+def tasks_of(step: LlmReranker, pairs: Sequence[Pair]) -> dict[Pair, Task]:
+    """What is asked about each pair."""
+    return {pair: step.task(*pair) for pair in pairs}
+
+
+def _graded(step: LlmReranker, pairs: Sequence[Pair], archive: Archive) -> dict[Pair, Scored]:
+    tasks = tasks_of(step, pairs)
+    known = stored(archive, step, list(tasks.values()))
+    failed = [found for found in known.values() if not isinstance(found, Label)]
+    if len(failed) > step.max_failed * len(known):
+        told = f"{len(failed)} of {len(known)} passages have no grade, such as {failed[0]}"
+        raise JudgeError(f"selector {step.name()}: {told}; run again to ask for those once more")
+    addresses = dict(zip(tasks, step.addresses(list(tasks.values())), strict=True))
+    shares = archive.shares(list(addresses.values()))
+    made = {}
+    for pair, task in tasks.items():
+        label = known[task]
+        value = step.value(label) if isinstance(label, Label) else UNGRADED
+        made[pair] = Scored(value, *shares.get(addresses[pair], (0.0, 0.0)))
+    return made
