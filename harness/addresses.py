@@ -77,6 +77,10 @@ class Addresses:
             "metrics": metrics,
         }
 
+    def relevance(self, trial: Trial, retriever: Retriever) -> Key:
+        rankings = digest(self.rankings(trial, retriever))
+        return {"stage": "relevance", "rankings": rankings, "queries": self._queries, "copies": trial.copies}
+
     def latency(self, embedder: Embedder) -> Key:
         return {"stage": "time", "format": FORMAT, "embedder": identity(embedder), "queries": self._queries}
 

@@ -239,6 +239,10 @@ class Embedder(Component):
     metered: ClassVar[bool] = False
     """Whether texts are paid for; nothing is then embedded just to measure how long it takes."""
 
+    def advice(self) -> str | None:
+        """What someone should know who uses these settings; None where all is well."""
+        return None
+
     @property
     def price(self) -> float | None:
         """Dollars per million tokens; None where that is not known."""

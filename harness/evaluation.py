@@ -13,7 +13,7 @@ from harness.metrics import Items, Ranking, Step, Trace, losses, parse_metric, s
 from harness.metrics.intervals import size, union
 from harness.metrics.matching import Passage
 from harness.metrics.measures import SPAN_MEASURES
-from harness.model import Floats, Rankings, TokenMap
+from harness.model import Floats, Query, Rankings, TokenMap
 from harness.passages import Passages
 from harness.results import Picked, Selection
 from harness.store import Artifact
@@ -121,6 +121,17 @@ def query_rows(
         }
 
 
+def relevance(queries: Sequence[Query], ranked: Rankings, passages: Passages) -> Artifact:
+    """Which hits are relevant, in the sense of `precision@k`: arrays `query`, `scores`, `relevant`, one row a hit."""
+    number = np.repeat(np.arange(ranked.queries), np.diff(ranked.offsets))
+    found: list[bool] = []
+    for at, query in enumerate(queries):
+        row = Ranking([], Items.of(query))
+        chunks = (passages.chunk(chunk) for chunk in ranked.row(at)[0].tolist())
+        found += [row.is_relevant(Passage(chunk.doc, chunk.start, chunk.end)) for chunk in chunks]
+    return Artifact({"query": number, "scores": ranked.scores, "relevant": np.array(found, np.bool_)})
+
+
 def efficiency(ranked: Artifact, selection: Artifact, scores: Artifact, embedding_ms: Floats) -> dict[str, float]:
     """What a trial costs: chunks, index bytes, context tokens, redundancy, latency of single queries, step statistics.
 
@@ -138,6 +149,8 @@ def efficiency(ranked: Artifact, selection: Artifact, scores: Artifact, embeddin
     facts |= percentiles("latency", np.sum([ms for ms in stages.values() if len(ms)], axis=0))
     for stage, ms in stages.items():
         facts |= percentiles(stage, ms)
+    if "ann_recall" in ranked.data:
+        facts["ann_recall"] = float(ranked.data["ann_recall"])
     for label, statistics in zip(selection.data["steps"], selection.data["statistics"], strict=False):
         facts |= {f"step_{label}_{fact}": value for fact, value in statistics.items()}
     return facts

@@ -30,8 +30,9 @@ from harness.component import (
 from harness.dataset.load import Copies
 from harness.embedders import Local
 from harness.errors import ConfigError, did_you_mean
-from harness.metrics import parse_metric
+from harness.metrics import is_metric, parse_metric
 from harness.presets import PRESETS, default_reranker
+from harness.reader import Reader
 from harness.store import canonical, digest
 
 SLOTS = ("chunker", "augmenter", "embedder", "retriever", "selector")
@@ -128,10 +129,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Compare:
-    """What the comparison is about: a metric, and the params of the baseline trial."""
+    """What the comparison is about: a metric, the params of the baseline trial, and what else to show of each trial."""
 
     baseline: Mapping[str, str] = field(default_factory=dict)
     on: str | None = None
+    show: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,13 +153,14 @@ class Experiment:
     source: str = "python"
     fixed: tuple[Trial, ...] = ()
     """The trials themselves, where they are known instead of a grid."""
+    reader: Reader | None = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics asked for, that of the comparison included; without the measures of judges."""
-        on = self.compare.on
-        wanted = (*self.base.metrics, on) if on and on not in self.judged else self.base.metrics
-        return tuple(dict.fromkeys(wanted))
+        """The metrics asked for, those of the comparison included; without the measures of judges."""
+        named = (self.compare.on, *self.compare.show)
+        wanted = (*self.base.metrics, *(name for name in named if name and is_metric(name)))
+        return tuple(dict.fromkeys(name for name in wanted if name not in self.judged))
 
     @property
     def judged(self) -> tuple[str, ...]:

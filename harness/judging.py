@@ -294,7 +294,7 @@ def _checked(pool: Pool, verdict: Verdict) -> Verdict:
 def results_of(session: Session) -> tuple[list[TrialResult], JudgingReport]:
     """The results of all trials, worked out where they are not stored; judgments as far as they are stored."""
     named = zip(session.trials, session.names, strict=True)
-    results = [session.pipeline(trial).result(trial, name) for trial, name in named]
+    results = [session.result(trial, name) for trial, name in named]
     if not session.trials[0].judges:
         return results, JudgingReport()
     judging = Judging(session, archive_of(session))

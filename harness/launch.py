@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.experiment import Experiment
-from harness.results import JudgingReport, TrialResult
+from harness.results import JudgingReport, ScoreBands, TrialResult
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Launch:
     warnings: Sequence[str] = ()
     links: Mapping[str, str] = field(default_factory=dict)
     judging: JudgingReport = field(default_factory=JudgingReport)
+    bands: Sequence[ScoreBands] = ()
+    """What the scores of each embedder mean, where a trial searches it by cosine."""
 
     @property
     def withheld(self) -> list[str]:

@@ -1,12 +1,14 @@
 """The launches a store remembers: written when one ends, read back to be compared."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 from harness.errors import ConfigError, did_you_mean
 from harness.experiment import Compare, Experiment, Trial
 from harness.judging import results_of
 from harness.launch import Launch
+from harness.reader import Reader
 from harness.session import Session, default_store
 from harness.store import canonical, explained
 
@@ -20,7 +22,12 @@ def record_launch(session: Session, launch: Launch) -> None:
         "beside": str(launch.experiment.beside),
         "data": str(session.manifest.root),
         "question": launch.experiment.question,
-        "compare": {"baseline": dict(launch.experiment.compare.baseline), "on": launch.experiment.compare.on},
+        "compare": {
+            "baseline": dict(launch.experiment.compare.baseline),
+            "on": launch.experiment.compare.on,
+            "show": list(launch.experiment.compare.show),
+        },
+        "reader": asdict(launch.experiment.reader) if launch.experiment.reader else None,
         "trials": [json.loads(trial.to_json()) for trial in session.trials],
     }
     with explained(session.store):
@@ -37,16 +44,27 @@ def stored_launch(experiment: Experiment | str, *, store: Path | None = None) ->
     Raises ConfigError where trials are missing or no launch of that name is known.
     """
     place = store or default_store()
-    launch_id, final = "", False
+    launch_id = _recorded(experiment, place)[0] if isinstance(experiment, str) else ""
+    session = stored_session(experiment, store=place)
+    results, judging = results_of(session)
+    return Launch(launch_id, session.experiment, results, judging=judging)
+
+
+def stored_session(experiment: Experiment | str, *, store: Path | None = None) -> Session:
+    """The session of an experiment all of whose trials are stored, or of the newest launch of a name.
+
+    Raises ConfigError where trials are missing or no launch of that name is known.
+    """
+    place = store or default_store()
+    final = False
     if isinstance(experiment, str):
-        launch_id, experiment, final = _recorded(experiment, place)
+        _, experiment, final = _recorded(experiment, place)
     session = Session(experiment, place, final=final)
     missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
     if missing:
         told = f"{missing} of {len(session.trials)} trials of '{experiment.name}'"
         raise ConfigError(f"compare: {told} have not run; `harness run` does that")
-    results, judging = results_of(session)
-    return Launch(launch_id, experiment, results, judging=judging)
+    return session
 
 
 def _recorded(name: str, store: Path) -> tuple[str, Experiment, bool]:
@@ -59,7 +77,11 @@ def _recorded(name: str, store: Path) -> tuple[str, Experiment, bool]:
         raise ConfigError(f"compare: no launch of an experiment '{name}' in {store}.{told}")
     record = found[-1]
     trials = tuple(Trial.from_json(canonical({**trial, "data": record["data"]})) for trial in record["trials"])
-    compare = Compare(record["compare"]["baseline"], record["compare"]["on"])
+    told = record["compare"]
+    compare = Compare(told["baseline"], told["on"], tuple(told.get("show", ())))
+    reader = Reader(**record["reader"]) if record.get("reader") else None
     beside = Path(record["beside"])
-    made = Experiment(name, trials[0], question=record["question"], compare=compare, beside=beside, fixed=trials)
+    made = Experiment(
+        name, trials[0], question=record["question"], compare=compare, beside=beside, fixed=trials, reader=reader
+    )
     return record["id"], made, record["final"]

@@ -26,7 +26,7 @@ from harness.component import (
 from harness.dataset import Dataset, Manifest, load_dataset
 from harness.dataset.load import Copies
 from harness.errors import ConfigError, JudgeError
-from harness.evaluation import efficiency, metric_values, query_rows, score_trial, scored_metrics
+from harness.evaluation import efficiency, metric_values, query_rows, relevance, score_trial, scored_metrics
 from harness.experiment import Trial
 from harness.llm import Archive, Failure, Task, Written, stored
 from harness.model import Case, Chunk, Document, Embedded, Rankings, Row, Spans, TokenMap, unit_rows
@@ -426,6 +426,15 @@ class Pipeline:
         """Everything about each query of a finished trial."""
         return query_rows(trial, self.data, self.scores(trial), self.selections(trial))
 
+    def relevance(self, trial: Trial, retriever: Retriever) -> Artifact:
+        """Which hits of a ranking are relevant by the evidence: arrays `query`, `scores`, `relevant`, one row a hit."""
+
+        def build() -> Artifact:
+            ranked = read_rankings(self.rankings(trial, retriever))
+            return relevance(self.data.query_set.queries, ranked, self.passages(trial))
+
+        return self.store.get(self._at.relevance(trial, retriever), build)
+
     def result(self, trial: Trial, name: str) -> TrialResult:
         """The finished trial, worked out where needed."""
         made, ranked, selection = self.scores(trial), self.rankings(trial), self.selection(trial)
@@ -439,7 +448,7 @@ class Pipeline:
             scores=metric_values(made),
             fates=made.data["fates"],
             efficiency=efficiency(ranked, selection, made, embedding) | self._dollars(trial),
-            warnings=[*_truncation(trial, ranked), *self._unanswered(trial)],
+            warnings=[*_advice(trial), *_truncation(trial, ranked), *self._unanswered(trial)],
             settings=trial.identity(),
         )
 
@@ -492,6 +501,11 @@ def overlap(ranked: Rankings, exact: Rankings) -> float:
 def read_rankings(artifact: Artifact) -> Rankings:
     """The rankings in a retrieve artifact."""
     return Rankings(*(artifact.arrays[name] for name in Rankings._fields))
+
+
+def _advice(trial: Trial) -> list[str]:
+    advice = trial.embedder.advice() if trial.uses_vectors else None
+    return [advice] if advice else []
 
 
 def _truncation(trial: Trial, ranked: Artifact) -> list[str]:

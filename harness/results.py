@@ -17,6 +17,23 @@ def resampling_seed(queries: Sequence[str], metric: str) -> int:
     return int(digest({"queries": list(queries), "metric": metric})[:8], 16)
 
 
+FACTS = (
+    "chunks",
+    "index_bytes",
+    "context_tokens",
+    "passages",
+    "redundancy",
+    "empty_results",
+    "ann_recall",
+    "usd_per_query",
+    "rerank_usd",
+    "index_usd",
+    "queries_usd",
+    *(f"{stage}_p{at}_ms" for stage in ("latency", "embed", "retrieve", "select") for at in (50, 95)),
+)
+"""What is known of a trial besides scores (`TrialResult.efficiency`), where it applies; and `step_<label>_<fact>`."""
+
+
 def withheld_last(mean: float) -> float:
     """What to sort means by, the greatest first in reverse order: one that is withheld is no reason to be on top."""
     return -math.inf if math.isnan(mean) else mean
@@ -41,6 +58,34 @@ class Selection:
 
     kept: list[Picked]
     dropped: list[Picked]
+
+
+class Band(NamedTuple):
+    """Hits with a score of at least `low` and less than `high`: how many, and the share that is relevant.
+
+    `rate_low` and `rate_high` bound its 95 % interval, with queries about one document taken as one cluster.
+    """
+
+    low: float
+    high: float
+    hits: int
+    relevant: int
+    rate: float
+    rate_low: float
+    rate_high: float
+
+
+@dataclass(frozen=True)
+class ScoreBands:
+    """The bands of one embedder, the highest first, over so many queries and chunkings.
+
+    Relevance is that of the evidence (`precision@k`): what nobody has marked counts as irrelevant.
+    """
+
+    embedder: str
+    queries: int
+    chunkings: int
+    bands: tuple[Band, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.bands import score_bands
 from harness.errors import ConfigError, HarnessError
 from harness.executors import open_executor
 from harness.experiment import Experiment, Trial
@@ -141,6 +142,7 @@ def run(
         warnings += _lost_answers(caller)
         launch = Launch(launch_id, experiment, results, work, time.time() - begin, warnings, judging=judging_report)
         if tracker:
+            launch = replace(launch, bands=score_bands(session))
             made = report(launch) if report else {}
             spend = caller.spend.figures()
             finished = FinishedLaunch(
@@ -235,7 +237,7 @@ def _logged(
     judging: Judging | None = None,
 ) -> TrialResult:
     pipeline = session.pipeline(trial)
-    result = pipeline.result(trial, name)
+    result = session.result(trial, name)
     if judging:
         result = judging.judged(trial, result)
     if tracker:

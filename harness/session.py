@@ -12,6 +12,7 @@ from harness.dataset.load import Copies, open_query_set, verify
 from harness.errors import ConfigError
 from harness.experiment import Experiment, Trial, find_baseline, names
 from harness.pipeline import Pipeline
+from harness.results import TrialResult
 from harness.store import digest
 from harness.tokens import Tokenizer
 
@@ -55,6 +56,17 @@ class Session:
 
     def pipeline(self, trial: Trial) -> Pipeline:
         return pipeline_of(self.place(trial))
+
+    def result(self, trial: Trial, name: str) -> TrialResult:
+        """The finished trial, worked out where needed, and what a query costs where the experiment names a reader."""
+        result = self.pipeline(trial).result(trial, name)
+        reader = self.experiment.reader
+        if reader is None:
+            return result
+        facts = result.efficiency
+        asked = (facts.get("queries_usd", 0.0) + facts.get("rerank_usd", 0.0)) / max(1, len(result.queries))
+        usd = reader.usd(facts["context_tokens"]) + asked
+        return replace(result, efficiency={**facts, "usd_per_query": usd})
 
     def place(self, trial: Trial) -> "Place":
         return Place(

@@ -319,8 +319,13 @@ def _surroundings() -> dict[str, str]:
 
 
 def _measured(values: Mapping[str, float], step: int = 0) -> list[Any]:
-    """MLflow metrics with four decimals; what is not a number is left out, since MLflow stores infinity as 1.8e308."""
+    """MLflow metrics, rounded; what is not a number is left out, since MLflow stores infinity as 1.8e308."""
     from mlflow.entities import Metric
 
     now = int(time.time() * 1000)
-    return [Metric(name, round(value, 4), now, step) for name, value in values.items() if math.isfinite(value)]
+    return [Metric(name, _rounded(value), now, step) for name, value in values.items() if math.isfinite(value)]
+
+
+def _rounded(value: float) -> float:
+    """Four decimals; of dollars a query and other small values, three digits."""
+    return round(value, 4) if abs(value) >= 0.01 else float(f"{value:.3g}")

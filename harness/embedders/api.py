@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.component import Embedder, Positive, runtime
+from harness.embedders.prompts import missing_prompts
 from harness.errors import ConfigError
 from harness.model import Embedded
 
@@ -34,6 +35,9 @@ class Api(Embedder):
     @property
     def price(self) -> float | None:
         return self.usd_per_million_tokens
+
+    def advice(self) -> str | None:
+        return missing_prompts(self.model, self.query_prompt, self.document_prompt)
 
     def facts(self) -> dict[str, str]:
         """The server that the environment names is part of the identity where the settings name none."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from harness.batches import padded_batches
 from harness.component import Embedder, runtime
+from harness.embedders.prompts import missing_prompts
 from harness.errors import ConfigError
 from harness.folder import folder_digest
 from harness.model import Embedded
@@ -35,6 +36,9 @@ class Local(Embedder):
     document_prompt: str = ""
     revision: str | None = None
     device: str = runtime("cpu")
+
+    def advice(self) -> str | None:
+        return missing_prompts(self.model, self.query_prompt, self.document_prompt)
 
     def facts(self) -> dict[str, str]:
         """A model folder is known by its content: a model trained further in place is another model."""

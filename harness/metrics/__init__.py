@@ -3,7 +3,7 @@
 from harness.metrics.ledger import CAUSES, Ledger, Step, Trace, losses
 from harness.metrics.matching import Items, Ranking
 from harness.metrics.measures import MEASURES
-from harness.metrics.names import Metric, parse_metric
+from harness.metrics.names import Metric, is_metric, parse_metric
 from harness.metrics.scoring import score_queries
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Ranking",
     "Step",
     "Trace",
+    "is_metric",
     "losses",
     "parse_metric",
     "score_queries",

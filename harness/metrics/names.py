@@ -22,6 +22,19 @@ class Metric(NamedTuple):
         return self.measure if self.tokens is None else f"{self.measure}@{self.tokens}t"
 
 
+def is_metric(name: str) -> bool:
+    """Whether a text names a metric.
+
+    >>> is_metric("recall@5"), is_metric("mrr"), is_metric("index_bytes")
+    (True, True, False)
+    """
+    try:
+        parse_metric(name)
+    except ConfigError:
+        return False
+    return True
+
+
 def parse_metric(name: str) -> Metric:
     """The metric of a name; raises ConfigError for an unknown one.
 

@@ -50,8 +50,8 @@ class Ensemble(Fusion):
     semantic: Weight = 0.4
     completeness: Weight = 0.1
     intent: Weight = 0.1
-    complete: Fraction = 0.5
-    merge_tokens: NotNegative = 512
+    complete: Fraction = 0.3
+    merge_tokens: NotNegative = 256
     merge_top: NotNegative = 10
     c: Annotated[float, Field(ge=0)] = 60.0
     dense: Dense = field(default_factory=Dense)

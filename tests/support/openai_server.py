@@ -41,7 +41,7 @@ class Asked:
 
     @property
     def is_probe(self) -> bool:
-        return "violin" in self.user
+        return "messages" in self.body and "violin" in self.user
 
     @property
     def slots(self) -> list[str]:
@@ -82,6 +82,14 @@ def completion(content: Any, asked: Asked, **changes: Any) -> dict[str, Any]:
     usage = {"prompt_tokens": prompt, "completion_tokens": max(1, len(text) // 4)}
     made = {"id": "x", "object": "chat.completion", "model": asked.body["model"], "choices": [choice], "usage": usage}
     return {**made, **changes}
+
+
+def reranked(asked: Asked) -> dict[str, Any]:
+    """What a /rerank endpoint answers: a text is the better the more of the query's words it has, best first."""
+    words = set(asked.body["query"].lower().split())
+    shares = [len(words & set(text.lower().split())) / len(words) for text in asked.body["documents"]]
+    rows = [{"index": at, "relevance_score": share} for at, share in enumerate(shares)]
+    return {"results": sorted(rows, key=lambda row: -row["relevance_score"])}
 
 
 def probe_answer(asked: Asked) -> dict[str, Any]:
@@ -167,6 +175,8 @@ class Server:
         told = (self.probe if asked.is_probe else self.behave)(asked)
         if isinstance(told, Raw):
             return told
+        if "messages" not in asked.body:
+            return Raw(200, told)
         made = told if isinstance(told, dict) and "choices" in told else completion(told, asked)
         usage = made.get("usage")
         if isinstance(usage, dict) and all(type(count) is int for count in usage.values()):

@@ -1,0 +1,54 @@
+"""What raw scores mean: how often a hit in each band of an embedder's cosines is really relevant."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from harness.component import Retriever, identity
+from harness.experiment import Trial
+from harness.pipeline import Pipeline
+from harness.results import Band, ScoreBands
+from harness.session import Session
+from harness.stats import clustered_rate
+from harness.store import digest
+
+EDGES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+"""Where bands part, by default."""
+
+
+def score_bands(session: Session, edges: Sequence[float] = EDGES) -> list[ScoreBands]:
+    """The bands of every embedder that a trial searches by cosine; empty where none does."""
+    found: dict[str, tuple[str, dict[str, tuple[Pipeline, Trial, Retriever]]]] = {}
+    for trial in session.trials:
+        pipeline = session.pipeline(trial)
+        for part in (trial.retriever, *trial.retriever.parts):
+            if part.uses_vectors and not part.parts and part.scale == "cosine":
+                model = str(getattr(trial.embedder, "model", ""))
+                name = " ".join([trial.embedder.name(), model]).strip()
+                _, rankings = found.setdefault(digest(identity(trial.embedder)), (name, {}))
+                # One ranking a chunking, the deepest: others are parts of it.
+                known = rankings.get(pipeline.passages_address(trial))
+                if known is None or known[2].depth < part.depth:
+                    rankings[pipeline.passages_address(trial)] = (pipeline, trial, part)
+    return [_of(name, list(rankings.values()), edges) for name, rankings in found.values()]
+
+
+def _of(name: str, rankings: Sequence[tuple[Pipeline, Trial, Retriever]], edges: Sequence[float]) -> ScoreBands:
+    bounds = [np.inf, *sorted(edges, reverse=True), -np.inf]
+    queries = rankings[0][0].data.query_set.queries
+    answerable = np.array([bool(query.evidence) for query in queries])
+    clusters = [query.cluster for query in queries if query.evidence]
+    bands = []
+    for high, low in pairwise(bounds):
+        relevant, hits = np.zeros(len(queries)), np.zeros(len(queries))
+        for pipeline, trial, part in rankings:
+            marked = pipeline.relevance(trial, part)
+            inside = (marked.arrays["scores"] >= low) & (marked.arrays["scores"] < high)
+            hits += np.bincount(marked.arrays["query"][inside], minlength=len(queries))
+            good = inside & marked.arrays["relevant"]
+            relevant += np.bincount(marked.arrays["query"][good], minlength=len(queries))
+        rate = clustered_rate(relevant[answerable], hits[answerable], clusters)
+        counts = int(hits[answerable].sum()), int(relevant[answerable].sum())
+        bands.append(Band(float(low), float(high), *counts, *rate))
+    return ScoreBands(name, int(answerable.sum()), len(rankings), tuple(bands))

@@ -1,0 +1,65 @@
+"""What else is known of each trial, side by side: metrics, judges' measures, costs and speed."""
+
+import math
+from collections.abc import Sequence
+
+from harness.errors import ConfigError, did_you_mean
+from harness.launch import Launch
+from harness.results import TrialResult
+
+
+def columns(launch: Launch, names: Sequence[str]) -> list[tuple[str, list[float]]]:
+    """Each trial with the values of `names`, NaN where one does not apply; raises ConfigError where none has it."""
+    known = {name for result in launch.results for name in (*result.scores, *result.judged, *result.efficiency)}
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"compare: no trial has '{name}'.{did_you_mean(name, known)} See `harness list metrics`")
+    return [(result.name, [value(result, name) for name in names]) for result in launch.results]
+
+
+def value(result: TrialResult, name: str) -> float:
+    """A mean of a metric or measure, or another fact; NaN where it does not apply."""
+    if name in result.scores or name in result.judged:
+        return result.mean(name)
+    return float(result.efficiency.get(name, math.nan))
+
+
+def shown(name: str, number: float) -> str:
+    """A value in the form that suits it: bytes, milliseconds, dollars, counts, or a score.
+
+    >>> shown("index_bytes", 2_500_000), shown("latency_p50_ms", 12.345), shown("usd_per_query", 0.00012)
+    ('2.5 MB', '12.3', '$0.00012')
+    """
+    if math.isnan(number):
+        return "–"
+    if name.endswith("_bytes"):
+        return f"{number / 1e6:.1f} MB"
+    if name.endswith("_ms"):
+        return f"{number:.1f}"
+    if "usd" in name:
+        return f"${float(f'{number:.2g}'):.8f}".rstrip("0").rstrip(".") if number < 0.01 else f"${number:.4f}"
+    if name in ("chunks", "context_tokens", "passages", "empty_results") or name.startswith("step_"):
+        return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.1f}"
+    return f"{number:.3f}"
+
+
+def table(launch: Launch, names: Sequence[str]) -> "object":
+    """The values as a rich renderable."""
+    from rich import box
+    from rich.table import Table
+
+    grid = Table(title="side by side", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("trial", *names):
+        grid.add_column(name, justify="left" if name == "trial" else "right", overflow="fold")
+    for trial, numbers in columns(launch, names):
+        grid.add_row(trial, *(shown(name, number) for name, number in zip(names, numbers, strict=True)))
+    return grid
+
+
+def markdown(launch: Launch, names: Sequence[str]) -> str:
+    """The values for a run's note or a CI summary."""
+    lines = ["", "| " + " | ".join(("trial", *names)) + " |", "|" + "---|" * (len(names) + 1)]
+    for trial, numbers in columns(launch, names):
+        cells = [trial.replace("|", "\\|"), *(shown(name, number) for name, number in zip(names, numbers, strict=True))]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join([*lines, ""])

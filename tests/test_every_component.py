@@ -1,0 +1,99 @@
+"""The experiment that uses every built-in, through the command line, against a server on this machine."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from openai_server import Asked, Server, reranked
+
+from harness.catalog import BUILTINS
+
+HARNESS = str(Path(sys.executable).parent / "harness")
+EXPERIMENT = Path(__file__).parents[1] / "experiments" / "every_component.yaml"
+ROLES = ("chunker", "augmenter", "retriever", "selector")
+
+
+def answer(asked: Asked) -> Any:
+    """A model that does each of its tasks in the simplest way that is right."""
+    if asked.path.endswith("/rerank"):
+        return reranked(asked)
+    if asked.slots == ["division"]:
+        numbers = re.search(r"pieces (\d+) to (\d+) does", asked.user)
+        assert numbers
+        return {"division": {"begins": [at for at in range(int(numbers[1]), int(numbers[2]) + 1) if at % 3 == 0]}}
+    if asked.slots == ["questions"]:
+        words = " ".join(asked.fenced["passage"].split()[:6]).rstrip(".,:;")
+        return {"questions": {"questions": [f"What about {words}?"]}}
+    if asked.slots in (["context"], ["summary"]):
+        return {asked.slots[0]: {"text": " ".join(asked.fenced["document"].split()[:15])}}
+    return {slot: {"grade": len(asked.fenced[slot]) % 11} for slot in asked.slots}
+
+
+def named(spec: Any) -> list[str]:
+    """The names of the components in a slot's spec."""
+    if isinstance(spec, list):
+        return [name for one in spec for name in named(one)]
+    return [spec] if isinstance(spec, str) else list(spec)
+
+
+def test_it_uses_every_component() -> None:
+    """Each built-in of the four roles stands in the file, under the name that `harness list` shows."""
+    content = yaml.safe_load(EXPERIMENT.read_text())
+    for role in ROLES:
+        used = {name for product in (content, *content["grid"]) for name in named(product.get(role, []))}
+        used |= {"none"} if role == "augmenter" else set()
+        # `threshold`, `token_budget` and others stand in lists of steps, which `named` has flattened.
+        assert set(BUILTINS[role]) <= used
+
+
+def test_every_component_runs(garden_data: Path, tmp_path: Path, cross_encoder: Path) -> None:
+    """From one file; told beforehand, everything in one grid, nothing left to do or to ask the second time."""
+    with Server(answer) as server:
+        environment = {
+            **os.environ,
+            "DATA": str(garden_data),
+            "MODEL": "m",
+            "OPENAI_API_KEY": "any",
+            "OPENAI_BASE_URL": server.url,
+            "RERANK_API_KEY": "any",
+            "RERANK_URL": server.url,
+            "RERANK_MODEL": str(cross_encoder),
+            "HARNESS_STORE": str(tmp_path / "store"),
+        }
+
+        def harness(*arguments: str) -> str:
+            done = subprocess.run(
+                [HARNESS, *arguments], capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
+            )
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        planned = harness("plan", str(EXPERIMENT))
+        assert server.asked == []
+        for line in ("llm (m): ", "summary (m): 6 calls", "to embed with local all-MiniLM-L6-v2, to cut: "):
+            assert line in planned
+        out = harness("run", str(EXPERIMENT), "--no-mlflow", "--workers", "2")
+        for told in (
+            "llm (m): ",
+            "situate (m): ",
+            "questions (m): ",
+            "rerank_llm (m): ",
+            "rerank_api (any): 13 requests",
+        ):
+            assert told in out
+        trials = int(re.search(r"(\d+) trials in", out)[1])  # type: ignore[index]
+        server.asked.clear()
+        again = harness("run", str(EXPERIMENT), "--no-mlflow")
+        assert f"{trials} trials" in again
+        assert "nothing, all of it was stored" in again
+        assert server.asked == []
+        rows = json.loads(harness("compare", str(EXPERIMENT), "--json"))["rows"]
+        assert len(rows) == trials
+        assert all(0 <= row["mean"] <= 1 for row in rows)
+        # Whatever cuts, augments, retrieves and selects, on these simple texts something is found.
+        assert [row["name"] for row in rows if row["mean"] == 0] == []
