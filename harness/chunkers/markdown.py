@@ -63,15 +63,22 @@ class Markdown(Chunker):
             if length(*piece) <= self.size:
                 pieces.append(piece)
                 continue
-            parts = [part for block in inside if piece[0] <= block.start < piece[1] for part in block.parts[1:]]
-            pieces += self._parts(doc, piece, parts, length)
+            own = [block for block in inside if piece[0] <= block.start < piece[1]]
+            parts = [part for block in own for part in block.parts[1:]]
+            pieces += self._parts(doc, piece, parts, headed=bool(own and own[0].heading))
         return packed(pieces, length, size=self.size)
 
-    def _parts(self, doc: Document, block: tuple[int, int], parts: Sequence[int], length: Length) -> Spans:
-        """A block too long for one chunk: between its items, rows or lines where it has them."""
+    def _parts(self, doc: Document, block: tuple[int, int], parts: Sequence[int], *, headed: bool) -> Spans:
+        """A block too long for one chunk: between its items, rows or lines where it has them, else as text."""
+        length = doc.token_map().count
         made: Spans = []
         for piece in pieces_at(parts, *block):
-            made += [piece] if length(*piece) <= self.size else Recursive(self.size).between(doc, *piece)
+            if length(*piece) <= self.size:
+                made.append(piece)
+                continue
+            # A line break would part a heading from its text.
+            cut = Recursive(self.size, separators=(". ", " ")) if headed and not made else Recursive(self.size)
+            made += cut.between(doc, *piece)
         return made
 
 

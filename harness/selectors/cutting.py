@@ -23,6 +23,7 @@ def adaptive(hits: Sequence[Hit], min_k: int, max_k: int, threshold: float, rati
             continue
         if hit.score < threshold:
             return at, f"score {hit.score:.4g} < {threshold:g}"
-        if at and (hits[at - 1].score <= 0 or hit.score < hits[at - 1].score * ratio):
+        # Four fifths of 0.9 are 0.72, whatever the last bits say.
+        if at and (hits[at - 1].score <= 0 or hit.score < hits[at - 1].score * ratio - 1e-9):
             return at, f"score {hit.score:.4g} < {ratio:g} of the {hits[at - 1].score:.4g} before it"
     return len(hits), ""

@@ -39,10 +39,11 @@ class MMR(Selector):
         nearest = np.zeros(len(fetched))
         open_ = np.ones(len(fetched), np.bool_)
         while len(chosen) < min(self.k, len(fetched)):
-            value = np.round(self.relevance * scores - (1 - self.relevance) * nearest, 9)
-            best = int(np.argmax(np.where(open_, value, -np.inf)))
+            # The first is the most relevant one, even where relevance weighs nothing.
+            value = self.relevance * scores - (1 - self.relevance) * nearest if chosen else scores
+            best = int(np.argmax(np.where(open_, np.round(value, 9), -np.inf)))
             # A cosine may be negative: the first one chosen sets the highest so far.
-            nearest = np.maximum(nearest, matrix[best]) if chosen else matrix[best].copy()
+            nearest = np.maximum(nearest, matrix[best]) if chosen else matrix[best]
             chosen.append(best)
             open_[best] = False
         dropped = [

@@ -1,0 +1,91 @@
+"""Splitters of other libraries: exact offsets, or a loud error."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.chunkers import Chonkie, LangChain, LlamaIndex
+from harness.chunkers.alignment import aligned
+from harness.component import Chunker
+from harness.dataset import load_dataset
+from harness.errors import ConfigError
+from harness.model import Document
+
+ROOT = Path(__file__).parents[2]
+CASES: list[Chunker] = [
+    LangChain(options={"chunk_size": 300, "chunk_overlap": 0}),
+    LangChain(options={"chunk_size": 300, "chunk_overlap": 60}),
+    LangChain("CharacterTextSplitter", {"chunk_size": 400, "chunk_overlap": 0, "separator": "\n\n"}),
+    LangChain("MarkdownTextSplitter", {"chunk_size": 400, "chunk_overlap": 0}),
+    LlamaIndex(options={"chunk_size": 120, "chunk_overlap": 0}),
+    LlamaIndex(options={"chunk_size": 120, "chunk_overlap": 30}),
+    LlamaIndex("TokenTextSplitter", {"chunk_size": 100, "chunk_overlap": 0}),
+    Chonkie(options={"chunk_size": 300}),
+    Chonkie("SentenceChunker", {"chunk_size": 300}),
+    Chonkie("TokenChunker", {"chunk_size": 300, "chunk_overlap": 50}),
+]
+
+
+@pytest.mark.parametrize("chunker", CASES, ids=repr)
+def test_offsets_on_the_cookbook(chunker: Chunker) -> None:
+    """On all 48 documents, Korean, Hindi and emoji included: in order, and nothing of the text is lost."""
+    for doc in load_dataset(ROOT / "datasets" / "cookbook", "validation").documents:
+        spans = chunker.split(doc)
+        assert [start for start, _ in spans] == sorted(start for start, _ in spans)
+        covered: set[int] = set()
+        for start, end in spans:
+            assert 0 <= start < end <= len(doc.text)
+            covered |= set(range(start, end))
+        lost = "".join(sign for at, sign in enumerate(doc.text) if at not in covered and not sign.isspace())
+        assert lost == ""
+
+
+def test_a_text_that_repeats_itself() -> None:
+    """Forty equal paragraphs: each piece at its own place, where a search from the front finds the first."""
+    paragraph = "The same words again and again, in every paragraph of this text."
+    doc = Document("d", "\n\n".join([paragraph] * 40))
+    spans = LangChain(options={"chunk_size": 80, "chunk_overlap": 0}).split(doc)
+    assert [start for start, _ in spans] == [at * (len(paragraph) + 2) for at in range(40)]
+
+
+def test_pieces_in_place() -> None:
+    """Apart by white space, overlapping, and with a separator left out."""
+    text = "one two three -- four five"
+    assert aligned(text, ["one two", "three -- four five"], "x") == [(0, 7), (8, 26)]
+    assert aligned(text, ["one two three", "three -- four", "four five"], "x") == [(0, 13), (8, 21), (17, 26)]
+    assert aligned(text, ["one two three", "four five"], "x") == [(0, 13), (17, 26)]
+    assert aligned(text, ["one  two\nthree --four", "", "five"], "x") == [(0, 21), (22, 26)]
+    assert aligned("", [], "x") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces", "told"),
+    [
+        ("one two three", ["one two", "three!"], "x: piece 2 'three!' does not follow in the document"),
+        ("one two three", ["ONE two", "three"], "x: piece 1 'ONEtwo' does not follow"),
+        ("one two three", ["three", "one two"], "does not follow"),
+        ("ab ab ab ab ab c", ["ab ab ab", "ab ab ab", "c"], "x: piece 2 'ababab' could stand in two places"),
+        ("a" + " word" * 50, ["a"], "x: the end of the text is in no piece"),
+        ("a" + " word" * 50 + " z", ["a", "z"], "does not follow"),
+    ],
+)
+def test_loud_errors(text: str, pieces: list[str], told: str) -> None:
+    """Changed text, changed order, an ambiguous overlap, text left out."""
+    with pytest.raises(ConfigError, match=told):
+        aligned(text, pieces, "x")
+
+
+@pytest.mark.parametrize(
+    ("chunker", "told"),
+    [
+        (LangChain("RecursiveSplitter"), "langchain_text_splitters has no splitter 'RecursiveSplitter'. Did you mean"),
+        (LangChain(options={"size": 3}), "chunker langchain: RecursiveCharacterTextSplitter: .*size"),
+        (LlamaIndex("SentenceSpliter"), "llama_index.core.node_parser has no splitter 'SentenceSpliter'"),
+        (Chonkie("TokenChunker", {"chunk_size": -1}), "chunker chonkie: TokenChunker: "),
+    ],
+)
+def test_what_cannot_be_built(chunker: Any, told: str) -> None:
+    """One line that names the class or the option."""
+    with pytest.raises(ConfigError, match=told):
+        chunker.split(Document("d", "Some text."))

@@ -1,0 +1,110 @@
+"""Approximate search with FAISS: against brute force in numpy and against hnswlib, the same in every run."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness import Experiment, Trial, run
+from harness.chunkers import Fixed
+from harness.embedders import Hashing
+from harness.model import Rankings
+from harness.pipeline import overlap
+from harness.retrievers import Dense, Hybrid
+
+RNG = np.random.default_rng(11)
+CENTRES = RNG.normal(size=(40, 32))
+CORPUS = (CENTRES[RNG.integers(40, size=6000)] + 1.5 * RNG.normal(size=(6000, 32))).astype(np.float32)
+QUERIES = (CENTRES[RNG.integers(40, size=50)] + 1.5 * RNG.normal(size=(50, 32))).astype(np.float32)
+
+
+def unit(rows: Any) -> Any:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def searched(retriever: Dense) -> Rankings:
+    return retriever.search(retriever.index([], CORPUS), CORPUS, ["?"] * len(QUERIES), QUERIES)
+
+
+@pytest.fixture(scope="module")
+def exact() -> Rankings:
+    cosines = np.round(unit(QUERIES.astype(float)) @ unit(CORPUS.astype(float)).T, 5)
+    return Rankings.of([(order, row[order]) for row in cosines for order in [np.lexsort((np.arange(6000), -row))[:10]]])
+
+
+def test_flat_is_brute_force(exact: Rankings) -> None:
+    """Every hit of every query, but for the last digit of a score."""
+    found = searched(Dense(10))
+    assert overlap(found, exact) > 0.995
+    assert found.scores == pytest.approx(exact.scores, abs=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("retriever", "least"), [(Dense(10, ann="hnsw"), 0.97), (Dense(10, ann="ivf", probes=20), 0.9)]
+)
+def test_approximations_find_most(retriever: Dense, least: float, exact: Rankings) -> None:
+    """With true cosines for what they find."""
+    found = searched(retriever)
+    assert overlap(found, exact) >= least
+    cosines = unit(QUERIES) @ unit(CORPUS).T
+    for query in range(len(QUERIES)):
+        ids, scores = found.row(query)
+        assert scores == pytest.approx(cosines[query, ids], abs=2e-5)
+
+
+def test_more_effort_finds_more(exact: Rankings) -> None:
+    """From one of a hundred cells to all of them, which is exact."""
+    shares = [overlap(searched(Dense(10, ann="ivf", probes=probes)), exact) for probes in (1, 8, 100)]
+    assert shares[0] < shares[1] < shares[2]
+    assert shares[2] > 0.995
+
+
+def test_hnsw_is_as_good_as_hnswlib(exact: Rankings) -> None:
+    """The same parameters in another implementation of the paper: a like share of the exact neighbours."""
+    hnswlib = pytest.importorskip("hnswlib")
+    theirs = hnswlib.Index(space="cosine", dim=32)
+    theirs.init_index(max_elements=6000, ef_construction=200, M=32, random_seed=1)
+    theirs.set_num_threads(1)
+    theirs.add_items(CORPUS)
+    theirs.set_ef(100)
+    ids, distances = theirs.knn_query(QUERIES, k=10)
+    rows = [(row.astype(np.int64), 1 - distance) for row, distance in zip(ids, distances, strict=True)]
+    assert overlap(searched(Dense(10, ann="hnsw")), exact) == pytest.approx(overlap(Rankings.of(rows), exact), abs=0.03)
+
+
+@pytest.mark.parametrize("ann", ["hnsw", "ivf"])
+def test_an_index_is_the_same_in_every_run(ann: Any) -> None:
+    """To the byte: threads and clocks have no part in it."""
+    one, other = (Dense(10, ann=ann).index([], CORPUS).arrays["faiss"] for _ in range(2))
+    assert np.array_equal(one, other)
+
+
+def test_few_chunks_make_few_cells() -> None:
+    """A corpus smaller than the number of lists, of one chunk, and of none."""
+    for count in (60, 1, 0):
+        retriever = Dense(5, ann="ivf")
+        corpus = CORPUS[:count]
+        found = retriever.search(retriever.index([], corpus), corpus, ["?"], QUERIES[:1])
+        assert len(found.row(0)[0]) == min(5, count)
+
+
+def test_recall_against_exact_is_told(garden_data: Path, tmp_path: Path) -> None:
+    """As `ann_recall`; a trial that searches exactly has none. Search settings share one index."""
+    base = Trial("garden", Fixed(5), Dense(10), embedder=Hashing(64), tokenizer="words")
+    grid = {
+        "retriever": [
+            Dense(10),
+            Dense(10, ann="ivf", lists=5, probes=1),
+            Dense(10, ann="ivf", lists=5, probes=5),
+            Hybrid(10, dense=Dense(ann="hnsw")),
+        ]
+    }
+    launch = run(Experiment("ann", base, grid, beside=tmp_path), store=tmp_path / "s", log=False)
+    told = [result.efficiency.get("ann_recall") for result in launch.results]
+    assert told[0] is None
+    assert told[1] is not None
+    assert told[1] < told[2] == 1.0  # type: ignore[operator]
+    assert told[3] is not None
+    # flat, ivf once for both, hnsw, bm25.
+    assert launch.work["index"] == 4

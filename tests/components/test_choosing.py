@@ -1,0 +1,334 @@
+"""Selectors that choose how many hits and which, on hits worked by hand."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.vectorstores.utils import maximal_marginal_relevance
+
+from harness.errors import ConfigError
+from harness.model import Chunk, Document, Hit, Outcome, Query, TokenMap
+from harness.selectors import (
+    MMR,
+    Adaptive,
+    ConfidenceK,
+    Dedup,
+    Diversify,
+    Elbow,
+    MergeAdjacent,
+    MetadataBoost,
+    MultiSignal,
+    Normalize,
+    QueryAdaptive,
+    TaskK,
+    TopK,
+)
+from harness.selectors.multi_signal import keyword_shares
+from harness.selectors.wording import mentions
+
+ASKED = Query("q", "?")
+
+
+def scored(*scores: float) -> list[Hit]:
+    return [Hit(Chunk("d", 10 * at, 10 * at + 5, f"text {at}"), score) for at, score in enumerate(scores)]
+
+
+def kept(outcome: Outcome) -> list[int]:
+    return [hit.chunk.start // 10 for hit in outcome.kept]
+
+
+def scores_of(outcome: Outcome) -> list[float]:
+    return [hit.score for hit in outcome.kept]
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("min_max", [1.0, 0.25, 0.0, 0.25]),
+        ("rank", [1.0, 0.75, 0.25, 0.75]),
+        ("z_score", [2.5 / 1.5, -0.5 / 1.5, -1.0, -0.5 / 1.5]),
+    ],
+)
+def test_normalize(method: Any, expected: list[float]) -> None:
+    """Of 4, 1, 0, 1: the mean is 1.5, the standard deviation sqrt(2.25); ranks 1, 2, 4, 2 of four."""
+    outcome = Normalize(method).select(ASKED, scored(4, 1, 0, 1))
+    assert scores_of(outcome) == pytest.approx(expected)
+    assert kept(outcome) == [0, 1, 2, 3]
+
+
+def test_normalize_of_equal_scores() -> None:
+    """All 1 by min-max and rank, all 0 by z-score; also of negative ones."""
+    for method, value in (("min_max", 1.0), ("rank", 1.0), ("z_score", 0.0)):
+        assert scores_of(Normalize(method).select(ASKED, scored(-2, -2))) == [value, value]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("scores", "count"),
+    [
+        ([0.92, 0.88, 0.75, 0.45], 3),  # the source's own example: 0.45 is under 0.7
+        ([0.95, 0.74, 0.73], 3),  # 0.74 is under 0.8 x 0.95, but two are the least; 0.73 is not under 0.8 x 0.74
+        ([0.95, 0.9, 0.71, 0.7], 2),  # 0.71 < 0.8 x 0.9 = 0.72
+        ([0.9, 0.9, 0.72, 0.7], 4),  # exactly 0.8 x 0.9 is no cliff
+        ([0.3, 0.2, 0.1], 2),  # the least, though none is good
+        ([0.9] * 12, 10),
+        ([], 0),
+    ],
+)
+def test_adaptive(scores: list[float], count: int) -> None:
+    """min_k 2, max_k 10, threshold 0.7, score_drop_ratio 0.8."""
+    assert len(Adaptive().select(ASKED, scored(*scores)).kept) == count
+
+
+def test_adaptive_says_why() -> None:
+    """The first hit that ends the ranking gives the reason for all."""
+    outcome = Adaptive().select(ASKED, scored(0.9, 0.85, 0.6, 0.5))
+    assert [drop.reason for drop in outcome.dropped] == ["score 0.6 < 0.7"] * 2
+    assert Adaptive(threshold=0.1).select(ASKED, scored(0.9, 0.85, 0.6)).dropped[0].reason.startswith("score 0.6 < 0.8")
+
+
+def test_no_ratio_after_nothing() -> None:
+    """After a cosine of 0 or less no share of it can be told: the ranking ends once the least are kept."""
+    assert kept(Adaptive(1, 9, -1).select(ASKED, scored(0.2, 0.17, 0.0, 0.0))) == [0, 1]
+    assert kept(Adaptive(0, 9, -1).select(ASKED, scored(-0.1, -0.1))) == [0]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "count"),
+    [
+        ("Who wrote it?", "factual", 2),
+        ("When was it?", "factual", 2),
+        ("Whenever it rains, the bread is damp", "balanced", 3),
+        ("What is the oven like in the old mill by the river at night?", "balanced", 3),  # ten words and more
+        ("Please describe the oven", "exploratory", 5),
+        ("Salt in bread", "balanced", 3),
+    ],
+)
+def test_query_adaptive(text: str, name: str, count: int) -> None:
+    """Whole words; under all thresholds, so that each class keeps its least."""
+    step = QueryAdaptive()
+    assert step.query_class(text) == name
+    outcome = step.select(Query("q", text), scored(*[0.1] * 20))
+    assert len(outcome.kept) == count
+    assert outcome.dropped[0].reason.startswith(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "metadata", "k"),
+    [
+        ("What is Next.js?", {}, 3),  # qa 5 x 0.6
+        ("useEffect cleanup function example", {}, 3),  # code 5 x 0.6
+        ("How do I deploy a Next.js app with Redis caching and PostgreSQL to Vercel?", {}, 9),  # 5 x 1.8, as coded
+        ("What do I understand of classification?", {}, 3),  # neither `and` nor `class`
+        ("one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen", {}, 5),
+        ("Sum it up", {"task": "summarization"}, 9),  # 15 x 0.6
+        ("Sum it up", {"task": "reasoning", "complexity": "complex"}, 54),
+        ("Sum it up", {"task": "poetry", "complexity": "moderate"}, 10),
+    ],
+)
+def test_task_k(text: str, metadata: dict[str, str], k: int) -> None:
+    """Base by task, factor by complexity, both from the metadata where they stand there."""
+    assert TaskK().k(Query("q", text, metadata=metadata))[0] == k
+
+
+def test_mentions_whole_words_and_phrases() -> None:
+    """Across line breaks, next to punctuation, in any case."""
+    assert mentions("Tell me: WHO?", ["who"])
+    assert mentions("how\n many", ["how many"])
+    assert not mentions("whose", ["who"])
+
+
+def test_confidence_k() -> None:
+    """0.9 and 0.5 of a range 0.9 to 0.1: the gap is half of it. 0.9 and 0.8: an eighth."""
+    step = ConfidenceK(1, 3, 0.5)
+    assert step.confidence(scored(0.9, 0.5, 0.1)) == pytest.approx(0.5)
+    assert kept(step.select(ASKED, scored(0.9, 0.5, 0.1))) == [0]
+    assert kept(step.select(ASKED, scored(0.9, 0.8, 0.1, 0.0))) == [0, 1, 2]
+    assert step.confidence(scored(0.4, 0.4)) == 0
+    assert step.confidence(scored(0.4)) == 1
+    # The same for any scale and offset: BM25, cosines, negative ones.
+    assert step.confidence(scored(-1, -5, -9)) == pytest.approx(0.5)
+
+
+def test_elbow() -> None:
+    """The first drop over 0.1 at or behind the least; an earlier one does not count, an exact 0.1 is none."""
+    assert kept(Elbow(0.1, 2).select(ASKED, scored(0.9, 0.5, 0.48, 0.3, 0.1))) == [0, 1, 2]
+    assert kept(Elbow(0.1, 3).select(ASKED, scored(0.9, 0.2))) == [0, 1]
+    assert kept(Elbow(0.1, 1, 4, "max_k").select(ASKED, scored(0.9, 0.8, 0.7, 0.6, 0.5))) == [0, 1, 2, 3]
+    assert kept(Elbow(0.1, 1, 4).select(ASKED, scored(0.9, 0.8, 0.7, 0.6, 0.5))) == [0]
+
+
+def pointing(*hits: tuple[float, tuple[float, float]]) -> list[Hit]:
+    return [
+        Hit(Chunk("d", 10 * at, 10 * at + 5, f"text {at}", vector=np.array(vector, np.float32)), score)
+        for at, (score, vector) in enumerate(hits)
+    ]
+
+
+def test_mmr_by_hand() -> None:
+    """After the first, its twin is worth 0.7 x 0.89 - 0.3 x 1 = 0.323, the other 0.7 x 0.5 - 0 = 0.35."""
+    hits = pointing((0.9, (1, 0)), (0.89, (1, 0)), (0.5, (0, 1)))
+    outcome = MMR(2, 0.7, None).select(ASKED, hits)
+    assert kept(outcome) == [0, 2]
+    assert outcome.dropped[0].reason == "cosine 1.00 to one chosen"
+    assert kept(MMR(2, 0.8, None).select(ASKED, hits)) == [0, 1]  # 0.712 - 0.2 = 0.512 over 0.4
+    assert kept(MMR(1, 0.7, 2).select(ASKED, hits)) == [0]
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 14), k=st.integers(1, 14), relevance=st.floats(0, 1))
+@settings(max_examples=150, deadline=None)
+def test_mmr_is_langchains(seed: int, n: int, k: int, relevance: float) -> None:
+    """The same choice in the same order, where the scores are the cosines to the query."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(n, 6))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    query = rng.normal(size=6)
+    query /= np.linalg.norm(query)
+    cosines = vectors @ query
+    hits = [Hit(Chunk("d", 10 * at, 10 * at + 5, "t", vector=vectors[at]), float(cosines[at])) for at in range(n)]
+    ours = kept(MMR(k, relevance, None).select(ASKED, hits))
+    theirs = [int(at) for at in maximal_marginal_relevance(query, list(vectors), relevance, k)]
+    # Cosines are compared to five decimals here: where that decides, both are as good.
+    assert ours == theirs or worth(ours, vectors, cosines, relevance) == pytest.approx(
+        worth(theirs, vectors, cosines, relevance), abs=2e-5
+    )
+
+
+def worth(order: list[int], vectors: Any, cosines: Any, relevance: float) -> list[float]:
+    return [
+        relevance * cosines[at]
+        - (1 - relevance) * (max(vectors[at] @ vectors[other] for other in order[:place]) if place else 0)
+        for place, at in enumerate(order)
+    ]
+
+
+def test_dedup_by_vectors() -> None:
+    """A cosine of 0.8 is under 0.9 and not under 0.8."""
+    hits = pointing((0.9, (1, 0)), (0.8, (0.8, 0.6)), (0.7, (0, 1)))
+    assert kept(Dedup(0.9, "vectors").select(ASKED, hits)) == [0, 1, 2]
+    assert kept(Dedup(0.8, "vectors").select(ASKED, hits)) == [0, 2]
+
+
+def test_diversify() -> None:
+    """At most two of one document; then a diversity of at least 0.3 to every hit kept."""
+    texts = ["knead the dough", "bake the loaf", "cool the rack", "knead the dough well"]
+    hits = [Hit(Chunk("ab"[at // 3], at, at + 1, text), 1 - at / 10) for at, text in enumerate(texts)]
+    outcome = Diversify(2, 0.3).select(ASKED, hits)
+    assert [hit.chunk.start for hit in outcome.kept] == [0, 1]
+    assert [drop.reason for drop in outcome.dropped] == ["2 of a already", "diversity 0.25 from a:0-1"]
+    assert len(Diversify(None, 0.25).select(ASKED, hits).kept) == 4  # 3 of 4 words: a diversity of exactly 0.25
+
+
+def dated(score: float, **metadata: Any) -> Hit:
+    at = round(score * 100)
+    return Hit(Chunk("d", at, at + 1, "x", document=Document("d", "", metadata=metadata)), score)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({}, 0.5),
+        ({"date": "2026-01-02"}, 0.55),  # 29 days
+        ({"date": "2026-01-01"}, 0.52),  # 30 days
+        ({"date": "2025-11-03T08:00:00"}, 0.52),  # 89 days
+        ({"date": "2025-11-02"}, 0.5),
+        ({"date": "2026-03-01"}, 0.55),  # later than now: as recent as can be
+        ({"source_type": "official"}, 0.53),
+        ({"category": "bread"}, 0.55),
+        ({"date": "2026-01-30", "source_type": "official", "category": "bread"}, 0.63),
+    ],
+)
+def test_metadata_boost(metadata: dict[str, str], expected: float) -> None:
+    """As of the last of January."""
+    query = Query("q", "?", metadata={"category": "bread"})
+    outcome = MetadataBoost(now="2026-01-31").select(query, [dated(0.5, **metadata)])
+    assert scores_of(outcome) == pytest.approx([expected])
+
+
+def test_boosts_are_capped_and_rank_anew() -> None:
+    """0.96 and all boosts are 1; a boosted 0.55 passes 0.56."""
+    step = MetadataBoost(now="2026-01-31")
+    hits = [dated(0.96, date="2026-01-30", source_type="official"), dated(0.56), dated(0.55, source_type="official")]
+    assert scores_of(step.select(ASKED, hits)) == pytest.approx([1.0, 0.58, 0.56])
+
+
+def test_a_date_that_is_none() -> None:
+    """Named with its document; and a `now` that is none at once."""
+    with pytest.raises(ConfigError, match=r"document 'd': metadata.date must be a date such as 2026-01-31, got 'soon'"):
+        MetadataBoost(now="2026-01-31").select(ASKED, [dated(0.5, date="soon")])
+    assert MetadataBoost(now="today").problem() == "now: expected a date such as 2026-01-31, got 'today'"
+
+
+def test_keyword_shares() -> None:
+    """Of two texts, `rye` in one and `bread` in both: idf ln 2 and ln 1.2; `salt` in none: ln 6."""
+    rye, bread, salt = np.log1p(1.5 / 1.5), np.log1p(0.5 / 2.5), np.log1p(2.5 / 0.5)
+    shares = keyword_shares("rye bread, salted", ["Rye breads", "A bread"])
+    assert shares == pytest.approx([(rye + bread) / (rye + bread + salt), bread / (rye + bread + salt)])
+
+
+def test_multi_signal() -> None:
+    """Each signal scaled over both hits: the first is best by score, the second by date and authority: 0.7 and 0.3."""
+    old = Hit(Chunk("a", 0, 1, "x", document=Document("a", "")), 0.9)
+    new = Hit(
+        Chunk("b", 0, 1, "y", document=Document("b", "", metadata={"date": "2026-01-31", "source_type": "official"})),
+        0.1,
+    )
+    outcome = MultiSignal(now="2026-01-31").select(Query("q", "z"), [old, new])
+    # Neither has the word: both keyword signals are equal, which scales to 1.
+    assert {hit.chunk.doc: hit.score for hit in outcome.kept} == pytest.approx({"a": 0.5 + 0.2, "b": 0.2 + 0.15 + 0.15})
+
+
+def test_weights_have_names() -> None:
+    """An unknown one is refused, and all of them 0."""
+    from harness.catalog import checked
+
+    with pytest.raises(ConfigError, match="multi_signal has no setting 'novelty'"):
+        checked(MultiSignal, {"now": "2026-01-31", "novelty": 1}, where="x")
+    weights = dict.fromkeys(("semantic", "keyword", "recency", "authority"), 0)
+    with pytest.raises(ConfigError, match="all weights are 0"):
+        checked(MultiSignal, {"now": "2026-01-31", **weights}, where="x")
+
+
+TEXT = "One two. Three four.\n\nFive six. Seven eight."
+DOC = Document("d", TEXT, tokens=TokenMap(np.array([match.start() for match in re.finditer(r"\S+", TEXT)])))
+
+
+def piece(words: str, score: float, context: str = "") -> Hit:
+    start = TEXT.index(words)
+    own = len(words.split())
+    extra = 2 if context else 0
+    return Hit(Chunk("d", start, start + len(words), words, context, own + extra, extra, document=DOC), score)
+
+
+def test_merge_adjacent() -> None:
+    """Two have a space between them, the third stands apart; the merged one takes the better place and score."""
+    hits = [piece("Three four.", 0.9), piece("Seven eight.", 0.8), piece("One two.", 0.7)]
+    outcome = MergeAdjacent().select(ASKED, hits)
+    assert [(hit.chunk.text, hit.score, hit.chunk.tokens) for hit in outcome.kept] == [
+        ("One two. Three four.", 0.9, 4),
+        ("Seven eight.", 0.8, 2),
+    ]
+    assert outcome.dropped == []
+    assert len(MergeAdjacent(size=3).select(ASKED, hits).kept) == 3
+
+
+def test_merging_across_a_blank_line_overlaps_and_contexts() -> None:
+    """White space of any kind is nothing between; contexts are kept once each, and counted."""
+    hits = [piece("Three four.", 0.5, "A"), piece("Five six.", 0.4, "B"), piece("four.\n\nFive", 0.3, "A")]
+    (merged,) = MergeAdjacent().select(ASKED, hits).kept
+    assert (merged.chunk.text, merged.chunk.context) == ("Three four.\n\nFive six.", "A\nB")
+    assert (merged.chunk.tokens, merged.chunk.context_tokens) == (8, 4)
+
+
+def test_documents_are_not_merged() -> None:
+    """The same offsets of another document are another place."""
+    other = Document("e", TEXT, tokens=DOC.tokens)
+    hits = [piece("One two.", 0.9), Hit(Chunk("e", 8, 20, " Three four.", tokens=2, document=other), 0.8)]
+    assert len(MergeAdjacent().select(ASKED, hits).kept) == 2
+
+
+def test_top_k_settles_ties_by_place() -> None:
+    """A retriever gives ties in the order of document and start, which top_k keeps."""
+    assert kept(TopK(2).select(ASKED, scored(0.5, 0.5, 0.5))) == [0, 1]
