@@ -44,9 +44,9 @@ def runtime(default: Any) -> Any:
 
 
 def scoring(default: Any) -> Any:
-    """A setting that decides which judgments are asked for and what becomes of them, not what any of them says.
+    """A setting that decides what is asked about and what becomes of the answers, not what any of them says.
 
-    The same stored judgments serve all its values.
+    The same stored answers serve all its values.
     """
     return dataclasses.field(default=default, metadata={"scoring": True}, kw_only=True)
 
@@ -388,6 +388,10 @@ class Reranker(Selector):
         ranked = sorted(hits, key=lambda hit: -round(hit.score, 9))
         kept = len(ranked) if self.k is None else self.k
         return Outcome(ranked[:kept], [Drop(hit, f"reranked below {kept}") for hit in ranked[kept:]])
+
+
+UNGRADED = -1.0
+"""The score of a passage whose grade is missing: below every other."""
 
 
 @dataclasses.dataclass(frozen=True)

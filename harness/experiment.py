@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.augmenters import NoContext
-from harness.catalog import checked, component, to_spec
+from harness.catalog import BUILTINS, checked, component, to_spec
 from harness.coherence import check_steps
 from harness.component import (
     ROLES,
@@ -312,6 +312,10 @@ def _steps(spec: Any, *, where: str, beside: Path) -> tuple[Selector, ...]:
     if isinstance(spec, Selector):
         return (spec,)
     name = next(iter(spec), None) if isinstance(spec, dict) and len(spec) == 1 else spec
+    if isinstance(name, str) and ":" not in name and name not in (*PRESETS, *BUILTINS["selector"]):
+        known = [*BUILTINS["selector"], *PRESETS]
+        told = f"no selector named '{name}'.{did_you_mean(name, known)} Built in: {', '.join(known)}"
+        raise ConfigError(f"{where}: {told}; your own: file.py:Class")
     if not isinstance(name, str) or name not in PRESETS:
         return (cast(Selector, component("selector", spec, where=where, beside=beside)),)
     given = spec[name] or {} if isinstance(spec, dict) else {}

@@ -462,12 +462,14 @@ class Pipeline:
         failed = sum(not context for context in contexts.data) if contexts else 0
         if contexts and failed:
             told.append(f"{failed} of {len(contexts.data)} chunks have no context: the model's was refused")
+        selection = self.selection(trial).data
+        if selection["ungraded"]:
+            told.append(f"{selection['ungraded']} of {selection['asked']} passages have no grade and rank last")
         return told
 
     def _dollars(self, trial: Trial) -> dict[str, float]:
         """What embedding the corpus and the query set costs, in the experiment's tokens; nothing where it is free."""
         price = trial.embedder.price if trial.uses_vectors else 0.0
-        asked = len(self.query_texts)
         found: dict[str, float] = {}
         if price:
             tokens = int(self.passages(trial).tokens.sum()) if trial.embeds_queries else 0
@@ -475,8 +477,11 @@ class Pipeline:
                 tokens += sum(len(token_map.starts) for token_map in self.maps.values())
             queries = sum(map(self.tokens, self.query_texts)) if trial.embeds_queries else 0
             found = {"index_usd": tokens * price / 1e6, "queries_usd": queries * price / 1e6}
-        graded = sum(usd for step in trial.selector if isinstance(step, Reranker) and (usd := step.usd(asked)))
-        reranking = graded + self.selection(trial).data["usd"]
+        selection = self.selection(trial).data
+        reranking = selection["usd"]
+        for place, requests in selection["requests"]:
+            step = trial.selector[place]
+            reranking += (step.usd(requests) or 0.0) if isinstance(step, Reranker) else 0.0
         return found | {"rerank_usd": reranking} if reranking else found
 
 

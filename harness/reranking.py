@@ -5,16 +5,13 @@ from collections.abc import Mapping, Sequence
 
 from harness.addresses import pair_space
 from harness.cache import ScoreCache, Scored
-from harness.component import LlmReranker, Reranker
+from harness.component import UNGRADED, LlmReranker, Reranker
 from harness.errors import ConfigError, JudgeError
 from harness.llm import Archive, Label, Task, stored
 from harness.progress import progress
 
 Pair = tuple[str, str]
 """A query and the text of a passage, context included."""
-
-UNGRADED = -1.0
-"""The score of a passage whose grade is missing: below every other."""
 
 
 def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, archive: Archive) -> Mapping[Pair, Scored]:

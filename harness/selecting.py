@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.cache import Scored
-from harness.component import Reranker, Selector, step_labels
+from harness.component import UNGRADED, LlmReranker, Reranker, Selector, step_labels
 from harness.errors import ConfigError
 from harness.model import Chunk, Hit, Outcome, Query, Rankings
 from harness.passages import Passages
@@ -45,6 +45,8 @@ class Walk:
         self._table = _Table()
         self._ms = [0.0] * min(TIMED_QUERIES, len(queries))
         self._usd = 0.0
+        self._asked = self._ungraded = 0
+        self._requests: dict[int, int] = {}
 
     def pairs(self) -> list[Pair]:
         """The distinct pairs of query and passage as they stand."""
@@ -54,6 +56,7 @@ class Walk:
     def take(self, place: int, step: Selector) -> None:
         """Apply step number `place`; raises ConfigError where it returns what it must not."""
         if isinstance(step, Reranker):
+            self._requests[place] = sum(bool(hits) for hits in self.hits)
             self._rescore(step)
         if step.uses_vectors:
             self._add_vectors()
@@ -71,6 +74,9 @@ class Walk:
     def _rescore(self, step: Reranker) -> None:
         scored = self._means.scores(step, self.pairs())
         self._usd += math.fsum(one.usd for one in scored.values())
+        if isinstance(step, LlmReranker):
+            self._asked += len(scored)
+            self._ungraded += sum(one.score == UNGRADED for one in scored.values())
         for at, (query, hits) in enumerate(zip(self.queries, self.hits, strict=True)):
             found = [scored[query.text, hit.chunk.indexed] for hit in hits]
             if not all(math.isfinite(one.score) for one in found):
@@ -93,6 +99,7 @@ class Walk:
             for hit in hits:
                 self._table.add(at, hit, _KEPT, "")
         facts = {"steps": step_labels(steps), "queries": len(self.queries), "usd": self._usd}
+        facts |= {"asked": self._asked, "ungraded": self._ungraded, "requests": list(self._requests.items())}
         return self._table.artifact(self._ms, facts, number)
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from harness.chunkers.gaps import joined
 from harness.chunkers.packing import packed, trimmed
 from harness.chunkers.recursive import Recursive
-from harness.component import LlmChunker, Positive
+from harness.component import LlmChunker, Positive, scoring
 from harness.llm import Choice, Entry, Form, Listed, Prompt, Task, Written, nonce, visible
 from harness.llm import Outcome as Answer
 from harness.model import Document, Spans
@@ -32,10 +32,10 @@ class Llm(LlmChunker):
     Chunking Strategies for Retrieval, Chroma 2024.
     """
 
-    size: Positive = 512
-    piece: Positive = 50
-    window: Positive = 24
-    margin: Positive = 6
+    size: Positive = scoring(512)
+    piece: Positive = scoring(50)
+    window: Positive = scoring(24)
+    margin: Positive = scoring(6)
 
     slot: ClassVar[str] = "division"
 

@@ -1,0 +1,231 @@
+"""Reranking: a cross-encoder, a server and a language model; scores asked for once, paid once, told beforehand."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from openai_server import Asked, Raw, Server, reranked
+
+from harness import Experiment, Trial, plan, run
+from harness.chunkers import Fixed
+from harness.errors import ConfigError, HarnessError, JudgeError
+from harness.judging import Models
+from harness.model import Chunk, Hit, Query
+from harness.retrievers import BM25
+from harness.selectors import Rerank, RerankApi, RerankLlm, TopK
+
+TEXTS = ["Rye needs steam.", "", "The oven holds heat. " * 60, "Cats sleep.", "é 你好 🧑‍🍳"]
+
+
+def study(beside: Path, *steps: Any, depth: int = 12, grid: Any = ()) -> Experiment:
+    base = Trial("garden", Fixed(20), BM25(depth=depth), tokenizer="words", metrics=("recall@3",), selector=steps)
+    return Experiment("rerank", base, grid, beside=beside)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with Server(reranked) as running:
+        monkeypatch.setenv("OPENAI_API_KEY", "any")
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        monkeypatch.setenv("RERANK_API_KEY", "any")
+        yield running
+
+
+def test_the_best_k_in_order() -> None:
+    """By the new scores; ties keep the order they came in; the others are dropped with a reason."""
+    hits = [Hit(Chunk("d", at, at + 1, "x"), score) for at, score in enumerate((0.2, 0.9, 0.2, 0.5))]
+    outcome = Rerank(k=3).select(Query("q", "?"), hits)
+    assert [hit.chunk.start for hit in outcome.kept] == [1, 3, 0]
+    assert [(drop.hit.chunk.start, drop.reason) for drop in outcome.dropped] == [(2, "reranked below 3")]
+
+
+def test_the_cross_encoder_is_sentence_transformers_own(cross_encoder: Path) -> None:
+    """The same scores as its `predict`, for empty, long and foreign texts; and whatever texts go along."""
+    from sentence_transformers import CrossEncoder
+
+    step = Rerank(model=str(cross_encoder))
+    scores = step.score("what does rye need?", TEXTS)
+    reference = CrossEncoder(str(cross_encoder), device="cpu").predict([("what does rye need?", t) for t in TEXTS])
+    assert scores == pytest.approx(reference, abs=1e-5)
+    assert np.array_equal(scores[::-1], step.score("what does rye need?", TEXTS[::-1]))
+    assert np.array_equal(scores[2:3], step.score("what does rye need?", TEXTS[2:3]))
+    assert len(step.score("?", [])) == 0
+
+
+def test_a_model_that_is_not_there() -> None:
+    """One line with the name."""
+    with pytest.raises(ConfigError, match="selector rerank: the model 'no/such' is neither a folder, nor cached"):
+        Rerank(model="no/such").score("?", ["x"])
+
+
+def test_a_pair_is_scored_once(garden_data: Path, tmp_path: Path, cross_encoder: Path, monkeypatch: Any) -> None:
+    """Across depths, numbers kept, and launches; the model itself, known by content, may move."""
+    asked: list[tuple[str, str]] = []
+    original = Rerank.score
+
+    def counted(self: Rerank, query: str, texts: Any) -> Any:
+        asked.extend((query, text) for text in texts)
+        return original(self, query, texts)
+
+    monkeypatch.setattr(Rerank, "score", counted)
+    step = Rerank(model=str(cross_encoder), k=3)
+    grid = {"retriever.depth": [6, 12], "selector.rerank.k": [2, 3]}
+    made = study(tmp_path, step, grid=grid)
+    launch = run(made, store=tmp_path / "s", log=False)
+    assert len(asked) == len(set(asked))
+    assert all(len(passages) <= 3 for passages in launch.results[1].fates)
+    before = len(asked)
+    again = run(replace(made, grid={**grid, "selector.rerank.k": [1, 2, 3, 4]}), store=tmp_path / "s", log=False)
+    assert len(asked) == before
+    assert not {"chunk", "index", "retrieve"} & set(again.work)
+    # What reranking took when it was asked counts for every trial that uses it.
+    assert launch.results[0].efficiency["select_p50_ms"] > launch.results[0].efficiency["retrieve_p50_ms"]
+    assert launch.results[0].efficiency["step_rerank_input"] <= 6
+
+
+def test_workers_change_nothing(garden_data: Path, tmp_path: Path, cross_encoder: Path) -> None:
+    """Selections that need models are made in the one process that holds them."""
+    made = study(tmp_path, Rerank(model=str(cross_encoder), k=3), TopK(2), grid={"chunker.size": [20, 30]})
+    alone = run(made, store=tmp_path / "a", log=False)
+    together = run(made, store=tmp_path / "b", log=False, workers=2)
+    assert [r.means() for r in alone.results] == [r.means() for r in together.results]
+    assert alone.work == together.work
+
+
+@pytest.mark.parametrize("shape", ["cohere", "voyage", "tei"])
+def test_servers_answer_in_three_ways(server: Server, shape: str) -> None:
+    """`results`, `data`, or a bare list of `score`; best first, so that indices have to be heeded."""
+
+    def behave(asked: Asked) -> Any:
+        body = asked.body if "documents" in asked.body else {**asked.body, "documents": asked.body["texts"]}
+        rows = reranked(replace(asked, body=body))["results"]
+        if shape == "voyage":
+            return {"data": rows, "usage": {"total_tokens": 3}}
+        if shape == "tei":
+            bare: Any = [{"index": row["index"], "score": row["relevance_score"]} for row in rows]
+            return Raw(200, bare)
+        return {"results": rows}
+
+    server.behave = behave
+    step = RerankApi(base_url=server.url, protocol="tei" if shape == "tei" else "cohere")
+    assert step.score("rye steam", ["no word", "rye", "rye steam"]).tolist() == [0, 0.5, 1]
+    assert [asked.path for asked in server.asked] == ["/v1/rerank"]
+
+
+def test_many_texts_go_in_several_requests(server: Server) -> None:
+    """`at_once` at a time, put together again."""
+    step = RerankApi(base_url=server.url, at_once=2)
+    assert step.score("a b", ["a", "b", "c", "a b", "b"]).tolist() == [0.5, 0.5, 0, 1, 0.5]
+    assert len(server.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"results": [{"index": 0, "relevance_score": 1}]}, "1 of 2 texts were given a score"),
+        ({"results": [{"index": 7, "relevance_score": 1}]}, "expected {index, relevance_score} below index 2"),
+        ({"results": [{"index": 0, "relevance_score": "high"}]}, "expected {index, relevance_score}"),
+        ({"results": [{"index": 0, "relevance_score": True}]}, "expected {index, relevance_score}"),
+        ({"answer": 42}, "0 of 2 texts were given a score"),
+        (Raw(401, {"error": {"message": "no such key"}}), "no such key"),
+    ],
+)
+def test_what_is_no_ranking_is_refused(server: Server, answer: Any, told: str) -> None:
+    """One line that names the server; nothing is guessed."""
+    server.behave = lambda asked: answer
+    with pytest.raises(ConfigError) as caught:
+        RerankApi(base_url=server.url, retries=0).score("?", ["a", "b"])
+    assert told in str(caught.value)
+    assert server.url in str(caught.value)
+
+
+def test_requests_are_told_capped_and_accounted(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """One a query; not sent where the budget does not cover them, nor without a price, nor offline."""
+    step = RerankApi(base_url=server.url, model="r", usd_per_thousand=2.0, k=3)
+    made = study(tmp_path, step)
+    assert plan(made, store=tmp_path / "s").calls == ["rerank_api (r): at most 13 requests a trial, $0.0260"]
+    with pytest.raises(JudgeError, match=r"--budget 0.01 does not leave the \$0.0240 that rerank_api \(r\) takes"):
+        run(made, store=tmp_path / "s", log=False, models=Models(budget=0.01))
+    with pytest.raises(JudgeError, match="--offline sends nothing"):
+        run(made, store=tmp_path / "s", log=False, models=Models(offline=True))
+    unpriced = study(tmp_path, replace(step, usd_per_thousand=None))
+    with pytest.raises(JudgeError, match="the price of rerank_api"):
+        run(unpriced, store=tmp_path / "s", log=False, models=Models(budget=1))
+    assert server.asked == []
+    told: list[str] = []
+    launch = run(made, store=tmp_path / "s", log=False, models=Models(budget=0.03), tell=told.append)
+    assert len(server.asked) == 12  # the query about saffron finds nothing to rerank
+    assert told == ["rerank_api (r): 12 requests, $0.0240"]
+    assert launch.judging.spend.usd == pytest.approx(0.024)
+    assert launch.results[0].efficiency["rerank_usd"] == pytest.approx(0.024)
+    server.asked.clear()
+    again = run(made, store=tmp_path / "s", log=False, models=Models(offline=True))
+    assert server.asked == []
+    assert again.results[0].means() == launch.results[0].means()
+
+
+def graded(asked: Asked) -> Any:
+    """A passage is the better the more of the question's words it has; nothing about cedar can be graded."""
+    words = set(asked.question.lower().split())
+    told = {slot: {"grade": min(10, len(words & set(text.lower().split())))} for slot, text in asked.fenced.items()}
+    return {slot: entry for slot, entry in told.items() if "cedar" not in asked.fenced[slot].lower()}
+
+
+def test_a_language_model_reranks(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Told beforehand, asked in batches, pooled over trials, by grade and then by the order before; stored for good."""
+    server.behave = lambda asked: {slot: {"grade": len(text) % 11} for slot, text in asked.fenced.items()}
+    made = study(tmp_path, RerankLlm("m", k=3), grid={"selector.rerank_llm.k": [2, 3], "retriever.depth": [6, 12]})
+    told: list[str] = []
+    planned = plan(made, store=tmp_path / "s", models=Models(price=(1, 2)))
+    assert planned.calls == ["rerank_llm (m): grades for at most 156 passages a trial"]
+    launch = run(made, store=tmp_path / "s", log=False, tell=told.append, models=Models(price=(1, 2), budget=1))
+    assert [line.partition(" calls")[0] for line in told] == [f"rerank_llm (m): {len(server.calls)}"]
+    seen = [(asked.question, text) for asked in server.calls for text in asked.fenced.values()]
+    assert len(seen) == len(set(seen))
+    assert launch.results[0].efficiency["rerank_usd"] > 0
+    assert launch.results[0].params["selector.rerank_llm.model"] == "m"
+    server.asked.clear()
+    again = run(made, store=tmp_path / "s", log=False, workers=2)
+    assert server.asked == []
+    assert [r.means() for r in again.results] == [r.means() for r in launch.results]
+
+
+def test_missing_grades_go_last_or_stop_the_run(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Above the share that may be missing the run stops and says so; below, such passages rank last."""
+    server.behave = graded
+    step = RerankLlm("m")
+    with pytest.raises(JudgeError, match=r"rerank_llm: \d+ of \d+ passages have no grade, such as missing_label"):
+        run(study(tmp_path, step), store=tmp_path / "s", log=False)
+    lenient = study(tmp_path, replace(step, max_failed=1.0))
+    launch = run(lenient, store=tmp_path / "s", log=False)
+    from harness.session import Session
+
+    session = Session(lenient, tmp_path / "s")
+    for selection in session.pipeline(session.trials[0]).selections(session.trials[0]):
+        scores = [pick.score for pick in selection.kept]
+        assert scores == sorted(scores, reverse=True)
+    assert any("passages have no grade and rank last" in warning for warning in launch.warnings)
+
+
+def test_never_the_judges_model(garden_data: Path, tmp_path: Path) -> None:
+    """Whatever the provider's prefix and the case."""
+    from judges import ContextPrecision
+
+    base = replace(study(tmp_path, RerankLlm("Some-Model")).base, judges=(ContextPrecision("vendor/some-model"),))
+    with pytest.raises(ConfigError, match="Some-Model is also the model of context_precision"):
+        Experiment("x", base, beside=tmp_path).trials()
+
+
+def test_a_reranker_that_gives_no_numbers(garden_data: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """NaN and a wrong count are refused with its name."""
+    for scores, told in ((np.full(99, np.nan), "not a number"), (np.zeros(0), "gave 0 scores for")):
+
+        def score(self: Rerank, query: str, texts: Any, scores: Any = scores) -> Any:
+            return scores[: len(texts)]
+
+        monkeypatch.setattr(Rerank, "score", score)
+        with pytest.raises(HarnessError, match=f"selector rerank: .*{told}"):
+            run(study(tmp_path, Rerank(model="x")), store=tmp_path / told[:3], log=False)
