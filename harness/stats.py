@@ -48,7 +48,8 @@ def clustered_rate(successes: Floats, trials: Floats, clusters: npt.ArrayLike) -
         effective = min(total, p * (1 - p) / variance) if variance else total
     centre = (p + _Z**2 / (2 * effective)) / (1 + _Z**2 / effective)
     half = _Z * np.sqrt(p * (1 - p) / effective + _Z**2 / (4 * effective**2)) / (1 + _Z**2 / effective)
-    return Rate(p, max(0.0, float(centre - half)), min(1.0, float(centre + half)))
+    # The interval holds p itself, whatever the last bits say.
+    return Rate(p, max(0.0, min(p, float(centre - half))), min(1.0, max(p, float(centre + half))))
 
 
 class Intervals(NamedTuple):
