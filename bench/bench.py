@@ -117,6 +117,15 @@ def selector(folder: Path) -> None:
         "top_k": [f"{{top_k: {{k: {k}}}}}" for k in range(1, 11)],
         "threshold": [f"{{threshold: {{score: 0.{k}}}}}" for k in range(1, 10)],
         "dedup, top_k": [f"[{{dedup: {{similarity: 0.{k}}}}}, top_k]" for k in range(85, 95)],
+        "normalize, adaptive": [f"[normalize, {{adaptive: {{max_k: {k}}}}}]" for k in range(5, 15)],
+        "query_adaptive": [f"{{query_adaptive: {{specific_words: {k}}}}}" for k in range(5, 15)],
+        "task_k, confidence_k": [f"[task_k, {{confidence_k: {{max_k: {k}}}}}]" for k in range(5, 15)],
+        "elbow": [f"{{elbow: {{max_k: {k}}}}}" for k in range(5, 15)],
+        "mmr": [f"{{mmr: {{k: {k}}}}}" for k in range(5, 15)],
+        "diversify": [f"{{diversify: {{threshold: 0.{k}}}}}" for k in range(20, 30)],
+        "metadata_boost": [f"[{{metadata_boost: {{now: 2025-01-01}}}}, {{top_k: {{k: {k}}}}}]" for k in range(5, 15)],
+        "multi_signal": [f"[{{multi_signal: {{now: 2025-01-01}}}}, {{top_k: {{k: {k}}}}}]" for k in range(5, 15)],
+        "merge_adjacent": [f"[merge_adjacent, {{top_k: {{k: {k}}}}}]" for k in range(5, 15)],
         "token_budget": [f"{{token_budget: {{tokens: {k}00}}}}" for k in range(5, 15)],
     }.items():
         file = experiment(folder, grid % ", ".join(steps), embedder="hashing")

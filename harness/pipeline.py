@@ -79,7 +79,7 @@ class Pipeline:
         self.vectors = VectorCache(store / "vectors.sqlite")
         self.archive = Archive(store / ARCHIVE)
         self.pairs = ScoreCache(store / "scores.sqlite")
-        self._seen: dict[str, dict[Chunk, Chunk]] = {}
+        self._seen: dict[str, dict[int, tuple[Chunk, Chunk]]] = {}
         self._passages: OrderedDict[str, Passages] = OrderedDict()
 
     @cached_property
@@ -269,15 +269,17 @@ class Pipeline:
 
     def _with_vectors(self, embedder: Embedder, chunks: Sequence[Chunk]) -> list[Chunk]:
         """The same chunks with the unit vectors of what is indexed of them."""
+        # Passages make each chunk once, so its identity will do; holding on to it keeps that from being given away.
         seen = self._seen.setdefault(space(embedder, queries=False), {})
-        new = list(dict.fromkeys(chunk for chunk in chunks if chunk not in seen))
+        new = {id(chunk): chunk for chunk in chunks if id(chunk) not in seen}
         if len(seen) + len(new) > _SEEN:
             seen.clear()
-            new = list(dict.fromkeys(chunks))
+            new = {id(chunk): chunk for chunk in chunks}
         if new:
-            rows = unit_rows(self.embed(embedder, [chunk.indexed for chunk in new]).vectors)
-            seen.update({chunk: replace(chunk, vector=row) for chunk, row in zip(new, rows, strict=True)})
-        return [seen[chunk] for chunk in chunks]
+            rows = unit_rows(self.embed(embedder, [chunk.indexed for chunk in new.values()]).vectors)
+            for chunk, row in zip(new.values(), rows, strict=True):
+                seen[id(chunk)] = chunk, replace(chunk, vector=row)
+        return [seen[id(chunk)][1] for chunk in chunks]
 
     def query_latency(self, embedder: Embedder) -> Artifact:
         """Milliseconds to embed one query at a time, for the timed queries; none where it costs money."""

@@ -47,9 +47,7 @@ class MMR(Selector):
             chosen.append(best)
             open_[best] = False
         dropped = [
-            Drop(hit, f"cosine {max(matrix[at, other] for other in chosen):.2f} to one chosen")
-            for at, hit in enumerate(fetched)
-            if open_[at]
+            Drop(hit, f"cosine {nearest[at]:.2f} to one chosen") for at, hit in enumerate(fetched) if open_[at]
         ]
         beyond = [Drop(hit, f"beyond the first {self.fetch}") for hit in hits[len(fetched) :]]
         return Outcome([fetched[at] for at in chosen], dropped + beyond)
