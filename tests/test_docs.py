@@ -45,7 +45,8 @@ def test_the_components_of_the_docs_run_in_one_grid(tmp_path: Path) -> None:
         (tmp_path / f"own{at}.py").write_text(code)
     (tmp_path / "x.yaml").write_text(
         f"name: own\ndata: {ROOT / 'datasets/cookbook'}\ntokenizer: words\nchunker: {{fixed: {{size: 300}}}}\n"
-        "embedder: own1.py:Letters\nselector: [own3.py:PerDocument]\njudges: [own4.py:AnswerWords]\n"
+        "embedder: own1.py:Letters\nselector: [own3.py:PerDocument, own4.py:Shortest]\n"
+        "judges: [own5.py:AnswerWords]\n"
         "grid: {retriever: [dense, own2.py:SharedWords], augmenter: [none, own0.py:Category]}\n"
     )
     done = subprocess.run(
@@ -68,7 +69,7 @@ def test_the_model_judge_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     from harness.catalog import component
 
-    (tmp_path / "own.py").write_text(blocks("docs/components.md", "python")[5])
+    (tmp_path / "own.py").write_text(blocks("docs/components.md", "python")[6])
     judge = component("judge", {"own.py:Standalone": {"model": "m"}}, where="x", beside=tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     with Server(
@@ -85,10 +86,12 @@ def test_the_model_judge_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.yaml")), ids=lambda path: path.name)
-def test_shipped_experiments_expand(path: Path) -> None:
+def test_shipped_experiments_expand(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read, checked, and more than one trial each; the quickstart has at least twelve."""
     from harness import read_experiment
 
+    for name, value in (("MODEL", "m"), ("RERANK_MODEL", "r"), ("RERANK_URL", "http://localhost:1/v1")):
+        monkeypatch.setenv(name, value)
     trials = read_experiment(path).trials()
     assert len(trials) >= (12 if path.name == "quickstart.yaml" else 2)
 

@@ -46,8 +46,6 @@ class MMR(Selector):
             nearest = np.maximum(nearest, matrix[best]) if chosen else matrix[best]
             chosen.append(best)
             open_[best] = False
-        dropped = [
-            Drop(hit, f"cosine {nearest[at]:.2f} to one chosen") for at, hit in enumerate(fetched) if open_[at]
-        ]
+        dropped = [Drop(hit, f"cosine {nearest[at]:.2f} to one chosen") for at, hit in enumerate(fetched) if open_[at]]
         beyond = [Drop(hit, f"beyond the first {self.fetch}") for hit in hits[len(fetched) :]]
         return Outcome([fetched[at] for at in chosen], dropped + beyond)
