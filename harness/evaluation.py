@@ -95,8 +95,7 @@ def _fates(
                 Step(label, step.spends_budget, [passage_of(pick) for pick in selection.dropped if pick.step == label])
                 for label, step in zip(step_labels(trial.selector), trial.selector, strict=True)
             ]
-            chunks = (passages.chunk(at) for at in ranked.row(number)[0].tolist())
-            candidates = [Passage(chunk.doc, chunk.start, chunk.end) for chunk in chunks]
+            candidates = [Passage(chunk.doc, chunk.start, chunk.end) for chunk in passages.hits(ranked, number)]
             return Trace(passages.bearing(needed, copies=True), candidates, steps)
 
         yield losses(needed, row, trace).fates
@@ -127,8 +126,7 @@ def relevance(queries: Sequence[Query], ranked: Rankings, passages: Passages) ->
     found: list[bool] = []
     for at, query in enumerate(queries):
         row = Ranking([], Items.of(query))
-        chunks = (passages.chunk(chunk) for chunk in ranked.row(at)[0].tolist())
-        found += [row.is_relevant(Passage(chunk.doc, chunk.start, chunk.end)) for chunk in chunks]
+        found += [row.is_relevant(Passage(hit.doc, hit.start, hit.end)) for hit in passages.hits(ranked, at)]
     return Artifact({"query": number, "scores": ranked.scores, "relevant": np.array(found, np.bool_)})
 
 

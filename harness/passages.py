@@ -10,7 +10,7 @@ from harness.component import Augmenter, Chunker, ScalesChunker
 from harness.dataset import Dataset
 from harness.errors import ConfigError
 from harness.metrics.matching import Items, Passage
-from harness.model import BETWEEN, Chunk, Document, Ints, Spans, TokenMap, indexed_text
+from harness.model import BETWEEN, Chunk, Document, Ints, Rankings, Spans, TokenMap, indexed_text
 from harness.store import Artifact
 
 Cut = Callable[[Document], list[Spans]]
@@ -127,6 +127,11 @@ class Passages:
                 doc,
             )
         return self._made[number, reach]
+
+    def hits(self, ranked: Rankings, query: int) -> Iterator[Chunk]:
+        """What a ranking gives a query, best first; hits that reach beyond their chunk as they are."""
+        rows = zip(ranked.row(query)[0].tolist(), ranked.reaches(query).tolist(), strict=True)
+        return (self.chunk(number, reach) for number, reach in rows)
 
     def _document(self, number: int) -> Document:
         if number not in self._documents:

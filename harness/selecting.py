@@ -104,9 +104,7 @@ class Walk:
 
 
 def _hits(ranked: Rankings, query: int, passages: Passages) -> list[Hit]:
-    ids, scores = ranked.row(query)
-    rows = zip(ids.tolist(), scores.tolist(), ranked.reaches(query).tolist(), strict=True)
-    return [Hit(passages.chunk(chunk, reach), score) for chunk, score, reach in rows]
+    return [Hit(*pair) for pair in zip(passages.hits(ranked, query), ranked.row(query)[1].tolist(), strict=True)]
 
 
 def read_selections(artifact: Artifact, documents: Sequence[str]) -> list[Selection]:
@@ -166,6 +164,8 @@ def _check(step: Selector, hits: Sequence[Hit], outcome: Outcome) -> None:
     where = f"selector {step.name()}"
     if not isinstance(outcome, Outcome):
         raise ConfigError(f"{where}: select must return an Outcome(kept, dropped), not {type(outcome).__name__}")
+    if not all(math.isfinite(hit.score) for hit in (*hits, *outcome.kept)):
+        raise ConfigError(f"{where}: a score is not a number")
     kept = {(hit.chunk.doc, hit.chunk.start, hit.chunk.end) for hit in outcome.kept}
     if len(kept) < len(outcome.kept):
         raise ConfigError(f"{where}: kept a passage twice")

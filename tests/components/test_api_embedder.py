@@ -11,7 +11,8 @@ import pytest
 
 from harness import Experiment, Trial, plan, run
 from harness.chunkers import Fixed
-from harness.embedders import Api
+from harness.embedders import Api, Local
+from harness.embedders.prompts import expected_prompts
 from harness.errors import ConfigError
 from harness.retrievers import Dense
 
@@ -128,3 +129,28 @@ def test_a_run_tells_what_embedding_costs(server: Server, garden_data: Path, tmp
     assert facts["index_usd"] + facts["queries_usd"] == pytest.approx(usd)
     assert usd == pytest.approx(2.0 * sum(planned.tokens.values()) / 1e6)
     assert len([text for request in server.requests for text in request["input"]]) == sum(planned.texts.values())
+
+
+@pytest.mark.parametrize(
+    ("model", "prompts"),
+    [
+        ("intfloat/e5-base-v2", ("query: ", "passage: ")),
+        ("multilingual-e5-small", ("query: ", "passage: ")),
+        ("intfloat/multilingual-e5-large-instruct", None),
+        ("BAAI/bge-small-en-v1.5", ("Represent this sentence for searching relevant passages: ", "")),
+        ("BAAI/bge-m3", None),
+        ("nomic-ai/nomic-embed-text-v1.5", ("search_query: ", "search_document: ")),
+        ("all-MiniLM-L6-v2", None),
+    ],
+)
+def test_models_that_want_prefixes(model: str, prompts: tuple[str, str] | None) -> None:
+    """Told where they are missing; nothing is told where either is set."""
+    assert expected_prompts(model) == prompts
+    advice = Local(model).advice()
+    if prompts is None:
+        assert advice is None
+    else:
+        assert advice is not None
+        assert f"set query_prompt: {prompts[0]!r}" in advice
+        assert Local(model, query_prompt="q: ").advice() is None
+        assert Api(model=model).advice() == advice

@@ -43,6 +43,7 @@ from harness.component import (
 from harness.component import settings as settings_of
 from harness.embedders import BUILTINS as EMBEDDERS
 from harness.embedders import Api, Hashing
+from harness.errors import ConfigError
 from harness.llm import Asking, Failure, Written
 from harness.model import Chunk, Document, Hit, Outcome, Query, Spans
 from harness.retrievers import BM25, Dense, Hybrid
@@ -374,6 +375,17 @@ def test_selectors_on_nothing_and_on_one(selector: Any) -> None:
     assert selector.select(QUERY, []) == Outcome([], [])
     chunk = Chunk("d0", 0, 2, "x ", tokens=1, document=replace(LONG, id="d0"), vector=VECTORS[0])
     assert [hit.chunk for hit in selector.select(QUERY, [Hit(chunk, 1.0)]).kept] == [chunk]
+
+
+@pytest.mark.parametrize("selector", SELECTOR_CASES, ids=repr)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_what_is_no_number_is_refused(selector: Any) -> None:
+    """Whatever a step makes of NaN or infinity, no selection comes of it."""
+    chunks = [Chunk("d0", at, at + 2, "x ", tokens=1, document=LONG, vector=VECTORS[0]) for at in (0, 2, 4)]
+    for score in (math.nan, math.inf):
+        hits = [Hit(chunk, score if at == 1 else 0.9) for at, chunk in enumerate(chunks)]
+        with pytest.raises(ConfigError, match=f"selector {selector.name()}: a score is not a number"):
+            _check(selector, hits, selector.select(QUERY, hits))
 
 
 BUDGETS = [case for case in SELECTOR_CASES if isinstance(case, TokenBudget | ContextBudget)]

@@ -1,6 +1,7 @@
 """Chunk ensembling worked by hand: parents, the four values of a score, merging, replacement."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness import Experiment, Trial, run
+from harness.augmenters import Heading
 from harness.chunkers import Scales
 from harness.component import Searched
+from harness.embedders import Hashing
 from harness.model import Document
 from harness.retrievers import BM25, Ensemble
 from harness.retrievers.ensemble import _View
 from harness.retrievers.intent import expected, has_form
+from harness.selectors import Threshold
+from harness.session import Session
 from harness.tokens import Tokenizer
 
 WORDS = Tokenizer("words")
@@ -217,3 +223,31 @@ def test_passages_hold(sizes: tuple[int, ...], text: str, seed: int, merge: int,
         for other, last in passages[:at]:
             shared = min(end, last) - max(start, other)
             assert 2 * shared <= min(end - start, last - other) or any(reach)
+
+
+def test_a_merged_passage_in_a_launch(make_data: Any, tmp_path: Path) -> None:
+    """Shown and counted as it is, contexts included; and where a step drops it, the ledger names that step."""
+    text = "Rye dough needs hot steam early. Rye dough needs dry heat later. Cats sleep. Dogs bark at night."
+    quote = "steam early. Rye dough needs dry heat"
+    start = text.index(quote)
+    evidence = [{"doc": "d", "start": start, "end": start + len(quote), "quote": quote}]
+    query = {"id": "q", "text": "When does rye dough need steam and heat?", "evidence": evidence}
+    make_data([{"id": "d", "title": "Rye", "text": text}], [query], name="rye")
+    base = Trial(
+        "rye",
+        Scales((7, 30), "sentence"),
+        Ensemble(5, complete=0, merge_tokens=14),
+        tokenizer="words",
+        embedder=Hashing(64),
+        metrics=("recall@5",),
+        augmenter=Heading(),
+    )
+    made = Experiment("merged", base, {"selector": [(), (Threshold(2.0),)]}, beside=tmp_path)
+    kept, dropped = run(made, store=tmp_path / "s", log=False).results
+    assert (kept.mean("recall@5"), dropped.mean("recall@5")) == (1, 0)
+    assert (kept.fates, dropped.fates) == ([["found"]], [["dropped:threshold"]])
+    session = Session(made, tmp_path / "s")
+    (selection,) = session.pipeline(session.trials[0]).selections(session.trials[0])
+    merged = next(pick for pick in selection.kept if text[pick.start : pick.end].startswith("Rye dough needs hot"))
+    assert text[merged.start : merged.end] == "Rye dough needs hot steam early. Rye dough needs dry heat later."
+    assert (merged.tokens, merged.context_tokens) == (14, 1)
