@@ -118,8 +118,32 @@ def _charge(step: Reranker, requests: int, caller: Caller, tell: Tell) -> None:
         caller.charge(requests, usd, name)
 
 
-def rerank_bounds(session: Session) -> list[str]:
-    """A line for each model elsewhere that reranks: the most that asking can take, before anything is retrieved."""
+def select_bounds(session: Session) -> list[str]:
+    """A line for each model that steps ask, before anything is retrieved: the most that can take."""
+    return [*_vector_bounds(session), *_rerank_bounds(session)]
+
+
+def _vector_bounds(session: Session) -> list[str]:
+    """For steps that compare vectors which the retriever does not need: only what it finds is embedded."""
+    lines: dict[str, str] = {}
+    for trial in session.trials:
+        pipeline = session.pipeline(trial)
+        steps = [step.name() for step in trial.selector if step.uses_vectors]
+        if trial.embeds_queries or not steps or not pipeline.unselected(trial):
+            continue
+        passages = pipeline.passages(trial)
+        found = min(len(passages), len(pipeline.query_texts) * trial.retriever.depth)
+        price = trial.embedder.price
+        usd = None if price is None else sum(sorted(passages.tokens.tolist())[-found:]) * price / 1e6
+        told = "no charge" if usd == 0 else _dollars(usd)
+        model = " ".join([trial.embedder.name(), str(getattr(trial.embedder, "model", ""))]).strip()
+        name = f"{', '.join(steps)} after {trial.retriever.name()}"
+        lines[name] = f"at most {found} chunks to embed with {model}, {told}"
+    return [f"{name}: {told}" for name, told in lines.items()]
+
+
+def _rerank_bounds(session: Session) -> list[str]:
+    """For each model elsewhere that reranks."""
     lines: dict[str, str] = {}
     for trial in session.trials:
         pipeline = session.pipeline(trial)

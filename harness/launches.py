@@ -63,7 +63,7 @@ def stored_session(experiment: Experiment | str, *, store: Path | None = None) -
     missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
     if missing:
         told = f"{missing} of {len(session.trials)} trials of '{experiment.name}'"
-        raise ConfigError(f"compare: {told} have not run; `harness run` does that")
+        raise ConfigError(f"{told} have not run; `harness run` does that")
     return session
 
 

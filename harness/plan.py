@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from harness.component import LlmJudge
 from harness.experiment import Experiment
-from harness.groundwork import costs, rerank_bounds, undecided, unwritten
+from harness.groundwork import costs, select_bounds, undecided, unwritten
 from harness.judging import Judging, Models, archive_of
 from harness.session import Session, default_store
 
@@ -61,7 +61,7 @@ def _calls(session: Session, models: Models) -> list[str]:
         return [*lines, "what is embedded, retrieved and judged is known once the documents are cut"]
     if lines:
         lines.append("what is embedded and judged on top is known once the contexts are written")
-    return [*lines, *rerank_bounds(session), *_judge_calls(session, models)]
+    return [*lines, *select_bounds(session), *_judge_calls(session, models)]
 
 
 def _judge_calls(session: Session, models: Models) -> list[str]:

@@ -45,7 +45,7 @@ def _plain(band: Band) -> dict[str, float | None]:
 
 
 def picture(found: Sequence[ScoreBands]) -> bytes:
-    """A PNG: the share of relevant hits by band, a row of bars per embedder, with intervals and counts."""
+    """A PNG: the share of relevant hits by band, with intervals and counts; a row of bars per embedder."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -59,11 +59,11 @@ def picture(found: Sequence[ScoreBands]) -> bytes:
                 below, above = band.rate - band.rate_low, band.rate_high - band.rate
                 axes.bar(place, band.rate, color="#56B4E9", width=0.8)
                 axes.errorbar(place, band.rate, [[below], [above]], color="#333333", capsize=3, linewidth=1)
-            axes.annotate(f"{band.hits}", (place, 0), (0, 3), textcoords="offset points", ha="center", fontsize=8)
-        axes.set_xticks(range(len(bands)), [label(band) for band in bands], fontsize=8)
+        axes.set_xticks(range(len(bands)), [f"{label(band)}\n{band.hits} hits" for band in bands], fontsize=8)
+        axes.set_xlim(-0.6, len(bands) - 0.4)
         axes.set_ylim(0, 1)
         axes.set_ylabel("share relevant")
-        axes.set_title(f"{one.embedder} · number of hits at the foot of each bar", loc="left", fontsize=10)
+        axes.set_title(f"{one.embedder}, {one.queries} queries", loc="left", fontsize=10)
         axes.grid(axis="y", alpha=0.25)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)

@@ -1,6 +1,7 @@
 """Selectors that choose how many hits and which, on hits worked by hand."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
+from harness import Experiment, Trial, plan, run
+from harness.chunkers import Fixed
+from harness.embedders import Hashing
 from harness.errors import ConfigError
 from harness.model import Chunk, Document, Hit, Outcome, Query, TokenMap
+from harness.retrievers import BM25
 from harness.selectors import (
     MMR,
     Adaptive,
@@ -332,3 +337,28 @@ def test_documents_are_not_merged() -> None:
 def test_top_k_settles_ties_by_place() -> None:
     """A retriever gives ties in the order of document and start, which top_k keeps."""
     assert kept(TopK(2).select(ASKED, scored(0.5, 0.5, 0.5))) == [0, 1]
+
+
+def test_vectors_after_bm25_are_told_and_few(
+    garden_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what it finds is embedded, and no query; the trial names its embedder."""
+    embedded: list[str] = []
+    original = Hashing.embed
+
+    def counted(self: Hashing, texts: Any, *, queries: bool = False) -> Any:
+        assert not queries
+        embedded.extend(texts)
+        return original(self, texts, queries=queries)
+
+    monkeypatch.setattr(Hashing, "embed", counted)
+    base = Trial(
+        "garden", Fixed(9), BM25(depth=3), embedder=Hashing(64), tokenizer="words", selector=(Normalize(), MMR(2))
+    )
+    made = Experiment("vectors", base, {"selector.mmr.k": [1, 2]}, beside=tmp_path)
+    (line,) = plan(made, store=tmp_path / "s").calls
+    assert line == "mmr after bm25: at most 39 chunks to embed with hashing, no charge"
+    launch = run(made, store=tmp_path / "s", log=False)
+    assert 0 < len(embedded) == len(set(embedded)) <= 36
+    assert launch.results[0].params["embedder"] == "hashing"
+    assert plan(made, store=tmp_path / "s").calls == []
