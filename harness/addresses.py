@@ -44,7 +44,7 @@ class Addresses:
 
     def index(self, trial: Trial, retriever: Retriever) -> Key:
         known = {**identity(retriever), "settings": retriever.index_settings()}
-        embedder = {"embedder": identity(trial.embedder)} if retriever.uses_vectors and not retriever.parts else {}
+        embedder = {"embedder": identity(trial.embedder)} if retriever.uses_vectors else {}
         return {"stage": "index", "passages": digest(self.passages(trial)), "retriever": known, **embedder}
 
     def rankings(self, trial: Trial, retriever: Retriever) -> Key:

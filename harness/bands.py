@@ -1,11 +1,12 @@
 """What raw scores mean: how often a hit in each band of an embedder's cosines is really relevant."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
 
-from harness.component import Retriever, identity
+from harness.component import Embedder, Retriever, identity, settings
 from harness.experiment import Trial
 from harness.pipeline import Pipeline
 from harness.results import Band, ScoreBands
@@ -23,15 +24,23 @@ def score_bands(session: Session, edges: Sequence[float] = EDGES) -> list[ScoreB
     for trial in session.trials:
         pipeline = session.pipeline(trial)
         for part in (trial.retriever, *trial.retriever.parts):
+            # What an approximate index finds tells of the index as well.
+            part = part.exact() or part
             if part.uses_vectors and not part.parts and part.scale == "cosine":
-                model = str(getattr(trial.embedder, "model", ""))
-                name = " ".join([trial.embedder.name(), model]).strip()
+                name = _named(trial.embedder)
                 _, rankings = found.setdefault(digest(identity(trial.embedder)), (name, {}))
                 # One ranking a chunking, the deepest: others are parts of it.
                 known = rankings.get(pipeline.passages_address(trial))
                 if known is None or known[2].depth < part.depth:
                     rankings[pipeline.passages_address(trial)] = (pipeline, trial, part)
     return [_of(name, list(rankings.values()), edges) for name, rankings in found.values()]
+
+
+def _named(embedder: Embedder) -> str:
+    """The embedder with the settings that are not its defaults, so that two of a kind can be told apart."""
+    default = {f.name: f.default for f in fields(embedder)}  # type: ignore[arg-type]
+    told = [f"{key}={value}" for key, value in settings(embedder).items() if key != "model" and value != default[key]]
+    return " ".join([embedder.name(), str(getattr(embedder, "model", "")), *told]).replace("  ", " ").strip()
 
 
 def _of(name: str, rankings: Sequence[tuple[Pipeline, Trial, Retriever]], edges: Sequence[float]) -> ScoreBands:

@@ -15,13 +15,13 @@ def check_steps(retriever: Retriever, steps: Sequence[Selector], judges: Sequenc
     """
     scale, source = retriever.scale, retriever.name()
     judging = {_bare(model): judge.name() for judge in judges if (model := getattr(judge, "model", None))}
-    for at, (label, step) in enumerate(zip(step_labels(steps), steps, strict=True)):
+    for label, step in zip(step_labels(steps), steps, strict=True):
         place = f"{where}.{label}"
         if scale not in step.needs:
             wanted = " or ".join(_KINDS[kind] for kind in step.needs)
             told = f"the scores of {source} are {_KINDS[scale]}, and it needs {wanted}"
             raise ConfigError(f"{place}: {told}; put `normalize` before it")
-        if at == 0 and isinstance(step, TopK) and step.k > retriever.depth:
+        if isinstance(step, TopK) and step.k > retriever.depth:
             told = f"takes {step.k} hits, and the retriever gives {retriever.depth}"
             raise ConfigError(f"{place}: {told}; set retriever.depth to {step.k}")
         if isinstance(step, LlmReranker) and _bare(step.model) in judging:

@@ -300,8 +300,8 @@ class Retriever(Component):
 class Searched(NamedTuple):
     """What a fusion may look at besides the rankings: one query, what its `index` made, and the corpus.
 
-    `vector` has shape (dimensions,), `vectors` (chunks, dimensions), both of unit length; None where no part uses
-    vectors.
+    `vector` has shape (dimensions,), `vectors` (chunks, dimensions), both of unit length; None unless the fusion itself
+    sets `uses_vectors`.
     """
 
     query: str
@@ -368,12 +368,16 @@ class Reranker(Selector):
     """
 
     metered: ClassVar[bool] = False
-    """Whether requests go to a server that may charge for them, one for each query."""
+    """Whether requests go to a server that may charge for them."""
 
     k: Positive | None = dataclasses.field(default=None, metadata={"scoring": True}, kw_only=True)
 
     def scale(self, before: Scale) -> Scale:
         return "raw"
+
+    def requests(self, texts: int) -> int:
+        """How many requests so many texts of one query take."""
+        return 1 if texts else 0
 
     def usd(self, requests: int) -> float | None:
         """The dollars that `requests` of them cost; None where that is not known."""
@@ -391,15 +395,15 @@ class Reranker(Selector):
 
 
 UNGRADED = -1.0
-"""The score of a passage whose grade is missing: below every other."""
+"""Stands for the score of a passage whose grade is missing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class LlmReranker(AskingComponent, Reranker):
     """A reranker that has a language model grade passages, through the harness' calls, cache and budget.
 
-    A passage whose grade is missing goes last, in the order it came; beyond the share `max_failed` of all passages
-    the run stops, and the next one asks for the missing ones again.
+    A passage whose grade is missing is dropped, with that reason; beyond the share `max_failed` of all passages the
+    run stops, and the next one asks for the missing ones again.
     """
 
     max_failed: Fraction = scoring(0.02)
@@ -414,6 +418,12 @@ class LlmReranker(AskingComponent, Reranker):
 
     def score(self, query: str, texts: Sequence[str]) -> Floats:
         raise TypeError("grades that a model gives are asked for by the harness")
+
+    def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        # A failure is no grade: kept as a number, it would move those of others as soon as scores are scaled.
+        outcome = super().select(query, [hit for hit in hits if hit.score != UNGRADED])
+        missing = [Drop(hit, "no grade") for hit in hits if hit.score == UNGRADED]
+        return Outcome(outcome.kept, outcome.dropped + missing)
 
 
 def asks_models(step: Selector) -> bool:

@@ -99,6 +99,7 @@ class Trial:
                 part: Component = getattr(self, slot)
                 params[slot] = part.name()
                 params |= _flat(slot, settings(part))
+                params |= _depths(part)
         for label, judge in zip(step_labels(self.judges), self.judges, strict=True):
             params[f"judge.{label}"] = str(getattr(judge, "model", "no model"))
             params |= _flat(
@@ -122,9 +123,9 @@ class Trial:
         return canonical(value)
 
     @classmethod
-    def from_json(cls, text: str) -> "Trial":
-        """The trial of `to_json`."""
-        return trial_of(json.loads(text), where="trial", beside=Path("/"))
+    def from_json(cls, text: str, *, where: str = "trial") -> "Trial":
+        """The trial of `to_json`; `where` is named in faults."""
+        return trial_of(json.loads(text), where=where, beside=Path("/"))
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,9 @@ class Experiment:
         """The distinct trials of the grid, in order; a fault in any raises ConfigError before work starts."""
         products = [self.grid] if isinstance(self.grid, Mapping) else list(self.grid)
         expanded = self.fixed or [trial for product in products or [{}] for trial in self._product(product)]
-        checked_trials = [Trial.from_json(replace(trial, metrics=self.metrics).to_json()) for trial in expanded]
+        where = f"{self.source}: grid" if products and products != [{}] else f"{self.source}:"
+        made = [replace(trial, metrics=self.metrics).to_json() for trial in expanded]
+        checked_trials = [Trial.from_json(text, where=where) for text in made]
         distinct: dict[str, Trial] = {}
         for trial in checked_trials:
             distinct.setdefault(digest(trial.identity()), trial)
@@ -351,6 +354,14 @@ def _flat(prefix: str, values: Mapping[str, Any]) -> dict[str, str]:
     return flat
 
 
+def _depths(part: Component) -> dict[str, str]:
+    """How deep the parts of a fusion search: as deep as it asks, whatever they would alone."""
+    if not isinstance(part, Retriever) or not part.parts:
+        return {}
+    names = [f.name for f in fields(part) if isinstance(getattr(part, f.name), Retriever)]  # type: ignore[arg-type]
+    return {f"retriever.{name}.depth": str(inner.depth) for name, inner in zip(names, part.parts, strict=False)}
+
+
 def _with(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
     """The trial with one axis of the grid set."""
     slot, *path = axis.split(".")
@@ -368,10 +379,13 @@ def _with(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
         if routes:
             named = f"{slot}.{labels[routes[-1][0]]}.{path[-1]}"
             raise ConfigError(f"{where}: several steps have it; name one, such as {named}")
+        if isinstance(held, tuple) and len(path) > 1 and path[0] not in labels:
+            told = f"the selector has no step '{path[0]}'.{did_you_mean(path[0], labels)} Steps: {', '.join(labels)}"
+            raise ConfigError(f"{where}: {told or 'none'}; write `grid` as a list to vary what only some trials have")
         known = [key for part in parts for key in settings(part)]
         raise ConfigError(
             f"{where}: {'+'.join(labels) or 'none'} has no setting '{'.'.join(path)}'.{did_you_mean(path[-1], known)}"
-            f" Settings: {', '.join(known) or 'none'}; write `grid` as a list to vary it apart"
+            f" Settings: {', '.join(known) or 'none'}; write `grid` as a list to vary what only some trials have"
         )
     ((at, route),) = routes
     changed = _changed(parts[at], route, value, where=where)

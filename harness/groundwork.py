@@ -3,12 +3,15 @@
 All that a launch lacks is told with its cost, then asked for, pooled over its trials.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from harness.component import LlmAugmenter, LlmChunker, LlmReranker, Reranker
+from harness.addresses import pair_space
+from harness.component import Embedder, LlmAugmenter, LlmChunker, LlmReranker, Reranker
 from harness.experiment import Trial
 from harness.llm import Archive, Asking, Caller, Estimate, Panel, Task, all_missing, estimate
+from harness.pipeline import Pipeline
 from harness.progress import progress
 from harness.reranking import tasks_of
 from harness.session import Session
@@ -77,6 +80,7 @@ def cut_and_write(session: Session, caller: Caller, price: PriceGiven, tell: Tel
     if wanted:
         _ask(wanted, caller, price, tell, "where to cut")
     for label, (embedder, pipeline, texts, _) in session.to_cut().items():
+        charge_embedding(pipeline, embedder, texts, caller, tell)
         with progress(f"embed for chunks, {label}", len(texts)) as advance:
             pipeline.fill(embedder, texts, progress=advance)
     wanted = unwritten(session)
@@ -84,6 +88,17 @@ def cut_and_write(session: Session, caller: Caller, price: PriceGiven, tell: Tel
         _ask(wanted, caller, price, tell, "write contexts")
     for one in wanted:
         session.pipeline(one.trial).contexts(one.trial)
+
+
+def charge_embedding(pipeline: Pipeline, embedder: Embedder, texts: Sequence[str], caller: Caller, tell: Tell) -> None:
+    """Tell and account for what embedding costs where it is paid for; raises JudgeError where it may not be sent."""
+    if embedder.metered and texts:
+        tokens, price = sum(map(pipeline.tokens, texts)), embedder.price
+        usd = None if price is None else tokens * price / 1e6
+        name = f"{embedder.name()} ({getattr(embedder, 'model', '')})"
+        requests = math.ceil(len(texts) / getattr(embedder, "batch", 1))
+        tell(f"{name}: {len(texts)} texts to embed, {tokens} tokens, {_dollars(usd)}")
+        caller.charge(requests, usd, name)
 
 
 def rerank(session: Session, caller: Caller, price: PriceGiven, tell: Tell) -> None:
@@ -101,6 +116,11 @@ def rerank(session: Session, caller: Caller, price: PriceGiven, tell: Tell) -> N
             if isinstance(step, LlmReranker):
                 pairs = pipeline.rerank_pairs(trial, place)
                 wanted.append(Wanted(trial, step, list(tasks_of(step, pairs).values())))
+            elif step is not None and step.uses_vectors and trial.embedder.metered:
+                texts = list(dict.fromkeys(text for _, text in pipeline.rerank_pairs(trial, place)))
+                missing = pipeline.missing(trial.embedder, texts)
+                charge_embedding(pipeline, trial.embedder, missing, caller, tell)
+                pipeline.fill(trial.embedder, missing)
             elif isinstance(step, Reranker):
                 _charge(step, pipeline.unscored(trial, place), caller, tell)
                 pipeline.score_pairs(trial, place)
@@ -143,19 +163,27 @@ def _vector_bounds(session: Session) -> list[str]:
 
 
 def _rerank_bounds(session: Session) -> list[str]:
-    """For each model elsewhere that reranks."""
-    lines: dict[str, str] = {}
+    """For each model that reranks."""
+    most: dict[str, tuple[Reranker, int]] = {}
     for trial in session.trials:
         pipeline = session.pipeline(trial)
         if not pipeline.unselected(trial):
             continue
-        requests = len(pipeline.query_texts)
+        queries, depth = len(pipeline.query_texts), trial.retriever.depth
         for step in trial.selector:
-            if isinstance(step, LlmReranker):
-                lines[_named(step)] = f"grades for at most {requests * trial.retriever.depth} passages a trial"
-            elif isinstance(step, Reranker) and step.metered:
-                lines[_named(step)] = f"at most {requests} requests a trial, {_dollars(step.usd(requests))}"
-    return [f"{name}: {told}" for name, told in lines.items()]
+            if isinstance(step, Reranker):
+                count = queries * (step.requests(depth) if step.metered else depth)
+                known = most.get(pair_space(step))
+                most[pair_space(step)] = (step, max(count, known[1] if known else 0))
+    return [f"{_named(step)}: {_most(step, count)}" for step, count in most.values()]
+
+
+def _most(step: Reranker, count: int) -> str:
+    if isinstance(step, LlmReranker):
+        return f"grades for at most {count} passages a trial"
+    if not step.metered:
+        return f"at most {count} pairs a trial to score on this machine"
+    return f"at most {count} requests a trial, {_dollars(step.usd(count))}"
 
 
 def _named(step: Reranker) -> str:

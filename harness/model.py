@@ -146,7 +146,9 @@ class Chunk:
         end = token_map.end_of(self.start, tokens - self.context_tokens) if token_map else None
         if end is None or end <= self.start or tokens <= self.context_tokens:
             return None
-        return replace(self, end=end, text=self.text[: end - self.start], tokens=tokens, vector=None)
+        # Fewer than asked for where several tokens share a character.
+        left = self.context_tokens + token_map.count(self.start, end) if token_map else tokens
+        return replace(self, end=end, text=self.text[: end - self.start], tokens=left, vector=None)
 
 
 def indexed_text(context: str, text: str) -> str:

@@ -46,7 +46,7 @@ from harness.store import Artifact, Store, digest
 from harness.timing import TIMED_QUERIES, milliseconds
 from harness.tokens import Tokenizer
 
-_SLAB = 256
+_SLAB = 128
 """Texts embedded between two writes to the cache: what a killed launch can lose."""
 
 _SEEN = 100_000
@@ -309,9 +309,10 @@ class Pipeline:
             queries = self.embed(trial.embedder, texts, queries=True).vectors
             facts |= {"index_bytes": corpus.nbytes, "truncated": int(embedded.truncated.sum())}
         index = self.store.get(self._at.index(trial, retriever), lambda: retriever.index(passages.texts, corpus))
-        facts["index_bytes"] += index.nbytes
         ranked = retriever.search(index, corpus, texts, queries)
         exact = retriever.exact()
+        # An approximate index holds the vectors itself.
+        facts["index_bytes"] = index.nbytes if exact is not None else facts["index_bytes"] + index.nbytes
         if exact is not None:
             facts["ann_recall"] = overlap(ranked, read_rankings(self.rankings(trial, exact)))
 
@@ -330,6 +331,7 @@ class Pipeline:
         if fusion.uses_vectors:
             corpus = unit_rows(self.embed(trial.embedder, passages.texts).vectors)
             queries = unit_rows(self.embed(trial.embedder, texts, queries=True).vectors)
+        if type(fusion).index is not Retriever.index:
             index = self.store.get(self._at.index(trial, fusion), lambda: fusion.index(passages.texts, corpus))
 
         def fuse_one(at: int) -> Row:
@@ -382,7 +384,7 @@ class Pipeline:
         return any(map(asks_models, trial.selector)) and not self.store.has(self._at.selection(trial))
 
     def unscored(self, trial: Trial, place: int) -> int:
-        """For how many queries step number `place`, a reranker, has to be asked."""
+        """The requests that step number `place`, a reranker, would make for what is missing."""
         step = trial.selector[place]
         assert isinstance(step, Reranker)
         return unscored(step, self.rerank_pairs(trial, place), self.pairs)
@@ -466,25 +468,32 @@ class Pipeline:
             told.append(f"{failed} of {len(contexts.data)} chunks have no context: the model's was refused")
         selection = self.selection(trial).data
         if selection["ungraded"]:
-            told.append(f"{selection['ungraded']} of {selection['asked']} passages have no grade and rank last")
+            told.append(f"{selection['ungraded']} of {selection['asked']} passages have no grade and were dropped")
         return told
 
     def _dollars(self, trial: Trial) -> dict[str, float]:
-        """What embedding the corpus and the query set costs, in the experiment's tokens; nothing where it is free."""
+        """What embedding and reranking cost, in the experiment's tokens; nothing where they are free or unpriced."""
         price = trial.embedder.price if trial.uses_vectors else 0.0
+        selection = self.selection(trial).data
         found: dict[str, float] = {}
         if price:
-            tokens = int(self.passages(trial).tokens.sum()) if trial.embeds_queries else 0
+            tokens = int(self.passages(trial).tokens.sum()) if trial.embeds_queries else selection["embedded_tokens"]
             if isinstance(trial.chunker, EmbeddingChunker):
                 tokens += sum(len(token_map.starts) for token_map in self.maps.values())
             queries = sum(map(self.tokens, self.query_texts)) if trial.embeds_queries else 0
             found = {"index_usd": tokens * price / 1e6, "queries_usd": queries * price / 1e6}
-        selection = self.selection(trial).data
         reranking = selection["usd"]
         for place, requests in selection["requests"]:
             step = trial.selector[place]
             reranking += (step.usd(requests) or 0.0) if isinstance(step, Reranker) else 0.0
         return found | {"rerank_usd": reranking} if reranking else found
+
+    def unpriced(self, trial: Trial) -> list[str]:
+        """What a query of the trial pays for at a price that nobody knows."""
+        parts: list[Embedder | Reranker] = [trial.embedder] if trial.embeds_queries else []
+        parts += [step for step in trial.selector if isinstance(step, Reranker)]
+        prices = ((part, part.price if isinstance(part, Embedder) else part.usd(1)) for part in parts)
+        return [part.name() for part, price in prices if price is None]
 
 
 def _few_enough(asking: LlmChunker | LlmAugmenter, most: float, found: Sequence[object], what: str) -> int:

@@ -103,11 +103,12 @@ def write_files(
     (folder / "eval").mkdir()
     headline, judged = list(metrics), any("judges" in row for row in rows)
     table = {
-        "columns": ["query", "result", "query_id", "type", *headline, *(["judgments"] if judged else [])],
+        "columns": ["query", "result", "query_id", "type", *headline, "dropped", *(["judgments"] if judged else [])],
         "data": [
             [
                 *(row["query"], _line(row, headline), row["query_id"], row["type"]),
                 *(row["scores"][m] for m in headline),
+                _dropped(row),
                 *([_judgments(row)] if judged else []),
             ]
             for row in rows
@@ -150,7 +151,20 @@ def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
         f"{rank}{'✓' if p['relevant'] else '✗'}{_grades(p)} {p['doc']}:{p['start']}-{p['end']}"
         for rank, p in enumerate(row["kept"][:8], 1)
     ]
-    return " | ".join([scores, *kept])
+    lost = [f"lost {e['doc']}:{e['start']}-{e['end']} {e['fate']}" for e in row["evidence"] if e["fate"] != "found"]
+    return " | ".join([scores, *kept, *lost])
+
+
+def _dropped(row: Mapping[str, Any]) -> str:
+    """What each step dropped and why, the commonest reasons first: `dedup 2: near-copy of a:0-90 | top_k 40: …`."""
+    steps: dict[str, dict[str, int]] = {}
+    for passage in row["dropped"]:
+        reasons = steps.setdefault(passage["step"], {})
+        reasons[passage["reason"]] = reasons.get(passage["reason"], 0) + 1
+    return " | ".join(
+        f"{step} {sum(reasons.values())}: {'; '.join(sorted(reasons, key=lambda why: (-reasons[why], why))[:3])}"
+        for step, reasons in steps.items()
+    )
 
 
 def _grades(passage: Mapping[str, Any]) -> str:

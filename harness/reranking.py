@@ -14,6 +14,9 @@ Pair = tuple[str, str]
 """A query and the text of a passage, context included."""
 
 
+WARM_UP = "warm-up"
+
+
 def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, archive: Archive) -> Mapping[Pair, Scored]:
     """A score for each pair; what is missing is asked of the reranker query by query, and stored.
 
@@ -28,15 +31,16 @@ def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, archive: Ar
     for query, text in pairs:
         if (query, text) not in found:
             by_query.setdefault(query, []).append(text)
-    with progress(f"{step.name()}", len(by_query)) as advance:
+    if by_query and not step.metered:
+        step.score(WARM_UP, [WARM_UP])  # loads the model, which is not to be timed
+    with progress(step.name(), len(by_query)) as advance:
         for query, texts in by_query.items():
             begin = time.perf_counter()
             given = step.score(query, texts)
             if len(given) != len(texts):
                 raise ConfigError(f"selector {step.name()}: gave {len(given)} scores for {len(texts)} texts")
             ms = (time.perf_counter() - begin) * 1000 / len(texts)
-            # Rounded, so that the last bits decide no rank.
-            new = {(query, text): Scored(round(float(one), 5), ms) for text, one in zip(texts, given, strict=True)}
+            new = {(query, text): Scored(float(one), ms) for text, one in zip(texts, given, strict=True)}
             cache.put(place, new)
             found.update(new)
             advance(1)
@@ -44,9 +48,13 @@ def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, archive: Ar
 
 
 def unscored(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache) -> int:
-    """For how many queries a score is missing: the requests that `scores` would make."""
+    """The requests that `scores` would make for what is missing."""
     found = cache.get(pair_space(step), pairs)
-    return len({query for query, text in pairs if (query, text) not in found})
+    missing: dict[str, int] = {}
+    for query, text in pairs:
+        if (query, text) not in found:
+            missing[query] = missing.get(query, 0) + 1
+    return sum(step.requests(texts) for texts in missing.values())
 
 
 def tasks_of(step: LlmReranker, pairs: Sequence[Pair]) -> dict[Pair, Task]:

@@ -6,14 +6,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from harness.bands import score_bands
+from harness.component import Embedder
 from harness.errors import ConfigError, HarnessError
 from harness.executors import open_executor
 from harness.experiment import Experiment, Trial
-from harness.groundwork import cut_and_write, rerank
+from harness.groundwork import charge_embedding, cut_and_write, rerank
 from harness.judging import Judging, Models, archive_of
 from harness.launch import Launch
 from harness.launches import record_launch
@@ -110,7 +112,7 @@ def run(
         executor = stack.enter_context(open_executor(workers, on))
         tracker = Tracker(experiment.name, tracking, session.store) if log else None
         cut_and_write(session, caller, models.price, tell)
-        _prepare(session, executor, work, damaged)
+        _prepare(session, executor, work, damaged, partial(charge_embedding, caller=caller, tell=tell))
         _select(session, executor, work, damaged, lambda: rerank(session, caller, models.price, tell))
         tasks = _submitted(session, executor)
         judged = bool(session.trials[0].judges)
@@ -161,8 +163,14 @@ def _require_prices(session: Session, caller: Caller) -> None:
                 caller.require_price(part)
 
 
-def _prepare(session: Session, executor: Executor, work: dict[str, int], damaged: list[str]) -> None:
-    """Chunk what the trials need, each chunking once, then embed all their texts in this process.
+def _prepare(
+    session: Session,
+    executor: Executor,
+    work: dict[str, int],
+    damaged: list[str],
+    charge: Callable[[Pipeline, Embedder, Sequence[str]], None],
+) -> None:
+    """Chunk what the trials need, each chunking once, then embed all their texts in this process, accounted for first.
 
     One process embeds with all threads: several would each load the model and share the same cores.
     """
@@ -177,6 +185,7 @@ def _prepare(session: Session, executor: Executor, work: dict[str, int], damaged
             _add(task, work, damaged)
             advance(1)
     for embedder, pipeline, documents, queries in session.to_embed().values():
+        charge(pipeline, embedder, [*documents, *queries])
         with _counted(pipeline) as done, progress("embed", len(documents) + len(queries)) as advance:
             pipeline.fill(embedder, documents, progress=advance)
             pipeline.fill(embedder, queries, queries=True, progress=advance)

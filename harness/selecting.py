@@ -45,6 +45,7 @@ class Walk:
         self._table = _Table()
         self._ms = [0.0] * min(TIMED_QUERIES, len(queries))
         self._usd = 0.0
+        self._embedded: dict[tuple[str, int, int], int] = {}
         self._asked = self._ungraded = 0
         self._requests: dict[int, int] = {}
 
@@ -56,7 +57,7 @@ class Walk:
     def take(self, place: int, step: Selector) -> None:
         """Apply step number `place`; raises ConfigError where it returns what it must not."""
         if isinstance(step, Reranker):
-            self._requests[place] = sum(bool(hits) for hits in self.hits)
+            self._requests[place] = sum(step.requests(len({hit.chunk.indexed for hit in hits})) for hits in self.hits)
             self._rescore(step)
         if step.uses_vectors:
             self._add_vectors()
@@ -83,10 +84,12 @@ class Walk:
                 raise ConfigError(f"selector {step.name()}: gave a score that is not a number")
             self.hits[at] = [hit._replace(score=one.score) for hit, one in zip(hits, found, strict=True)]
             if at < len(self._ms):
-                self._ms[at] += sum(one.ms for one in found)
+                # A text that several hits share was scored once.
+                self._ms[at] += sum({hit.chunk.indexed: one.ms for hit, one in zip(hits, found, strict=True)}.values())
 
     def _add_vectors(self) -> None:
         every = self._means.with_vectors([hit.chunk for hits in self.hits for hit in hits])
+        self._embedded |= {(chunk.doc, chunk.start, chunk.end): chunk.tokens for chunk in every}
         chunks = iter(every)
         self.hits = [[hit._replace(chunk=next(chunks)) for hit in hits] for hits in self.hits]
 
@@ -100,6 +103,7 @@ class Walk:
                 self._table.add(at, hit, _KEPT, "")
         facts = {"steps": step_labels(steps), "queries": len(self.queries), "usd": self._usd}
         facts |= {"asked": self._asked, "ungraded": self._ungraded, "requests": list(self._requests.items())}
+        facts["embedded_tokens"] = sum(self._embedded.values())
         return self._table.artifact(self._ms, facts, number)
 
 

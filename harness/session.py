@@ -63,7 +63,10 @@ class Session:
         reader = self.experiment.reader
         if reader is None:
             return result
-        facts = result.efficiency
+        facts, unknown = result.efficiency, self.pipeline(trial).unpriced(trial)
+        if unknown:
+            told = f"usd_per_query is not told: the price of {', '.join(unknown)} is not known"
+            return replace(result, warnings=[*result.warnings, told])
         asked = (facts.get("queries_usd", 0.0) + facts.get("rerank_usd", 0.0)) / max(1, len(result.queries))
         usd = reader.usd(facts["context_tokens"]) + asked
         return replace(result, efficiency={**facts, "usd_per_query": usd})

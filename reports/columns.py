@@ -5,15 +5,16 @@ from collections.abc import Sequence
 
 from harness.errors import ConfigError, did_you_mean
 from harness.launch import Launch
-from harness.results import TrialResult
+from harness.results import FACTS, TrialResult
 
 
 def columns(launch: Launch, names: Sequence[str]) -> list[tuple[str, list[float]]]:
-    """Each trial with the values of `names`, NaN where one does not apply; raises ConfigError where none has it."""
+    """Each trial with the values of `names`, NaN where one does not apply; raises ConfigError for an unknown one."""
     known = {name for result in launch.results for name in (*result.scores, *result.judged, *result.efficiency)}
+    known.update(FACTS)
     for name in names:
-        if name not in known:
-            raise ConfigError(f"compare: no trial has '{name}'.{did_you_mean(name, known)} See `harness list metrics`")
+        if name not in known and not name.startswith("step_"):
+            raise ConfigError(f"compare: no trial has '{name}'.{did_you_mean(name, known)} Facts: {', '.join(FACTS)}")
     return [(result.name, [value(result, name) for name in names]) for result in launch.results]
 
 
@@ -50,7 +51,8 @@ def table(launch: Launch, names: Sequence[str]) -> "object":
 
     grid = Table(title="side by side", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("trial", *names):
-        grid.add_column(name, justify="left" if name == "trial" else "right", overflow="fold")
+        own = name == "trial"
+        grid.add_column(name, justify="left" if own else "right", overflow="fold", min_width=24 if own else None)
     for trial, numbers in columns(launch, names):
         grid.add_row(trial, *(shown(name, number) for name, number in zip(names, numbers, strict=True)))
     return grid

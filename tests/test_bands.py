@@ -59,10 +59,10 @@ def test_bands_count_every_hit_once(launched: Any) -> None:
     """Of each chunking the deepest ranking by cosine: 8 hits a query; BM25's scores have no part in it."""
     session, launch = launched
     (found,) = score_bands(session, (0.5, 0.2))
-    assert (found.embedder, found.queries, found.chunkings) == ("hashing", 12, 2)
+    assert (found.embedder, found.queries, found.chunkings) == ("hashing dimensions=256", 12, 2)
     assert [(band.low, band.high) for band in found.bands] == [(0.5, np.inf), (0.2, 0.5), (-np.inf, 0.2)]
     assert sum(band.hits for band in found.bands) == 12 * 8 * 2
-    assert launch.bands[0].embedder == "hashing"
+    assert launch.bands[0].embedder == "hashing dimensions=256"
     # Recounted from the per-query rows of the two deep trials.
     relevant = {True: 0, False: 0}
     for trial in (session.trials[0], session.trials[4]):

@@ -182,7 +182,7 @@ BASE = f"{HEAD}chunker: fixed\nretriever: dense\n"
         (f"{BASE}grid: {{chunker.size: ['1']}}", "grid.chunker.size: size: input should be a valid integer"),
         (
             f"{BASE}grid: {{chunker: [fixed, paragraph], chunker.unit: [tokens]}}",
-            "write `grid` as a list to vary it apart",
+            "write `grid` as a list to vary what only some trials have",
         ),
         (
             f"{BASE}selector: [top_k, top_k]\ngrid: {{selector.k: [1]}}",

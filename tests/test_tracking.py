@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import re
 import zlib
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,11 @@ def test_a_launch_in_mlflow(study: Experiment, tracking: str, tmp_path: Path) ->
     folder = Path(client.download_artifacts(first.info.run_id, "", str(tmp_path)))
     table = json.loads((folder / "eval/per_query.json").read_text())
     assert table["columns"][:2] == ["query", "result"]
+    told = dict(zip(table["columns"], table["data"][-1], strict=True))
+    assert re.fullmatch(r"top_k \d+: below rank \d+", told["dropped"])
+    lost = [row for row, fates in zip(table["data"], result.fates, strict=True) if any(f != "found" for f in fates)]
+    assert lost
+    assert all(re.search(r"lost bed\d:\d+-\d+ (split|not_retrieved|dropped:top_k)", row[1]) for row in lost)
     assert len(table["data"]) == len(result.queries)
     rows = [json.loads(line) for line in gzip.decompress((folder / "per_query.jsonl.gz").read_bytes()).splitlines()]
     assert rows[0]["scores"]["recall@3"] == result.scores["recall@3"][0]
@@ -125,7 +131,8 @@ def test_the_report_lies_beside_the_launch(study: Experiment, tracking: str, tmp
     _, client, runs = launched(study, tracking, tmp_path)
     launch = next(run for run in runs if run.data.tags["kind"] == "launch")
     names = {item.path for item in client.list_artifacts(launch.info.run_id)}
-    assert names == {"comparison.md", "comparison.json", "leaderboard.json", "recall_over_budget.png"}
+    pictures = {"recall_over_budget.png", "score_bands.png"}
+    assert names == {"comparison.md", "comparison.json", "leaderboard.json", "score_bands.json", *pictures}
     assert "**Which?**" in launch.data.tags["mlflow.note.content"]
 
 

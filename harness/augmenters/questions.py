@@ -73,7 +73,7 @@ class Questions(LlmAugmenter):
         kept: dict[str, None] = {}
         reasons: list[str] = []
         for told in entry["questions"]:
-            question = re.sub(r"^\s*(?:\d+[.)]|[-*•])\s*", "", " ".join(told.split()))
+            question = re.sub(r"^\s*(?:\d+[.)]|[-*•])\s+", "", " ".join(told.split()))
             fault = (
                 "no question mark at its end"
                 if not question.endswith(("?", "？", "؟"))

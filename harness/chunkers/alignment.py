@@ -16,6 +16,8 @@ def aligned(text: str, pieces: Sequence[str], where: str) -> Spans:
     ends, and leaves out no more than a separator in between. A search from the front would find the first of several
     copies, which for texts that repeat themselves is often the wrong one.
     """
+    if not all(isinstance(piece, str) for piece in pieces):
+        raise ConfigError(f"{where}: expected pieces of text, got {type(pieces[0]).__name__}")
     places = [at for at, sign in enumerate(text) if not sign.isspace()]
     bare = "".join(text[at] for at in places)
     parts = [part for part in ("".join(piece.split()) for piece in pieces) if part]
@@ -49,11 +51,11 @@ def _only_place(text: str, part: str, after: int, reached: int, where: str) -> i
     begin = text.find(part, max(after, reached - len(part) + 1))
     while 0 <= begin <= reached + _LONGEST_SEPARATOR:
         found.append(begin)
-        if begin >= reached:
-            break  # what follows would leave out this copy
         begin = text.find(part, begin + 1)
     if not found:
         raise ConfigError(f"{where} does not follow in the document; this splitter changes text, so it has no offsets")
     if len(found) > 1:
-        raise ConfigError(f"{where} could stand in two places; use no overlap, or a chunker of the harness")
+        raise ConfigError(
+            f"{where} could stand in two places; let it overlap less and keep separators, or use a chunker of ours"
+        )
     return found[0]

@@ -1,26 +1,49 @@
 """Splitters of other libraries, by the name of their class."""
 
 import importlib
+import importlib.metadata
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
-from harness.errors import ConfigError, did_you_mean
+from pydantic import JsonValue
 
-Option = str | int | float | bool | list[str] | None
-Options = dict[str, Option]
-"""Arguments of a splitter's constructor."""
+from harness.component import Chunker
+from harness.errors import ConfigError, HarnessError, did_you_mean
+
+T = TypeVar("T")
+
+Options = dict[str, JsonValue]
+"""Arguments of a splitter's constructor, as they stand in the file."""
 
 
-def built(chunker: str, module: str, name: str, options: Mapping[str, Option]) -> Any:
-    """The splitter `name` of a module, made once; raises ConfigError where there is none, or not with these options."""
-    return _built(chunker, module, name, json.dumps(dict(options), sort_keys=True))
+@dataclass(frozen=True)
+class Foreign(Chunker):
+    """A splitter of another library; the library's version is part of what it gives."""
+
+    module: ClassVar[str] = ""
+    package: ClassVar[str] = ""
+
+    splitter: str
+    options: Options = field(default_factory=dict, hash=False)
+
+    def facts(self) -> dict[str, str]:
+        try:
+            return {self.package: importlib.metadata.version(self.package)}
+        except importlib.metadata.PackageNotFoundError:
+            return {}
+
+    def asked(self, call: Callable[[Any], T]) -> T:
+        """What a call of the splitter gives; raises ConfigError where it cannot be made or does not do it."""
+        where = f"chunker {self.name()}"
+        splitter = _built(where, self.module, self.splitter, json.dumps(dict(self.options), sort_keys=True))
+        return _told(f"{where}: {self.splitter}", lambda: call(splitter))
 
 
 @lru_cache(maxsize=8)
-def _built(chunker: str, module: str, name: str, options: str) -> Any:
-    where = f"chunker {chunker}"
+def _built(where: str, module: str, name: str, options: str) -> Any:
     try:
         library = importlib.import_module(module)
     except ImportError as error:
@@ -30,7 +53,15 @@ def _built(chunker: str, module: str, name: str, options: str) -> Any:
     if not isinstance(made, type):
         known = [found for found in dir(library) if found[0].isupper()]
         raise ConfigError(f"{where}: {module} has no splitter '{name}'.{did_you_mean(name, known)}")
+    arguments: Mapping[str, Any] = json.loads(options)
+    return _told(f"{where}: {name}", lambda: made(**arguments))
+
+
+def _told(where: str, call: Callable[[], T]) -> T:
+    """A call into another library; whatever it raises is told in one line, as class and options are the user's."""
     try:
-        return made(**json.loads(options))
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{where}: {name}: {' '.join(str(error).split())[:200]}") from error
+        return call()
+    except HarnessError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{where}: {' '.join(f'{type(error).__name__}: {error}'.split())[:200]}") from error

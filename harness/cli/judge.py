@@ -16,8 +16,8 @@ def add_model_options(made: argparse.ArgumentParser, *, spends: bool = True) -> 
     """Options on what language models cost and, for a command that asks them, on what may be spent."""
     made.add_argument("--price", metavar="IN,OUT", help="dollars per million tokens, where no list has them")
     if spends:
-        made.add_argument("--budget", type=float, metavar="USD", help="spend no more than this on language models")
-        made.add_argument("--offline", action="store_true", help="ask no language model; use stored answers only")
+        made.add_argument("--budget", type=float, metavar="USD", help="spend no more than this on models elsewhere")
+        made.add_argument("--offline", action="store_true", help="ask no model elsewhere; use stored answers only")
 
 
 def models_of(options: argparse.Namespace) -> "Models":

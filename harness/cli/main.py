@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     banded = command("bands", _bands, "tell how often a hit in each band of cosine scores is relevant")
     banded.add_argument("experiment", help="the experiment file; its trials must have run")
     banded.add_argument("--edges", metavar="NUMBERS", help="where bands part (default 0.9,0.8,…,0.3)")
-    banded.add_argument("--plot", type=Path, metavar="FILE", help="write a PNG as well")
+    banded.add_argument("--plot", type=Path, metavar="FILE", help="write a picture as well (PNG)")
     banded.add_argument("--json", action="store_true", help="print JSON")
     for made in (planned, started, compared, banded):
         made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
@@ -209,7 +209,10 @@ def _bands(options: argparse.Namespace) -> int:
         raise ConfigError("bands: no trial searches embeddings by cosine; add a `dense` or `hybrid` retriever")
     print(bands.as_json(found) if options.json else bands.text(found))
     if options.plot:
-        options.plot.write_bytes(bands.picture(found))
+        try:
+            options.plot.write_bytes(bands.picture(found))
+        except OSError as error:
+            raise ConfigError(f"--plot {options.plot}: cannot be written: {error.strerror}") from None
     return OK
 
 

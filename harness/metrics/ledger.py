@@ -45,16 +45,16 @@ def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], Trace]
     stages: list[tuple[str, list[int | None]]] = [(NOT_RETRIEVED, Ranking(left, items).found)]
     for at, step in enumerate(steps):
         dropped = [passage for passage in step.dropped if passage.doc in docs]
-        spans = {passage[:3] for passage in left}
+        later = [*selected, *(passage for other in steps[at + 1 :] for passage in other.dropped)]
+        known, spans = {passage[:3] for passage in later}, {passage[:3] for passage in left}
         gone = {passage[:3] for passage in dropped}
-        # A dropped passage that is none of the candidates was merged from those inside it.
+        # A passage that is none of the candidates was merged from those that begin in it, and perhaps cut.
         merged = [passage for passage in dropped if passage[:3] not in spans]
-        left = [p for p in left if p[:3] not in gone and not any(_inside(p, whole) for whole in merged)]
+        left = [p for p in left if p[:3] not in gone and (p[:3] in known or not any(_begins_in(p, q) for q in merged))]
         if step.spends_budget:
-            # A passage that is shorter from here on was cut by this step.
-            later = [*selected, *(passage for other in steps[at + 1 :] for passage in other.dropped)]
-            ends = {(passage.doc, passage.start): passage.end for passage in later}
-            left = [passage._replace(end=min(passage.end, ends.get(passage[:2], passage.end))) for passage in left]
+            # What is not there any more as it was, and is part of a new passage, ends where that one does.
+            made = [passage for passage in later if passage[:3] not in spans]
+            left = [p if p[:3] in known else _cut(p, made) for p in left]
         cause = OVER_BUDGET if step.spends_budget else f"dropped:{step.label}"
         stages.append((cause, Ranking(left, items).found))
     # What every step let through whole and the selection still lacks was cut short by the step that cuts: the budget.
@@ -66,5 +66,11 @@ def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], Trace]
     return Ledger(fates)
 
 
-def _inside(passage: Passage, other: Passage) -> bool:
-    return passage.doc == other.doc and other.start <= passage.start and passage.end <= other.end
+def _begins_in(passage: Passage, other: Passage) -> bool:
+    return passage.doc == other.doc and other.start <= passage.start < other.end
+
+
+def _cut(passage: Passage, made: Sequence[Passage]) -> Passage:
+    """The passage up to the end of the first of `made` that it begins in."""
+    whole = next((other for other in made if _begins_in(passage, other)), passage)
+    return passage._replace(end=min(passage.end, whole.end))

@@ -11,10 +11,14 @@ from pydantic import Field
 from harness.analysis import Analyzer, Stemmer, StopWords
 from harness.component import Fraction, Positive, Retriever
 from harness.errors import ConfigError
+from harness.latest import Latest
 from harness.model import Floats, Ints, Rankings, Vectors, best_first
 from harness.store import Artifact
 
 Variant = Literal["lucene", "okapi"]
+
+_REFERENCE: Latest[Any] = Latest()
+_NUMBERS: Latest[dict[str, int]] = Latest()
 
 
 @dataclass(frozen=True)
@@ -83,9 +87,9 @@ class BM25(Retriever):
     ) -> Rankings:
         analyze = Analyzer(self.stemmer, self.stop_words)
         if self.engine == "rank_bm25":
-            reference = _reference(index, self.k1, self.b)
+            reference = _REFERENCE.get((index,), (self.k1, self.b), lambda: _reference(index, self.k1, self.b))
             return Rankings.of([self._by_reference(reference, analyze(text)) for text in texts])
-        number = {word: at for at, word in enumerate(index.data)}
+        number = _NUMBERS.get((index,), None, lambda: {word: at for at, word in enumerate(index.data)})
         return Rankings.of([self._rank(index.arrays, [number[w] for w in analyze(t) if w in number]) for t in texts])
 
     def _rank(self, index: Any, terms: list[int]) -> tuple[Ints, Floats]:
@@ -105,18 +109,10 @@ class BM25(Retriever):
         return best_first(matched.astype(np.int64), scores[matched], self.depth, decimals=9)
 
 
-_latest: list[tuple[Artifact, float, float, Any]] = []
-"""The last reference engine made: the queries that are timed one by one must not each build it."""
-
-
 def _reference(index: Artifact, k1: float, b: float) -> Any:
     """rank_bm25 over the words of each chunk; None where no chunk has any, which it cannot index."""
-    if _latest and _latest[0][0] is index and _latest[0][1:3] == (k1, b):
-        return _latest[0][3]
     try:
         from rank_bm25 import BM25Okapi
     except ImportError as error:
         raise ConfigError("retriever bm25: rank_bm25 is missing; pip install 'retrieval-harness[adapters]'") from error
-    made = BM25Okapi(index.data, k1=k1, b=b) if any(index.data) else None
-    _latest[:] = [(index, k1, b, made)]
-    return made
+    return BM25Okapi(index.data, k1=k1, b=b) if any(index.data) else None

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from harness.component import Positive, Retriever, Scale
+from harness.latest import Latest
 from harness.model import Rankings, Vectors, best_first, unit_rows
 from harness.store import Artifact
 
@@ -15,6 +16,9 @@ _SPARE = 16
 
 _TRAINING_PER_LIST = 39
 """Vectors that k-means wants for each list of an IVF index; with fewer chunks, fewer lists are made."""
+
+
+_OPENED: Latest[Any] = Latest()
 
 
 def _tied_at_the_cut(scores: Vectors, depth: int) -> bool:
@@ -27,8 +31,9 @@ class Dense(Retriever):
     """Search over embeddings with FAISS, by cosine or inner product, all queries in one call.
 
     `ann: flat` is exact. `hnsw` (graph with `m` links, built with `ef_construction`, searched with `ef_search`; Malkov
-    & Yashunin, 2018) and `ivf` (`lists` cells, `probes` of them searched; Sivic & Zisserman, 2003) approximate it: the
-    share of the exact top that they find is logged as `ann_recall`. Below about a million chunks they save nothing.
+    & Yashunin, 2018) and `ivf` (`lists` cells, at most one per 39 chunks, `probes` of them searched; Sivic & Zisserman,
+    2003) approximate it: the share of the exact top that they find is logged as `ann_recall`. Below about a million
+    chunks they save nothing.
     """
 
     uses_vectors: ClassVar[bool] = True
@@ -85,7 +90,7 @@ class Dense(Retriever):
         if not len(corpus):
             return Rankings.of([(np.empty(0, np.int64), np.empty(0)) for _ in texts])
         prepared, fetch = self._prepared(vectors), self.depth + _SPARE
-        searched = self._opened(index, corpus)
+        searched = _OPENED.get((index, corpus), self, lambda: self._opened(index, corpus))
         scores, ids = searched.search(prepared, min(fetch, len(corpus)))
         while self.ann == "flat" and fetch < len(corpus) and _tied_at_the_cut(scores, self.depth):
             fetch *= 2

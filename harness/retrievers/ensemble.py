@@ -39,7 +39,8 @@ class Ensemble(Fusion):
 
     Candidates are then taken from the best on. One whose completeness is under `complete` gives way to its parent, and
     so on. One that touches or overlaps a passage of the first `merge_top` is merged into it where both together have at
-    most `merge_tokens`; one is passed over that lies by more than half inside a passage, or a passage in it.
+    most `merge_tokens`, unless that would run into a third. One is passed over that lies by more than half inside a
+    passage, or a passage in it.
     """
 
     uses_vectors: ClassVar[bool] = True

@@ -33,5 +33,5 @@ class ConfidenceK(Selector):
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
         confidence = self.confidence(hits)
-        k = self.min_k if confidence >= self.gap else self.max_k
+        k = self.min_k if confidence >= self.gap - 1e-9 else self.max_k
         return cut(hits, k, f"gap {confidence:.2f}: below rank {k}")

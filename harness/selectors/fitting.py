@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from harness.model import Drop, Hit, Outcome
+from harness.model import Chunk, Drop, Hit, Outcome
 
 Overflow = Literal["stop", "skip", "cut"]
 
@@ -21,6 +21,9 @@ def fitted(hits: Sequence[Hit], tokens: int, overflow: Overflow) -> Outcome:
         if full or hit.chunk.tokens > left:
             part = hit.chunk.cut(left) if overflow == "cut" and not full else None
             full = full or overflow != "skip"
+            if part is not None and any(_inside(part, other.chunk) for other in kept):
+                dropped.append(Drop(hit, f"{left} left, and the beginning that fits is there already"))
+                continue
             if part is None:
                 dropped.append(Drop(hit, f"{hit.chunk.tokens} tokens, {left} left"))
                 continue
@@ -28,3 +31,9 @@ def fitted(hits: Sequence[Hit], tokens: int, overflow: Overflow) -> Outcome:
         kept.append(hit)
         left -= hit.chunk.tokens
     return Outcome(kept, dropped)
+
+
+def _inside(part: Chunk, other: Chunk) -> bool:
+    """Whether all text of a part is in another chunk; white space at its end is none."""
+    end = part.start + len(part.text.rstrip())
+    return part.doc == other.doc and other.start <= part.start and end <= other.end

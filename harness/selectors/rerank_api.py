@@ -1,5 +1,6 @@
 """Reranking with any server that has a /rerank endpoint."""
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ class RerankApi(Reranker):
     """Rank by a server's /rerank endpoint, in the way of Cohere, Jina, Voyage, vLLM, llama.cpp or Infinity, or with
     `protocol: tei` of text-embeddings-inference; keep the best `k`.
 
-    `base_url` is what stands before /rerank; the key comes from RERANK_API_KEY. `usd_per_thousand` requests, one a
-    query, lets `plan` tell the cost and `--budget` cap it.
+    `base_url` is what stands before /rerank; the key comes from RERANK_API_KEY. `usd_per_thousand` requests, of
+    `at_once` texts at most, lets `plan` tell the cost and `--budget` cap it.
     """
 
     metered: ClassVar[bool] = True
@@ -38,6 +39,9 @@ class RerankApi(Reranker):
     def problem(self) -> str | None:
         usable = self.base_url.startswith(("http://", "https://"))
         return None if usable else "base_url: is no address; write it like http://localhost:8080/v1"
+
+    def requests(self, texts: int) -> int:
+        return math.ceil(texts / self.at_once)
 
     def usd(self, requests: int) -> float | None:
         return None if self.usd_per_thousand is None else requests * self.usd_per_thousand / 1000

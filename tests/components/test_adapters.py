@@ -65,7 +65,8 @@ def test_pieces_in_place() -> None:
         ("one two three", ["one two", "three!"], "x: piece 2 'three!' does not follow in the document"),
         ("one two three", ["ONE two", "three"], "x: piece 1 'ONEtwo' does not follow"),
         ("one two three", ["three", "one two"], "does not follow"),
-        ("ab ab ab ab ab c", ["ab ab ab", "ab ab ab", "c"], "x: piece 2 'ababab' could stand in two places"),
+        ("ab ab ab ab ab c", ["ab ab ab", "ab ab ab", "c"], "x: piece 1 'ababab' could stand in two places"),
+        ("z a-sep a b", ["z", "a", "b"], "x: piece 2 'a' could stand in two places"),
         ("a" + " word" * 50, ["a"], "x: the end of the text is in no piece"),
         ("a" + " word" * 50 + " z", ["a", "z"], "does not follow"),
     ],
@@ -83,6 +84,8 @@ def test_loud_errors(text: str, pieces: list[str], told: str) -> None:
         (LangChain(options={"size": 3}), "chunker langchain: RecursiveCharacterTextSplitter: .*size"),
         (LlamaIndex("SentenceSpliter"), "llama_index.core.node_parser has no splitter 'SentenceSpliter'"),
         (Chonkie("TokenChunker", {"chunk_size": -1}), "chunker chonkie: TokenChunker: "),
+        (LangChain("MarkdownHeaderTextSplitter", {"headers_to_split_on": []}), "expected pieces of text, got Document"),
+        (LlamaIndex("MarkdownNodeParser"), "chunker llama_index: MarkdownNodeParser: AttributeError"),
     ],
 )
 def test_what_cannot_be_built(chunker: Any, told: str) -> None:

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import pytest
 
 from harness import Experiment, Trial, plan, run
-from harness.chunkers import Fixed
+from harness.chunkers import Fixed, Semantic
 from harness.embedders import Api, Local
 from harness.embedders.prompts import expected_prompts
-from harness.errors import ConfigError
-from harness.retrievers import Dense
+from harness.errors import ConfigError, JudgeError
+from harness.judging import Models
+from harness.retrievers import BM25, Dense
+from harness.selectors import MMR, Normalize
 
 
 class Server(ThreadingHTTPServer):
@@ -154,3 +157,29 @@ def test_models_that_want_prefixes(model: str, prompts: tuple[str, str] | None) 
         assert f"set query_prompt: {prompts[0]!r}" in advice
         assert Local(model, query_prompt="q: ").advice() is None
         assert Api(model=model).advice() == advice
+
+
+def test_paid_embedding_is_told_capped_and_held_back(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """For the index, for chunks cut by vectors, and for steps that compare: nothing is sent that may not be."""
+    paid = Api(model="e", usd_per_million_tokens=1000.0)
+    base = Trial("garden", Fixed(20), Dense(), embedder=paid, tokenizer="words", metrics=("recall@3",))
+    steps = (Normalize(), MMR(2))
+    trials = {
+        "index": base,
+        "cuts": replace(base, chunker=Semantic(), retriever=BM25()),
+        "steps": replace(base, retriever=BM25(depth=3), selector=steps),
+    }
+    for name, trial in trials.items():
+        made = Experiment(name, trial, beside=tmp_path)
+        refusals = {"--offline sends nothing": Models(offline=True), "does not leave": Models(budget=0.01)}
+        for told, models in refusals.items():
+            with pytest.raises(JudgeError, match=told):
+                run(made, store=tmp_path / name, log=False, models=models)
+        assert server.requests == []
+    lines: list[str] = []
+    made = Experiment("steps", trials["steps"], beside=tmp_path)
+    launch = run(made, store=tmp_path / "steps", log=False, models=Models(budget=100), tell=lines.append)
+    sent = sum(len(request["input"]) for request in server.requests)
+    assert lines[0].startswith(f"api (e): {sent} texts to embed, ")
+    assert f"${launch.results[0].efficiency['index_usd']:.4f}" in lines[0]
+    assert launch.results[0].efficiency["queries_usd"] == 0

@@ -16,6 +16,7 @@ from harness.embedders import Hashing
 from harness.errors import ConfigError
 from harness.model import Chunk, Document, Hit, Outcome, Query, TokenMap
 from harness.retrievers import BM25
+from harness.selecting import _check
 from harness.selectors import (
     MMR,
     Adaptive,
@@ -29,10 +30,12 @@ from harness.selectors import (
     Normalize,
     QueryAdaptive,
     TaskK,
+    TokenBudget,
     TopK,
 )
 from harness.selectors.multi_signal import keyword_shares
 from harness.selectors.wording import mentions
+from harness.tokens import Tokenizer
 
 ASKED = Query("q", "?")
 
@@ -362,3 +365,31 @@ def test_vectors_after_bm25_are_told_and_few(
     assert 0 < len(embedded) == len(set(embedded)) <= 36
     assert launch.results[0].params["embedder"] == "hashing"
     assert plan(made, store=tmp_path / "s").calls == []
+
+
+def test_what_lies_inside_and_does_not_fit_is_dropped() -> None:
+    """Its text is there; its own context would make the passage too large."""
+    hits = [piece("One two. Three four.", 0.9, "A"), piece("Three four.", 0.8, "B")]
+    outcome = MergeAdjacent(size=6).select(ASKED, hits)
+    assert [hit.chunk.text for hit in outcome.kept] == ["One two. Three four."]
+    assert outcome.dropped[0].reason == "its text stands in d:0-20 and after"
+    assert MergeAdjacent(size=8).select(ASKED, hits).kept[0].chunk.context == "A\nB"
+
+
+def test_a_cut_that_is_there_already() -> None:
+    """Scales: the beginning of the parent that fits is the child, which is kept: nothing is shown twice."""
+    hits = [piece("One two.", 0.9), piece("One two. Three four.", 0.8), piece("Five six.", 0.7)]
+    outcome = TokenBudget(4, "cut").select(ASKED, hits)
+    assert [hit.chunk.text for hit in outcome.kept] == ["One two."]
+    assert outcome.dropped[0].reason == "2 left, and the beginning that fits is there already"
+    _check(TokenBudget(4, "cut"), hits, outcome)
+
+
+def test_tokens_of_a_cut_are_counted() -> None:
+    """An emoji of several tokens goes whole or not at all: what is told is what is there."""
+    text = "🧑‍🍳🧑‍🍳🧑‍🍳 ok"
+    doc = Document("d", text, tokens=Tokenizer("o200k_base").map(text))
+    whole = Chunk("d", 0, len(text), text, tokens=doc.token_map().count(0, len(text)), document=doc)
+    for budget in range(1, whole.tokens):
+        part = whole.cut(budget)
+        assert part is None or part.tokens == doc.token_map().count(part.start, part.end) <= budget

@@ -111,7 +111,10 @@ def test_identities_are_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """A changed default or version re-addresses what is stored, so it must be meant; results changed: raise it."""
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     golden = json.loads((Path(__file__).parent / "identities.json").read_text())
-    assert {f"{cls.role}.{cls.name()}": identity(made_of(cls)) for cls in ALL} == golden
+    known = {f"{cls.role}.{cls.name()}": identity(made_of(cls)) for cls in ALL}
+    for cls in ADAPTERS:
+        assert known[f"chunker.{cls.name()}"].pop("facts")  # the version of the library
+    assert known == golden
 
 
 @pytest.mark.parametrize("role", BUILTINS)

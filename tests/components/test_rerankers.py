@@ -11,11 +11,15 @@ from openai_server import Asked, Raw, Server, reranked
 
 from harness import Experiment, Trial, plan, run
 from harness.chunkers import Fixed
+from harness.component import UNGRADED
 from harness.errors import ConfigError, HarnessError, JudgeError
 from harness.judging import Models
-from harness.model import Chunk, Hit, Query
+from harness.model import Chunk, Drop, Hit, Query
+from harness.reader import Reader
+from harness.reranking import WARM_UP
 from harness.retrievers import BM25
 from harness.selectors import Rerank, RerankApi, RerankLlm, TopK
+from reports import columns
 
 TEXTS = ["Rye needs steam.", "", "The oven holds heat. " * 60, "Cats sleep.", "é 你好 🧑‍🍳"]
 
@@ -67,7 +71,7 @@ def test_a_pair_is_scored_once(garden_data: Path, tmp_path: Path, cross_encoder:
     original = Rerank.score
 
     def counted(self: Rerank, query: str, texts: Any) -> Any:
-        asked.extend((query, text) for text in texts)
+        asked.extend((query, text) for text in texts if query != WARM_UP)
         return original(self, query, texts)
 
     monkeypatch.setattr(Rerank, "score", counted)
@@ -193,8 +197,8 @@ def test_a_language_model_reranks(server: Server, garden_data: Path, tmp_path: P
     assert [r.means() for r in again.results] == [r.means() for r in launch.results]
 
 
-def test_missing_grades_go_last_or_stop_the_run(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Above the share that may be missing the run stops and says so; below, such passages rank last."""
+def test_missing_grades_are_dropped_or_stop_the_run(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Above the share that may be missing the run stops and says so; below, such passages are dropped."""
     server.behave = graded
     step = RerankLlm("m")
     with pytest.raises(JudgeError, match=r"rerank_llm: \d+ of \d+ passages have no grade, such as missing_label"):
@@ -207,7 +211,9 @@ def test_missing_grades_go_last_or_stop_the_run(server: Server, garden_data: Pat
     for selection in session.pipeline(session.trials[0]).selections(session.trials[0]):
         scores = [pick.score for pick in selection.kept]
         assert scores == sorted(scores, reverse=True)
-    assert any("passages have no grade and rank last" in warning for warning in launch.warnings)
+        assert all(score >= 0 for score in scores)
+        assert all(pick.reason == "no grade" for pick in selection.dropped)
+    assert any("passages have no grade and were dropped" in warning for warning in launch.warnings)
 
 
 def test_never_the_judges_model(garden_data: Path, tmp_path: Path) -> None:
@@ -229,3 +235,47 @@ def test_a_reranker_that_gives_no_numbers(garden_data: Path, tmp_path: Path, mon
         monkeypatch.setattr(Rerank, "score", score)
         with pytest.raises(HarnessError, match=f"selector rerank: .*{told}"):
             run(study(tmp_path, Rerank(model="x")), store=tmp_path / told[:3], log=False)
+
+
+def test_a_failed_grade_moves_no_other() -> None:
+    """Dropped with its reason: scaled scores of the others are as they would be without it."""
+    hits = [Hit(Chunk("d", at, at + 1, "x"), score) for at, score in enumerate((10.0, UNGRADED, 1.0, 0.0))]
+    outcome = RerankLlm("m").select(Query("q", "?"), hits)
+    assert [hit.score for hit in outcome.kept] == [10, 1, 0]
+    assert outcome.dropped == [Drop(hits[1], "no grade")]
+
+
+def test_copies_are_scored_and_timed_once(make_data: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """Ten documents of one text are one pair; the model is loaded before the clock starts."""
+    asked: list[int] = []
+
+    def slow(self: Rerank, query: str, texts: Any) -> Any:
+        asked.append(len(texts))
+        return np.zeros(len(texts))
+
+    monkeypatch.setattr(Rerank, "score", slow)
+    evidence = [{"doc": "d0", "start": 0, "end": 3, "quote": "Rye"}]
+    documents = [{"id": f"d{n}", "text": "Rye needs steam."} for n in range(10)]
+    make_data(documents, [{"id": "q", "text": "rye", "evidence": evidence}], name="garden")
+    run(study(tmp_path, Rerank(model="x")), store=tmp_path / "s", log=False)
+    assert asked == [1, 1]  # the warm-up, and the pair
+
+
+def test_requests_beyond_one_a_query_are_counted(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Five passages at a time: what is told, capped and accounted is what is sent."""
+    step = RerankApi(base_url=server.url, model="r", usd_per_thousand=2.0, at_once=5)
+    told: list[str] = []
+    launch = run(study(tmp_path, step), store=tmp_path / "s", log=False, tell=told.append, models=Models(budget=1))
+    sent = len(server.asked)
+    assert sent > 12
+    assert told == [f"rerank_api (r): {sent} requests, ${sent * 0.002:.4f}"]
+    assert launch.results[0].efficiency["rerank_usd"] == pytest.approx(sent * 0.002)
+
+
+def test_an_unknown_price_is_no_price(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Then what a query costs is not told, and why."""
+    made = replace(study(tmp_path, RerankApi(base_url=server.url)), reader=Reader(price=0.4))
+    launch = run(made, store=tmp_path / "s", log=False)
+    assert "usd_per_query" not in launch.results[0].efficiency
+    assert any("the price of rerank_api is not known" in warning for warning in launch.warnings)
+    assert columns.columns(launch, ["usd_per_query"])[0][1][0] != 0

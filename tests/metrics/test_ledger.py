@@ -62,3 +62,22 @@ def test_nested_candidates_are_dropped_one_by_one() -> None:
     assert losses(items, [], lambda: Trace([part], [whole, part], steps)).fates == ["dropped:top_k"]
     merged = [Step("merge", False, []), Step("top_k", False, [Passage("a", 0, 60)])]
     assert losses(items, [], lambda: Trace([part], [part, other], merged)).fates == ["dropped:top_k"]
+
+
+LATE = Items((Evidence((Span("a", 500, 600),)),), 0.5, False)
+
+
+def test_a_chunk_of_the_same_start_is_no_cut() -> None:
+    """Scales: fine 0-100 and coarse 0-1000 begin together; the budget drops nothing, top_k both."""
+    fine, coarse = Passage("a", 0, 100), Passage("a", 0, 1000)
+    steps = [Step("token_budget", True, []), Step("top_k", False, [coarse, fine])]
+    assert losses(LATE, [], lambda: Trace([coarse], [coarse, fine], steps)).fates == ["dropped:top_k"]
+
+
+def test_merged_then_cut_then_dropped() -> None:
+    """0-100 and 100-200 become one, which is cut to 0-150: evidence before that was dropped, behind it cut off."""
+    parts, cut = [Passage("a", 0, 100), Passage("a", 100, 200)], Passage("a", 0, 150)
+    steps = [Step("merge_adjacent", False, []), Step("token_budget", True, []), Step("top_k", False, [cut])]
+    for span, fate in ((Span("a", 110, 140), "dropped:top_k"), (Span("a", 160, 200), "over_budget")):
+        item = Items((Evidence((span,)),), 0.5, False)
+        assert losses(item, [], lambda: Trace(parts, parts, steps)).fates == [fate]
