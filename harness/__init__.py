@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harness.asking import LlmAugmenter, LlmChunker, LlmJudge, LlmReranker
     from harness.budget import allocate
     from harness.component import (
         Augmenter,
@@ -13,10 +14,6 @@ if TYPE_CHECKING:
         EmbeddingChunker,
         Fusion,
         Judge,
-        LlmAugmenter,
-        LlmChunker,
-        LlmJudge,
-        LlmReranker,
         LocalJudge,
         Reranker,
         Retriever,
@@ -54,6 +51,12 @@ if TYPE_CHECKING:
     from harness.yaml_file import read_experiment
 
 _HOME = {
+    "harness.asking": (
+        "LlmAugmenter",
+        "LlmChunker",
+        "LlmJudge",
+        "LlmReranker",
+    ),
     "harness.component": (
         "Augmenter",
         "Chunker",
@@ -62,10 +65,6 @@ _HOME = {
         "EmbeddingChunker",
         "Fusion",
         "Judge",
-        "LlmAugmenter",
-        "LlmChunker",
-        "LlmJudge",
-        "LlmReranker",
         "LocalJudge",
         "Reranker",
         "Retriever",

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from harness.agreement import Confusion, Estimate, kappa_interval, ppi_by_query, wilson
+from harness.asking import LlmJudge
 from harness.calibrations import keep_calibration
-from harness.component import LlmJudge, judge_measures
+from harness.component import judge_measures
 from harness.errors import ConfigError, DataError
 from harness.experiment import Experiment, Trial, find_baseline
 from harness.judging import Judging, Models, archive_of

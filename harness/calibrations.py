@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.component import LlmJudge
+from harness.asking import LlmJudge
 from harness.store import digest, explained
 
 ENOUGH = 100

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from harness.component import Judge, LlmJudge, claims_task
+from harness.asking import LlmJudge, claims_task
+from harness.component import Judge
 from harness.llm import Archive, Asking, Caller, Estimate, Panel, Task, Written, all_missing, estimate, stored
 from harness.model import Case
 from harness.session import Session

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from harness.component import Judge, LlmReranker, Retriever, Selector, step_labels
+from harness.asking import LlmReranker
+from harness.component import Judge, Retriever, Selector, step_labels
 from harness.errors import ConfigError
 from harness.selectors import TopK
 

@@ -4,14 +4,12 @@ import dataclasses
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
 from harness.errors import ConfigError
-from harness.llm import Asking, Judgment, Label, Task, Verdict
-from harness.llm import Outcome as Answer
+from harness.llm import Judgment, Task, Verdict
 from harness.model import (
     Case,
     Corpus,
@@ -28,7 +26,7 @@ from harness.model import (
     Spans,
     Vectors,
 )
-from harness.store import Artifact, digest
+from harness.store import Artifact
 
 Positive = Annotated[int, Field(gt=0, le=2**31 - 1)]
 NotNegative = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -131,22 +129,6 @@ def step_labels(steps: Sequence[Component]) -> list[str]:
     return [name if count == 1 else f"{name}_{count}" for name, count in zip(names, counts, strict=True)]
 
 
-class AskingComponent(Asking, Component):
-    """A component that asks a language model: what its answers depend on follows from its settings and its prompt."""
-
-    def facts(self) -> dict[str, str]:
-        return {**super().facts(), "prompt": prompt_digest(self)}
-
-    def labelling(self) -> dict[str, Any]:
-        known = identity(self)
-        told = {name: known[name] for name in ("role", "name", "version", "source") if name in known}
-        # Neither where and how the model is asked, which is told apart, nor what serves only the scores.
-        left_out = {field.name for field in dataclasses.fields(Asking)}
-        left_out |= {field.name for field in dataclasses.fields(self) if field.metadata.get("scoring")}
-        asked = {name: value for name, value in settings(self).items() if name not in left_out}
-        return told | {"settings": asked, "prompt": prompt_digest(self)}
-
-
 class Chunker(Component):
     """Cuts a document into spans."""
 
@@ -183,27 +165,6 @@ class EmbeddingChunker(Chunker):
         raise TypeError("the pieces are embedded by the harness; see `join`")
 
 
-@dataclasses.dataclass(frozen=True)
-class LlmChunker(AskingComponent, Chunker):
-    """Cuts a document where a language model says, through the harness' calls, cache and budget.
-
-    At most the share `max_failed` of the questions may stay without an answer, which the results then tell.
-    """
-
-    max_failed: Fraction = scoring(0.02)
-
-    @abstractmethod
-    def tasks(self, doc: Document) -> list[Task]:
-        """What is asked about the document, in order; none where there is nothing to decide."""
-
-    @abstractmethod
-    def join(self, doc: Document, answers: Sequence[Answer]) -> Spans:
-        """The chunks, given an answer or a failure for each task."""
-
-    def split(self, doc: Document) -> Spans:
-        raise TypeError("the model is asked by the harness; see `join`")
-
-
 class Augmenter(Component):
     """Gives each chunk a context that is indexed with it and never credited as evidence."""
 
@@ -212,24 +173,6 @@ class Augmenter(Component):
     @abstractmethod
     def augment(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
         """One context per span, in order; the empty string for none."""
-
-
-@dataclasses.dataclass(frozen=True)
-class LlmAugmenter(AskingComponent, Augmenter):
-    """An augmenter whose contexts a language model writes, through the harness' calls, cache and budget.
-
-    At most the share `max_failed` of the chunks may be left without a context, which the results then tell; beyond,
-    the run stops, and the next one asks for the missing ones again.
-    """
-
-    max_failed: Fraction = scoring(0.02)
-
-    @abstractmethod
-    def tasks(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[Task]:
-        """What is asked for the context of each span, in order; spans that share a context share a task."""
-
-    def augment(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
-        raise TypeError("contexts that a model writes are asked for by the harness")
 
 
 class Embedder(Component):
@@ -394,38 +337,6 @@ class Reranker(Selector):
         return Outcome(ranked[:kept], [Drop(hit, f"reranked below {kept}") for hit in ranked[kept:]])
 
 
-UNGRADED = -1.0
-"""Stands for the score of a passage whose grade is missing."""
-
-
-@dataclasses.dataclass(frozen=True)
-class LlmReranker(AskingComponent, Reranker):
-    """A reranker that has a language model grade passages, through the harness' calls, cache and budget.
-
-    A passage whose grade is missing is dropped, with that reason; beyond the share `max_failed` of all passages the
-    run stops, and the next one asks for the missing ones again.
-    """
-
-    max_failed: Fraction = scoring(0.02)
-
-    @abstractmethod
-    def task(self, query: str, text: str) -> Task:
-        """What is asked about one passage."""
-
-    @abstractmethod
-    def value(self, label: Label) -> float:
-        """The score a label stands for, at least 0."""
-
-    def score(self, query: str, texts: Sequence[str]) -> Floats:
-        raise TypeError("grades that a model gives are asked for by the harness")
-
-    def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
-        # A failure is no grade: kept as a number, it would move those of others as soon as scores are scaled.
-        outcome = super().select(query, [hit for hit in hits if hit.score != UNGRADED])
-        missing = [Drop(hit, "no grade") for hit in hits if hit.score == UNGRADED]
-        return Outcome(outcome.kept, outcome.dropped + missing)
-
-
 def asks_models(step: Selector) -> bool:
     """Whether a step needs what models have to work out about the passages."""
     return step.uses_vectors or isinstance(step, Reranker)
@@ -451,28 +362,6 @@ class Judge(Component):
         """The scores of one query, given a judgment for each of its tasks."""
 
 
-@dataclasses.dataclass(frozen=True)
-class LlmJudge(AskingComponent, Judge):
-    """A judge that asks a language model, by `Asking`'s means.
-
-    `repeats` judgments are taken of each thing, and their scores averaged; each has its own place in the cache. Where
-    more than the share `max_failed` of the queries has no value, no mean is told.
-    """
-
-    repeats: Annotated[int, Field(gt=0, le=10)] = scoring(1)
-    max_failed: Fraction = scoring(0.02)
-
-    uses_model: ClassVar[bool] = True
-
-    def labelling(self) -> dict[str, Any]:
-        # Passages that share a call may sway each other; which ones they are is left to chance, that they do is not.
-        return super().labelling() | {"isolated": getattr(self, "batch", 0) == 1}
-
-    def claims(self) -> Asking | None:
-        """What lists the claims of a reference answer, for a judge that needs them; see `claims_task`."""
-        return None
-
-
 def judge_measures(judges: Sequence[Judge]) -> dict[str, tuple[str, Judge, str]]:
     """What judges measure: from a measure's name to the judge's label, the judge, and its own word for it.
 
@@ -489,19 +378,6 @@ def judge_measures(judges: Sequence[Judge]) -> dict[str, tuple[str, Judge, str]]
                 )
             found[name] = (label, judge, measure)
     return found
-
-
-def claims_task(case: Case) -> Task:
-    """What is asked to list the claims of a query's reference answer."""
-    return Task(case.query.text, (), case.query.answer or "")
-
-
-@lru_cache(maxsize=256)
-def prompt_digest(asking: Asking) -> str:
-    """What identifies the wording and the form of a prompt, by those of one about a sample."""
-    prompt = asking.prompt((asking.sample(),))
-    schema = prompt.form.schema(list(prompt.slots))
-    return digest([prompt.system, prompt.document, prompt.user, schema])[:16]
 
 
 class LocalJudge(Judge):

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from harness.addresses import pair_space
-from harness.component import Embedder, LlmAugmenter, LlmChunker, LlmReranker, Reranker
+from harness.asking import LlmAugmenter, LlmChunker, LlmReranker
+from harness.component import Embedder, Reranker
 from harness.experiment import Trial
 from harness.llm import Archive, Asking, Caller, Estimate, Panel, Task, all_missing, estimate
 from harness.pipeline import Pipeline
@@ -82,7 +83,7 @@ def cut_and_write(session: Session, caller: Caller, price: PriceGiven, tell: Tel
     for label, (embedder, pipeline, texts, _) in session.to_cut().items():
         charge_embedding(pipeline, embedder, texts, caller, tell)
         with progress(f"embed for chunks, {label}", len(texts)) as advance:
-            pipeline.fill(embedder, texts, progress=advance)
+            pipeline.vectors.fill(embedder, texts, progress=advance)
     wanted = unwritten(session)
     if wanted:
         _ask(wanted, caller, price, tell, "write contexts")
@@ -118,9 +119,9 @@ def rerank(session: Session, caller: Caller, price: PriceGiven, tell: Tell) -> N
                 wanted.append(Wanted(trial, step, list(tasks_of(step, pairs).values())))
             elif step is not None and step.uses_vectors and trial.embedder.metered:
                 texts = list(dict.fromkeys(text for _, text in pipeline.rerank_pairs(trial, place)))
-                missing = pipeline.missing(trial.embedder, texts)
+                missing = pipeline.vectors.missing(trial.embedder, texts)
                 charge_embedding(pipeline, trial.embedder, missing, caller, tell)
-                pipeline.fill(trial.embedder, missing)
+                pipeline.vectors.fill(trial.embedder, missing)
             elif isinstance(step, Reranker):
                 _charge(step, pipeline.unscored(trial, place), caller, tell)
                 pipeline.score_pairs(trial, place)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from harness.asking import LlmJudge
 from harness.calibrations import calibration_of
 from harness.claims import Claims, asking_of, given
-from harness.component import Judge, LlmJudge, LocalJudge, judge_measures, step_labels
+from harness.component import Judge, LocalJudge, judge_measures, step_labels
 from harness.embedders import Local
 from harness.errors import ConfigError
 from harness.experiment import Trial
@@ -244,7 +245,7 @@ class Judging:
         return made
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
-        vectors = self._session.pipeline(self._session.trials[0]).embed(Local(), texts).vectors
+        vectors = self._session.pipeline(self._session.trials[0]).vectors.embed(Local(), texts).vectors
         norms = np.linalg.norm(vectors, axis=1, keepdims=True) if len(vectors) else np.ones((0, 1), np.float32)
         return np.asarray(vectors / np.maximum(norms, 1e-12), np.float32)
 

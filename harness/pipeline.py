@@ -10,26 +10,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from harness.addresses import Addresses, space
+from harness.addresses import Addresses
+from harness.asking import LlmAugmenter, LlmChunker
 from harness.cache import ScoreCache, VectorCache
-from harness.component import (
-    Embedder,
-    EmbeddingChunker,
-    Fusion,
-    LlmAugmenter,
-    LlmChunker,
-    Reranker,
-    Retriever,
-    Searched,
-    asks_models,
-)
+from harness.component import Embedder, EmbeddingChunker, Fusion, Reranker, Retriever, Searched, asks_models
 from harness.dataset import Dataset, Manifest, load_dataset
 from harness.dataset.load import Copies
+from harness.embedding import Embeddings
 from harness.errors import ConfigError, JudgeError
-from harness.evaluation import efficiency, metric_values, query_rows, relevance, score_trial, scored_metrics
+from harness.evaluation import query_rows, relevance, score_trial, scored_metrics
 from harness.experiment import Trial
 from harness.llm import Archive, Failure, Task, Written, stored
-from harness.model import Case, Chunk, Document, Embedded, Rankings, Row, Spans, TokenMap, unit_rows
+from harness.model import Case, Chunk, Document, Rankings, Row, Spans, TokenMap, unit_rows
 from harness.passages import (
     Cut,
     Passages,
@@ -40,25 +32,17 @@ from harness.passages import (
     tilings_of,
 )
 from harness.reranking import scores, unscored
-from harness.results import Selection, TrialResult
+from harness.results import Selection
 from harness.selecting import Means, Walk, read_selections
 from harness.store import Artifact, Store, digest
 from harness.timing import TIMED_QUERIES, milliseconds
 from harness.tokens import Tokenizer
-
-_SLAB = 128
-"""Texts embedded between two writes to the cache: what a killed launch can lose."""
-
-_SEEN = 100_000
-"""Chunks kept in memory with their vectors, for the steps of many trials."""
 
 _CHUNKINGS = 4
 """Chunked corpora kept in memory, each about as large as the corpus; trials of one chunking follow each other."""
 
 ARCHIVE = "answers.sqlite"
 """The file in the store that holds what language models answered."""
-
-Progress = Callable[[int], None]
 
 
 class Pipeline:
@@ -76,10 +60,9 @@ class Pipeline:
         self._tokenizer = Tokenizer(tokenizer)
         self._at = Addresses(manifest, queries, self._tokenizer.identity)
         self.store = Store(store)
-        self.vectors = VectorCache(store / "vectors.sqlite")
+        self.vectors = Embeddings(VectorCache(store / "vectors.sqlite"), self.store.built)
         self.archive = Archive(store / ARCHIVE)
         self.pairs = ScoreCache(store / "scores.sqlite")
-        self._seen: dict[str, dict[int, tuple[Chunk, Chunk]]] = {}
         self._passages: OrderedDict[str, Passages] = OrderedDict()
 
     @cached_property
@@ -164,11 +147,11 @@ class Pipeline:
         every = {doc.id: (doc, chunker.pieces(doc)) for doc in self._tokenized()}
         texts = {name: [doc.text[start:end] for start, end in spans] for name, (doc, spans) in every.items()}
         # All at once first: many documents are too short to fill a batch.
-        self.fill(embedder, [text for row in texts.values() for text in row])
+        self.vectors.fill(embedder, [text for row in texts.values() for text in row])
 
         def cut(doc: Document) -> list[Spans]:
             known, spans = every[doc.id]
-            return [chunker.join(known, spans, unit_rows(self.embed(embedder, texts[doc.id]).vectors))]
+            return [chunker.join(known, spans, unit_rows(self.vectors.embed(embedder, texts[doc.id]).vectors))]
 
         return cut
 
@@ -238,49 +221,6 @@ class Pipeline:
         places = zip(ids, arrays["start"][longest].tolist(), arrays["end"][longest].tolist(), strict=True)
         return [Chunk(doc, start, end, self._text(doc, start, end)) for doc, start, end in places]
 
-    # -- vectors
-
-    def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> list[str]:
-        """The distinct texts that have no vector yet."""
-        return self.vectors.missing(space(embedder, queries=queries), texts)
-
-    def fill(
-        self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False, progress: Progress | None = None
-    ) -> None:
-        """Work out the vectors that are missing, the longest texts first, and cache them slab by slab."""
-        place = space(embedder, queries=queries)
-        left = sorted(self.vectors.missing(place, texts), key=lambda text: (-len(text), text))
-        for start in range(0, len(left), _SLAB):
-            slab = left[start : start + _SLAB]
-            self.vectors.put(place, slab, embedder.embed(slab, queries=queries))
-            self.store.built["embed"] = self.store.built.get("embed", 0) + len(slab)
-            if progress:
-                progress(len(slab))
-
-    def embed(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Embedded:
-        """Vectors for all texts, those missing worked out."""
-        place = space(embedder, queries=queries)
-        found = self.vectors.get(place, texts)
-        if found is None:
-            self.fill(embedder, texts, queries=queries)
-            found = self.vectors.get(place, texts)
-        # Damaged between writing and reading, the file was set aside: go on without it.
-        return found if found is not None else embedder.embed(texts, queries=queries)
-
-    def _with_vectors(self, embedder: Embedder, chunks: Sequence[Chunk]) -> list[Chunk]:
-        """The same chunks with the unit vectors of what is indexed of them."""
-        # Passages make each chunk once, so its identity will do; holding on to it keeps that from being given away.
-        seen = self._seen.setdefault(space(embedder, queries=False), {})
-        new = {id(chunk): chunk for chunk in chunks if id(chunk) not in seen}
-        if len(seen) + len(new) > _SEEN:
-            seen.clear()
-            new = {id(chunk): chunk for chunk in chunks}
-        if new:
-            rows = unit_rows(self.embed(embedder, [chunk.indexed for chunk in new.values()]).vectors)
-            for chunk, row in zip(new.values(), rows, strict=True):
-                seen[id(chunk)] = chunk, replace(chunk, vector=row)
-        return [seen[id(chunk)][1] for chunk in chunks]
-
     def query_latency(self, embedder: Embedder) -> Artifact:
         """Milliseconds to embed one query at a time, for the timed queries; none where it costs money."""
 
@@ -304,9 +244,9 @@ class Pipeline:
         corpus = queries = None
         facts: dict[str, float] = {"chunks": len(passages), "index_bytes": 0, "truncated": 0}
         if retriever.uses_vectors:
-            embedded = self.embed(trial.embedder, passages.texts)
+            embedded = self.vectors.embed(trial.embedder, passages.texts)
             corpus = embedded.vectors
-            queries = self.embed(trial.embedder, texts, queries=True).vectors
+            queries = self.vectors.embed(trial.embedder, texts, queries=True).vectors
             facts |= {"index_bytes": corpus.nbytes, "truncated": int(embedded.truncated.sum())}
         index = self.store.get(self._at.index(trial, retriever), lambda: retriever.index(passages.texts, corpus))
         ranked = retriever.search(index, corpus, texts, queries)
@@ -329,8 +269,8 @@ class Pipeline:
         passages, texts = self.passages(trial), self.query_texts
         index, corpus, queries = Artifact(), None, None
         if fusion.uses_vectors:
-            corpus = unit_rows(self.embed(trial.embedder, passages.texts).vectors)
-            queries = unit_rows(self.embed(trial.embedder, texts, queries=True).vectors)
+            corpus = unit_rows(self.vectors.embed(trial.embedder, passages.texts).vectors)
+            queries = unit_rows(self.vectors.embed(trial.embedder, texts, queries=True).vectors)
         if type(fusion).index is not Retriever.index:
             index = self.store.get(self._at.index(trial, fusion), lambda: fusion.index(passages.texts, corpus))
 
@@ -374,7 +314,7 @@ class Pipeline:
 
     def _walk(self, trial: Trial) -> Walk:
         means = Means(
-            lambda chunks: self._with_vectors(trial.embedder, chunks),
+            lambda chunks: self.vectors.of_chunks(trial.embedder, chunks),
             lambda step, pairs: scores(step, pairs, self.pairs, self.archive),
         )
         return Walk(self.data.query_set.queries, read_rankings(self.rankings(trial)), self.passages(trial), means)
@@ -439,62 +379,6 @@ class Pipeline:
 
         return self.store.get(self._at.relevance(trial, retriever), build)
 
-    def result(self, trial: Trial, name: str) -> TrialResult:
-        """The finished trial, worked out where needed."""
-        made, ranked, selection = self.scores(trial), self.rankings(trial), self.selection(trial)
-        embedding = self.query_latency(trial.embedder).arrays["ms"] if trial.embeds_queries else np.zeros(0)
-        return TrialResult(
-            name=name,
-            fingerprint=self.fingerprint(trial),
-            params=trial.params(),
-            queries=made.data["queries"],
-            clusters=made.data["clusters"],
-            scores=metric_values(made),
-            fates=made.data["fates"],
-            efficiency=efficiency(ranked, selection, made, embedding) | self._dollars(trial),
-            warnings=[*_advice(trial), *_truncation(trial, ranked), *self._unanswered(trial)],
-            settings=trial.identity(),
-        )
-
-    def _unanswered(self, trial: Trial) -> list[str]:
-        """What language models were asked and did not say, where that was let pass."""
-        told: list[str] = []
-        cut = self.chunks(trial).data if isinstance(trial.chunker, LlmChunker) else None
-        if cut and cut["failed"]:
-            told.append(f"{cut['failed']} of {cut['asked']} questions where to cut have no answer")
-        contexts = self.contexts(trial) if isinstance(trial.augmenter, LlmAugmenter) else None
-        failed = sum(not context for context in contexts.data) if contexts else 0
-        if contexts and failed:
-            told.append(f"{failed} of {len(contexts.data)} chunks have no context: the model's was refused")
-        selection = self.selection(trial).data
-        if selection["ungraded"]:
-            told.append(f"{selection['ungraded']} of {selection['asked']} passages have no grade and were dropped")
-        return told
-
-    def _dollars(self, trial: Trial) -> dict[str, float]:
-        """What embedding and reranking cost, in the experiment's tokens; nothing where they are free or unpriced."""
-        price = trial.embedder.price if trial.uses_vectors else 0.0
-        selection = self.selection(trial).data
-        found: dict[str, float] = {}
-        if price:
-            tokens = int(self.passages(trial).tokens.sum()) if trial.embeds_queries else selection["embedded_tokens"]
-            if isinstance(trial.chunker, EmbeddingChunker):
-                tokens += sum(len(token_map.starts) for token_map in self.maps.values())
-            queries = sum(map(self.tokens, self.query_texts)) if trial.embeds_queries else 0
-            found = {"index_usd": tokens * price / 1e6, "queries_usd": queries * price / 1e6}
-        reranking = selection["usd"]
-        for place, requests in selection["requests"]:
-            step = trial.selector[place]
-            reranking += (step.usd(requests) or 0.0) if isinstance(step, Reranker) else 0.0
-        return found | {"rerank_usd": reranking} if reranking else found
-
-    def unpriced(self, trial: Trial) -> list[str]:
-        """What a query of the trial pays for at a price that nobody knows."""
-        parts: list[Embedder | Reranker] = [trial.embedder] if trial.embeds_queries else []
-        parts += [step for step in trial.selector if isinstance(step, Reranker)]
-        prices = ((part, part.price if isinstance(part, Embedder) else part.usd(1)) for part in parts)
-        return [part.name() for part, price in prices if price is None]
-
 
 def _few_enough(asking: LlmChunker | LlmAugmenter, most: float, found: Sequence[object], what: str) -> int:
     """How many outcomes are failures; raises JudgeError where that is more than the share `most`."""
@@ -517,19 +401,6 @@ def overlap(ranked: Rankings, exact: Rankings) -> float:
 def read_rankings(artifact: Artifact) -> Rankings:
     """The rankings in a retrieve artifact."""
     return Rankings(*(artifact.arrays[name] for name in Rankings._fields))
-
-
-def _advice(trial: Trial) -> list[str]:
-    advice = trial.embedder.advice() if trial.uses_vectors else None
-    return [advice] if advice else []
-
-
-def _truncation(trial: Trial, ranked: Artifact) -> list[str]:
-    cut, chunks = ranked.data["truncated"], ranked.data["chunks"]
-    if not cut:
-        return []
-    window = f"the window of the embedder {trial.embedder.name()}"
-    return [f"{cut} of {chunks} chunks are longer than {window}, which saw only their beginning"]
 
 
 def _check(retriever: Retriever, ranked: Rankings, chunks: int, queries: int) -> None:

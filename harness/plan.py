@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.component import LlmJudge
+from harness.asking import LlmJudge
 from harness.experiment import Experiment
 from harness.groundwork import costs, select_bounds, undecided, unwritten
 from harness.judging import Judging, Models, archive_of

@@ -4,8 +4,9 @@ import time
 from collections.abc import Mapping, Sequence
 
 from harness.addresses import pair_space
+from harness.asking import UNGRADED, LlmReranker
 from harness.cache import ScoreCache, Scored
-from harness.component import UNGRADED, LlmReranker, Reranker
+from harness.component import Reranker
 from harness.errors import ConfigError, JudgeError
 from harness.llm import Archive, Label, Task, stored
 from harness.progress import progress

@@ -187,8 +187,8 @@ def _prepare(
     for embedder, pipeline, documents, queries in session.to_embed().values():
         charge(pipeline, embedder, [*documents, *queries])
         with _counted(pipeline) as done, progress("embed", len(documents) + len(queries)) as advance:
-            pipeline.fill(embedder, documents, progress=advance)
-            pipeline.fill(embedder, queries, queries=True, progress=advance)
+            pipeline.vectors.fill(embedder, documents, progress=advance)
+            pipeline.vectors.fill(embedder, queries, queries=True, progress=advance)
             pipeline.query_latency(embedder)
         _merge(done, work, damaged)
 

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from harness.asking import UNGRADED, LlmReranker
 from harness.cache import Scored
-from harness.component import UNGRADED, LlmReranker, Reranker, Selector, step_labels
+from harness.component import Reranker, Selector, step_labels
 from harness.errors import ConfigError
 from harness.model import Chunk, Hit, Outcome, Query, Rankings
 from harness.passages import Passages

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.accounts import trial_result, unpriced
 from harness.component import Embedder, EmbeddingChunker, identity
 from harness.dataset import Manifest, find_dataset, read_manifest
 from harness.dataset.load import Copies, open_query_set, verify
@@ -59,11 +60,11 @@ class Session:
 
     def result(self, trial: Trial, name: str) -> TrialResult:
         """The finished trial, worked out where needed, and what a query costs where the experiment names a reader."""
-        result = self.pipeline(trial).result(trial, name)
+        result = trial_result(self.pipeline(trial), trial, name)
         reader = self.experiment.reader
         if reader is None:
             return result
-        facts, unknown = result.efficiency, self.pipeline(trial).unpriced(trial)
+        facts, unknown = result.efficiency, unpriced(trial)
         if unknown:
             told = f"usd_per_query is not told: the price of {', '.join(unknown)} is not known"
             return replace(result, warnings=[*result.warnings, told])
@@ -116,8 +117,8 @@ def _left(wanted: dict[str, _Texts], *, queries: bool) -> dict[str, ToEmbed]:
     """What has no vector yet, with a label for each embedder."""
     found: dict[str, ToEmbed] = {}
     for embedder, pipeline, texts in wanted.values():
-        documents = pipeline.missing(embedder, list(texts))
-        asked = pipeline.missing(embedder, pipeline.query_texts, queries=True) if queries else []
+        documents = pipeline.vectors.missing(embedder, list(texts))
+        asked = pipeline.vectors.missing(embedder, pipeline.query_texts, queries=True) if queries else []
         label = " ".join([embedder.name(), str(getattr(embedder, "model", ""))]).strip()
         found[label if label not in found else f"{label} {len(found)}"] = ToEmbed(embedder, pipeline, documents, asked)
     return found

@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from harness.component import LlmJudge, Positive, scoring
+from harness.asking import LlmJudge
+from harness.component import Positive, scoring
 from harness.llm import (
     SWAPPED,
     Choice,

@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from harness.component import Fraction, LlmJudge, Positive, claims_task, prompt_digest, scoring
+from harness.asking import LlmJudge, claims_task, prompt_digest
+from harness.component import Fraction, Positive, scoring
 from harness.llm import (
     SWAPPED,
     Asking,

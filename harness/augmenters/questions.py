@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from harness.asking import LlmAugmenter
 from harness.augmenters.writing import ungrounded
-from harness.component import Fraction, LlmAugmenter
+from harness.component import Fraction
 from harness.llm import Entry, Failure, Form, Listed, Prompt, Task, Text, Written, fence, nonce
 from harness.model import Document
 

@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from harness.component import Fraction, LlmAugmenter
+from harness.asking import LlmAugmenter
+from harness.component import Fraction
 from harness.llm import Entry, Failure, Form, Prompt, Task, Text, Written, fence, folded, nonce
 from harness.model import Document
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from harness.asking import LlmChunker
 from harness.chunkers.gaps import joined
 from harness.chunkers.packing import packed, trimmed
 from harness.chunkers.recursive import Recursive
-from harness.component import LlmChunker, Positive, scoring
+from harness.component import Positive, scoring
 from harness.llm import Choice, Entry, Form, Listed, Prompt, Task, Written, nonce, visible
 from harness.llm import Outcome as Answer
 from harness.model import Document, Spans

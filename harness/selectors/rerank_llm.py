@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from harness.component import LlmReranker
+from harness.asking import LlmReranker
 from harness.llm import Choice, Entry, Form, Label, Prompt, Task, fence, nonce, suspicious
 
 SYSTEM = """\

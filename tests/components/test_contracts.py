@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.asking import LlmChunker
 from harness.augmenters import BUILTINS as AUGMENTERS
 from harness.catalog import BUILTINS, component, describe, to_spec
 from harness.chunkers import BUILTINS as CHUNKERS
@@ -33,7 +34,6 @@ from harness.component import (
     Chunker,
     Component,
     EmbeddingChunker,
-    LlmChunker,
     ScalesChunker,
     Searched,
     Selector,

@@ -10,8 +10,8 @@ import pytest
 from openai_server import Asked, Raw, Server, reranked
 
 from harness import Experiment, Trial, plan, run
+from harness.asking import UNGRADED
 from harness.chunkers import Fixed
-from harness.component import UNGRADED
 from harness.errors import ConfigError, HarnessError, JudgeError
 from harness.judging import Models
 from harness.model import Chunk, Drop, Hit, Query

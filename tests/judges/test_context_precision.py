@@ -171,7 +171,7 @@ def test_changed_wording_is_a_new_address(monkeypatch: pytest.MonkeyPatch) -> No
     """One letter of the prompt."""
     before = ContextPrecision("m").addresses(JUDGE.tasks(TEN))
     import judges.context_precision as home
-    from harness.component import prompt_digest
+    from harness.asking import prompt_digest
 
     monkeypatch.setattr(home, "SYSTEM", home.SYSTEM + " ")
     prompt_digest.cache_clear()

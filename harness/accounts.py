@@ -1,0 +1,82 @@
+"""What a finished trial has to say for itself: scores, what it cost, and what one should know about it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from harness.asking import LlmAugmenter, LlmChunker
+from harness.component import Embedder, EmbeddingChunker, Reranker
+from harness.evaluation import efficiency, metric_values
+from harness.experiment import Trial
+from harness.pipeline import Pipeline
+from harness.results import TrialResult
+
+
+def trial_result(pipeline: Pipeline, trial: Trial, name: str) -> TrialResult:
+    """The finished trial, worked out where needed."""
+    made, ranked, selection = pipeline.scores(trial), pipeline.rankings(trial), pipeline.selection(trial)
+    embedding = pipeline.query_latency(trial.embedder).arrays["ms"] if trial.embeds_queries else np.zeros(0)
+    return TrialResult(
+        name=name,
+        fingerprint=pipeline.fingerprint(trial),
+        params=trial.params(),
+        queries=made.data["queries"],
+        clusters=made.data["clusters"],
+        scores=metric_values(made),
+        fates=made.data["fates"],
+        efficiency=efficiency(ranked, selection, made, embedding) | dollars(pipeline, trial),
+        warnings=list(_warnings(pipeline, trial)),
+        settings=trial.identity(),
+    )
+
+
+def dollars(pipeline: Pipeline, trial: Trial) -> dict[str, float]:
+    """What embedding and reranking cost, in the experiment's tokens; nothing where they are free or unpriced."""
+    price = trial.embedder.price if trial.uses_vectors else 0.0
+    selection = pipeline.selection(trial).data
+    found: dict[str, float] = {}
+    if price:
+        tokens = int(pipeline.passages(trial).tokens.sum()) if trial.embeds_queries else selection["embedded_tokens"]
+        if isinstance(trial.chunker, EmbeddingChunker):
+            tokens += sum(len(token_map.starts) for token_map in pipeline.maps.values())
+        queries = sum(map(pipeline.tokens, pipeline.query_texts)) if trial.embeds_queries else 0
+        found = {"index_usd": tokens * price / 1e6, "queries_usd": queries * price / 1e6}
+    reranking = selection["usd"]
+    for place, requests in selection["requests"]:
+        step = trial.selector[place]
+        reranking += (step.usd(requests) or 0.0) if isinstance(step, Reranker) else 0.0
+    return found | {"rerank_usd": reranking} if reranking else found
+
+
+def unpriced(trial: Trial) -> list[str]:
+    """What a query of the trial pays for at a price that nobody knows."""
+    parts: list[Embedder | Reranker] = [trial.embedder] if trial.embeds_queries else []
+    parts += [step for step in trial.selector if isinstance(step, Reranker)]
+    prices = ((part, part.price if isinstance(part, Embedder) else part.usd(1)) for part in parts)
+    return [part.name() for part, price in prices if price is None]
+
+
+def _warnings(pipeline: Pipeline, trial: Trial) -> Iterator[str]:
+    advice = trial.embedder.advice() if trial.uses_vectors else None
+    if advice:
+        yield advice
+    facts = pipeline.rankings(trial).data
+    if facts["truncated"]:
+        window = f"the window of the embedder {trial.embedder.name()}"
+        cut = f"{facts['truncated']} of {facts['chunks']} chunks"
+        yield f"{cut} are longer than {window}, which saw only their beginning"
+    yield from _unanswered(pipeline, trial)
+
+
+def _unanswered(pipeline: Pipeline, trial: Trial) -> Iterator[str]:
+    """What language models were asked and did not say, where that was let pass."""
+    cut = pipeline.chunks(trial).data if isinstance(trial.chunker, LlmChunker) else None
+    if cut and cut["failed"]:
+        yield f"{cut['failed']} of {cut['asked']} questions where to cut have no answer"
+    contexts = pipeline.contexts(trial) if isinstance(trial.augmenter, LlmAugmenter) else None
+    failed = sum(not context for context in contexts.data) if contexts else 0
+    if contexts and failed:
+        yield f"{failed} of {len(contexts.data)} chunks have no context: the model's was refused"
+    selection = pipeline.selection(trial).data
+    if selection["ungraded"]:
+        yield f"{selection['ungraded']} of {selection['asked']} passages have no grade and were dropped"

@@ -1,0 +1,71 @@
+"""Vectors of texts: each text embedded once per embedder, for all chunkers, trials and launches."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from harness.addresses import space
+from harness.cache import VectorCache
+from harness.component import Embedder
+from harness.model import Chunk, Embedded, unit_rows
+
+_SLAB = 128
+"""Texts embedded between two writes to the cache: what a killed launch can lose."""
+
+_SEEN = 100_000
+"""Chunks kept in memory with their vectors, for the steps of many trials."""
+
+Progress = Callable[[int], None]
+
+
+class Embeddings:
+    """Vectors from a cache, worked out where they are missing; `built` counts the texts embedded, under `embed`."""
+
+    def __init__(self, cache: VectorCache, built: dict[str, int]) -> None:
+        self._cache, self._built = cache, built
+        self._seen: dict[str, dict[int, tuple[Chunk, Chunk]]] = {}
+
+    @property
+    def damaged(self) -> int:
+        """How often the cache was found damaged and set aside."""
+        return self._cache.damaged
+
+    def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> list[str]:
+        """The distinct texts that have no vector yet."""
+        return self._cache.missing(space(embedder, queries=queries), texts)
+
+    def fill(
+        self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False, progress: Progress | None = None
+    ) -> None:
+        """Work out the vectors that are missing, the longest texts first, and cache them slab by slab."""
+        place = space(embedder, queries=queries)
+        left = sorted(self._cache.missing(place, texts), key=lambda text: (-len(text), text))
+        for start in range(0, len(left), _SLAB):
+            slab = left[start : start + _SLAB]
+            self._cache.put(place, slab, embedder.embed(slab, queries=queries))
+            self._built["embed"] = self._built.get("embed", 0) + len(slab)
+            if progress:
+                progress(len(slab))
+
+    def embed(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Embedded:
+        """Vectors for all texts, those missing worked out."""
+        place = space(embedder, queries=queries)
+        found = self._cache.get(place, texts)
+        if found is None:
+            self.fill(embedder, texts, queries=queries)
+            found = self._cache.get(place, texts)
+        # Damaged between writing and reading, the file was set aside: go on without it.
+        return found if found is not None else embedder.embed(texts, queries=queries)
+
+    def of_chunks(self, embedder: Embedder, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """The same chunks with the unit vectors of what is indexed of them."""
+        # Passages make each chunk once, so its identity will do; holding on to it keeps that from being given away.
+        seen = self._seen.setdefault(space(embedder, queries=False), {})
+        new = {id(chunk): chunk for chunk in chunks if id(chunk) not in seen}
+        if len(seen) + len(new) > _SEEN:
+            seen.clear()
+            new = {id(chunk): chunk for chunk in chunks}
+        if new:
+            rows = unit_rows(self.embed(embedder, [chunk.indexed for chunk in new.values()]).vectors)
+            for chunk, row in zip(new.values(), rows, strict=True):
+                seen[id(chunk)] = chunk, replace(chunk, vector=row)
+        return [seen[id(chunk)][1] for chunk in chunks]
