@@ -150,7 +150,8 @@ def _vector_bounds(session: Session) -> list[str]:
     for trial in session.trials:
         pipeline = session.pipeline(trial)
         steps = [step.name() for step in trial.selector if step.uses_vectors]
-        if trial.embeds_queries or not steps or not pipeline.unselected(trial):
+        known = not (pipeline.uncut(trial) or pipeline.unwritten(trial))
+        if trial.embeds_queries or not steps or not known or not pipeline.unselected(trial):
             continue
         passages = pipeline.passages(trial)
         found = min(len(passages), len(pipeline.query_texts) * trial.retriever.depth)

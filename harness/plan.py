@@ -58,7 +58,8 @@ def _calls(session: Session, models: Models) -> list[str]:
     for wanted in (undecided(session), unwritten(session)):
         lines += [cost.told(name) for name, cost in costs(wanted, archive_of(session), models.price).items()]
     if any(session.pipeline(trial).uncut(trial) for trial in session.trials):
-        return [*lines, "what is embedded, retrieved and judged is known once the documents are cut"]
+        told = "what else is embedded, retrieved and judged is known once the documents are cut"
+        return [*lines, *select_bounds(session), told]
     if lines:
         lines.append("what is embedded and judged on top is known once the contexts are written")
     return [*lines, *select_bounds(session), *_judge_calls(session, models)]

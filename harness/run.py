@@ -72,6 +72,17 @@ def _counted(pipeline: Pipeline) -> Iterator[Work]:
     work.damaged.extend(["vectors.sqlite"] * (pipeline.vectors.damaged - files))
 
 
+@contextlib.contextmanager
+def _counting(session: Session, trials: Sequence[Trial], work: dict[str, int], damaged: list[str]) -> Iterator[None]:
+    """Add what the pipelines of some trials do inside the block."""
+    pipelines = {id(pipeline): pipeline for pipeline in map(session.pipeline, trials)}
+    with contextlib.ExitStack() as stack:
+        counted = [stack.enter_context(_counted(pipeline)) for pipeline in pipelines.values()]
+        yield
+    for done in counted:
+        _merge(done, work, damaged)
+
+
 def run(
     experiment: Experiment,
     *,
@@ -111,7 +122,8 @@ def run(
     with contextlib.ExitStack() as stack:
         executor = stack.enter_context(open_executor(workers, on))
         tracker = Tracker(experiment.name, tracking, session.store) if log else None
-        cut_and_write(session, caller, models.price, tell)
+        with _counting(session, session.trials, work, damaged):
+            cut_and_write(session, caller, models.price, tell)
         _prepare(session, executor, work, damaged, partial(charge_embedding, caller=caller, tell=tell))
         _select(session, executor, work, damaged, lambda: rerank(session, caller, models.price, tell))
         tasks = _submitted(session, executor)
@@ -205,12 +217,8 @@ def _select(
         for task in retrieved:
             _add(task, work, damaged)
             advance(1)
-    with contextlib.ExitStack() as stack:
-        pipelines = {id(pipeline): pipeline for pipeline in map(session.pipeline, waiting)}
-        counted = [stack.enter_context(_counted(pipeline)) for pipeline in pipelines.values()]
+    with _counting(session, waiting, work, damaged):
         rerank()
-    for done in counted:
-        _merge(done, work, damaged)
 
 
 def _submitted(session: Session, executor: Executor) -> dict[int, "Future[Work]"]:

@@ -88,7 +88,7 @@ def test_the_chunker_in_a_launch(server: Server, garden_data: Path, tmp_path: Pa
     made = study(tmp_path)
     planned = plan(made, store=tmp_path / "s", models=Models(price=(1, 2)))
     assert planned.calls[0].startswith("llm (m): ")
-    assert planned.calls[-1] == "what is embedded, retrieved and judged is known once the documents are cut"
+    assert planned.calls[-1] == "what else is embedded, retrieved and judged is known once the documents are cut"
     assert server.asked == []
     told: list[str] = []
     launch = run(made, store=tmp_path / "s", log=False, tell=told.append, models=Models(price=(1, 2), budget=1))

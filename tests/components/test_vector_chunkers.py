@@ -172,7 +172,7 @@ def test_each_sentence_is_embedded_once(garden_data: Path, tmp_path: Path, monke
     embedded = [text for batch in batches for text in batch]
     assert len(embedded) == len(set(embedded)) == 72  # six documents of twelve sentences
     assert len(batches) == 1
-    assert launch.work["chunk"] == 3
+    assert (launch.work["chunk"], launch.work["embed"]) == (3, 72)
     grid = {**grid, "selector.top_k.k": [1, 2, 3, 4, 5]}
     again = run(Experiment("semantic", base, grid, beside=tmp_path), store=tmp_path / "s", log=False)
     assert not {"chunk", "embed", "index", "retrieve", "tokenize"} & set(again.work)
