@@ -8,7 +8,7 @@ from harness.cache import VectorCache
 from harness.component import Embedder
 from harness.model import Chunk, Embedded, unit_rows
 
-_SLAB = 128
+_SLAB = 256
 """Texts embedded between two writes to the cache: what a killed launch can lose."""
 
 _SEEN = 100_000
