@@ -10,8 +10,10 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import JsonValue
 
+from harness.chunkers.alignment import aligned
 from harness.component import Chunker
 from harness.errors import ConfigError, HarnessError, did_you_mean
+from harness.model import Document, Spans
 
 T = TypeVar("T")
 
@@ -40,6 +42,14 @@ class Foreign(Chunker):
         where = f"chunker {self.name()}"
         splitter = _built(where, self.module, self.splitter, json.dumps(dict(self.options), sort_keys=True))
         return _told(f"{where}: {self.splitter}", lambda: call(splitter))
+
+
+class TextSplitter(Foreign):
+    """One that gives only text: its pieces are aligned with the document."""
+
+    def split(self, doc: Document) -> Spans:
+        pieces = self.asked(lambda splitter: list(splitter.split_text(doc.text)))
+        return aligned(doc.text, pieces, f"chunker {self.name()}: document '{doc.id}'")
 
 
 @lru_cache(maxsize=8)

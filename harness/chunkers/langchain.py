@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.chunkers.alignment import aligned
-from harness.chunkers.foreign import Foreign
-from harness.model import Document, Spans
+from harness.chunkers.foreign import TextSplitter
 
 
 @dataclass(frozen=True)
-class LangChain(Foreign):
+class LangChain(TextSplitter):
     """A text splitter of langchain_text_splitters, by class name and `options`, its sizes in its own units.
 
     Offsets are exact, or the run stops: pieces are aligned one after the other, as a splitter gives only text.
@@ -23,7 +21,3 @@ class LangChain(Foreign):
     @classmethod
     def name(cls) -> str:
         return "langchain"  # it writes itself as one word
-
-    def split(self, doc: Document) -> Spans:
-        where = f"chunker {self.name()}: document '{doc.id}'"
-        return aligned(doc.text, self.asked(lambda splitter: list(splitter.split_text(doc.text))), where)
