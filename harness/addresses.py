@@ -3,10 +3,10 @@
 Each key names the settings of its own stage and the address of the stage before it.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from harness.component import Embedder, EmbeddingChunker, Reranker, Retriever, identity
+from harness.component import Embedder, EmbeddingChunker, Reranker, Retriever, identity, scoring_names
 from harness.dataset import Manifest
 from harness.experiment import Trial
 from harness.store import Key, digest
@@ -88,7 +88,7 @@ class Addresses:
 def pair_space(reranker: Reranker) -> str:
     """What scores of pairs are filed under: what decides them, not how many hits are then kept."""
     known = identity(reranker)
-    left_out = {field.name for field in fields(reranker) if field.metadata.get("scoring")}
+    left_out = scoring_names(reranker)
     told = {name: value for name, value in known["settings"].items() if name not in left_out}
     return digest({**known, "settings": told})
 

@@ -17,9 +17,11 @@ from harness.component import (
     Reranker,
     identity,
     scoring,
+    scoring_names,
     settings,
 )
-from harness.llm import Asking, Label, Task
+from harness.errors import JudgeError
+from harness.llm import Asking, Failure, Label, Task
 from harness.llm import Outcome as Answer
 from harness.model import Case, Document, Drop, Floats, Hit, Outcome, Query, Spans
 from harness.store import digest
@@ -36,7 +38,7 @@ class AskingComponent(Asking, Component):
         told = {name: known[name] for name in ("role", "name", "version", "source") if name in known}
         # Neither where and how the model is asked, which is told apart, nor what serves only the scores.
         left_out = {field.name for field in dataclasses.fields(Asking)}
-        left_out |= {field.name for field in dataclasses.fields(self) if field.metadata.get("scoring")}
+        left_out |= scoring_names(self)
         asked = {name: value for name, value in settings(self).items() if name not in left_out}
         return told | {"settings": asked, "prompt": prompt_digest(self)}
 
@@ -118,6 +120,15 @@ class LlmReranker(AskingComponent, Reranker):
         outcome = super().select(query, [hit for hit in hits if hit.score != UNGRADED])
         missing = [Drop(hit, "no grade") for hit in hits if hit.score == UNGRADED]
         return Outcome(outcome.kept, outcome.dropped + missing)
+
+
+def few_enough(asking: LlmChunker | LlmAugmenter | LlmReranker, found: Sequence[Answer], what: str) -> int:
+    """How many outcomes are failures; raises JudgeError where that is more than the share `max_failed`."""
+    failed = [outcome for outcome in found if isinstance(outcome, Failure)]
+    if len(failed) > asking.max_failed * len(found):
+        told = f"{len(failed)} of {len(found)} {what}, such as {failed[0]}"
+        raise JudgeError(f"{asking.role} {asking.name()}: {told}; run again to ask for those once more")
+    return len(failed)
 
 
 @dataclasses.dataclass(frozen=True)

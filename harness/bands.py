@@ -40,7 +40,7 @@ def _named(embedder: Embedder) -> str:
     """The embedder with the settings that are not its defaults, so that two of a kind can be told apart."""
     default = {f.name: f.default for f in fields(embedder)}  # type: ignore[arg-type]
     told = [f"{key}={value}" for key, value in settings(embedder).items() if key != "model" and value != default[key]]
-    return " ".join([embedder.name(), str(getattr(embedder, "model", "")), *told]).replace("  ", " ").strip()
+    return " ".join([embedder.label, *told])
 
 
 def _of(name: str, rankings: Sequence[tuple[Pipeline, Trial, Retriever]], edges: Sequence[float]) -> ScoreBands:
@@ -48,15 +48,13 @@ def _of(name: str, rankings: Sequence[tuple[Pipeline, Trial, Retriever]], edges:
     queries = rankings[0][0].data.query_set.queries
     answerable = np.array([bool(query.evidence) for query in queries])
     clusters = [query.cluster for query in queries if query.evidence]
+    marked = [pipeline.relevance(trial, part).arrays for pipeline, trial, part in rankings]
+    query, scores, good = (np.concatenate([one[name] for one in marked]) for name in ("query", "scores", "relevant"))
     bands = []
     for high, low in pairwise(bounds):
-        relevant, hits = np.zeros(len(queries)), np.zeros(len(queries))
-        for pipeline, trial, part in rankings:
-            marked = pipeline.relevance(trial, part)
-            inside = (marked.arrays["scores"] >= low) & (marked.arrays["scores"] < high)
-            hits += np.bincount(marked.arrays["query"][inside], minlength=len(queries))
-            good = inside & marked.arrays["relevant"]
-            relevant += np.bincount(marked.arrays["query"][good], minlength=len(queries))
+        inside = (scores >= low) & (scores < high)
+        hits = np.bincount(query[inside], minlength=len(queries)).astype(np.float64)
+        relevant = np.bincount(query[inside & good], minlength=len(queries)).astype(np.float64)
         rate = clustered_rate(relevant[answerable], hits[answerable], clusters)
         counts = int(hits[answerable].sum()), int(relevant[answerable].sum())
         bands.append(Band(float(low), float(high), *counts, *rate))

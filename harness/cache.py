@@ -55,6 +55,10 @@ class VectorCache(SqliteFile):
         self.write(lambda db: db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", rows))
 
 
+Pair = tuple[str, str]
+"""A query and the text of a passage, context included."""
+
+
 class Scored(NamedTuple):
     """What a reranker gave a pair: the score, and its share of the milliseconds and dollars of the request."""
 
@@ -71,13 +75,13 @@ class ScoreCache(SqliteFile):
         " PRIMARY KEY (space, key)) WITHOUT ROWID",
     )
 
-    def get(self, space: str, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Scored]:
+    def get(self, space: str, pairs: Sequence[Pair]) -> dict[Pair, Scored]:
         """The scores that are there, by pair."""
         keys = {_pair_key(*pair): pair for pair in pairs}
         query = "SELECT key, score, ms FROM scores WHERE space = ? AND key IN"
         return {keys[key]: Scored(score, ms) for key, score, ms in self.lookup(query, list(keys), first=[space])}
 
-    def put(self, space: str, scored: dict[tuple[str, str], Scored]) -> None:
+    def put(self, space: str, scored: dict[Pair, Scored]) -> None:
         """Store scores, one transaction; a pair already there keeps what it has."""
         rows = [(space, _pair_key(*pair), found.score, found.ms) for pair, found in scored.items()]
         self.write(lambda db: db.executemany("INSERT OR IGNORE INTO scores VALUES (?, ?, ?, ?)", rows))

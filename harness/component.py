@@ -49,6 +49,11 @@ def scoring(default: Any) -> Any:
     return dataclasses.field(default=default, metadata={"scoring": True}, kw_only=True)
 
 
+def scoring_names(component: "Component") -> set[str]:
+    """The settings of a component that were declared with `scoring`."""
+    return {field.name for field in dataclasses.fields(component) if field.metadata.get("scoring")}  # type: ignore[arg-type]
+
+
 def snake_case(name: str) -> str:
     """The YAML name of a class.
 
@@ -185,6 +190,11 @@ class Embedder(Component):
     def advice(self) -> str | None:
         """What someone should know who uses these settings; None where all is well."""
         return None
+
+    @property
+    def label(self) -> str:
+        """The name, and that of its model."""
+        return " ".join([self.name(), str(getattr(self, "model", ""))]).strip()
 
     @property
     def price(self) -> float | None:

@@ -31,7 +31,7 @@ from harness.dataset.load import Copies
 from harness.embedders import Local
 from harness.errors import ConfigError, did_you_mean
 from harness.metrics import is_metric, parse_metric
-from harness.presets import PRESETS, default_reranker
+from harness.presets import DEFAULT_RERANKER, PRESETS
 from harness.reader import Reader
 from harness.store import canonical, digest
 
@@ -325,7 +325,7 @@ def _steps(spec: Any, *, where: str, beside: Path) -> tuple[Selector, ...]:
     if not isinstance(given, dict) or not set(given) <= {"rerank"}:
         raise ConfigError(f"{where}: {name}: expected nothing, or `rerank` with a reranker or none")
     if "rerank" not in given:
-        return PRESETS[name].steps(default_reranker())
+        return PRESETS[name].steps(DEFAULT_RERANKER)
     if given["rerank"] in (None, "none"):
         return PRESETS[name].steps(None)
     reranker = component("selector", given["rerank"], where=f"{where}.{name}.rerank", beside=beside)

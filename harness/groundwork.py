@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from harness.addresses import pair_space
-from harness.asking import LlmAugmenter, LlmChunker, LlmReranker
-from harness.component import Embedder, Reranker
+from harness.asking import AskingComponent, LlmAugmenter, LlmChunker, LlmReranker
+from harness.component import Component, Embedder, Reranker
 from harness.experiment import Trial
-from harness.llm import Archive, Asking, Caller, Estimate, Panel, Task, all_missing, estimate
+from harness.llm import Archive, Caller, Estimate, Panel, Task, all_missing, estimate
 from harness.pipeline import Pipeline
 from harness.progress import progress
-from harness.reranking import tasks_of
+from harness.reranking import scores, tasks_of, unscored
 from harness.session import Session
 
 Tell = Callable[[str], None]
@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
     """What has to be asked so that one stage of a trial can go on."""
 
     trial: Trial
-    asking: Asking
+    asking: AskingComponent
     tasks: list[Task]
 
 
@@ -58,7 +58,7 @@ def costs(wanted: list[Wanted], archive: Archive, price: PriceGiven) -> dict[str
     """What asking takes, by component and model; answers that are stored already cost nothing."""
     found: dict[str, Estimate] = {}
     for one, left in zip(wanted, all_missing(archive, [(one.asking, one.tasks) for one in wanted]), strict=True):
-        name = f"{getattr(one.asking, 'name', lambda: 'model')()} ({one.asking.model})"
+        name = _named(one.asking)
         found[name] = found.get(name, Estimate()).plus(estimate(archive, one.asking, left, price))
     return found
 
@@ -96,7 +96,7 @@ def charge_embedding(pipeline: Pipeline, embedder: Embedder, texts: Sequence[str
     if embedder.metered and texts:
         tokens, price = sum(map(pipeline.tokens, texts)), embedder.price
         usd = None if price is None else tokens * price / 1e6
-        name = f"{embedder.name()} ({getattr(embedder, 'model', '')})"
+        name = _named(embedder)
         requests = math.ceil(len(texts) / getattr(embedder, "batch", 1))
         tell(f"{name}: {len(texts)} texts to embed, {tokens} tokens, {_dollars(usd)}")
         caller.charge(requests, usd, name)
@@ -115,16 +115,17 @@ def rerank(session: Session, caller: Caller, price: PriceGiven, tell: Tell) -> N
             step = trial.selector[place] if place < len(trial.selector) else None
             pipeline = session.pipeline(trial)
             if isinstance(step, LlmReranker):
-                pairs = pipeline.rerank_pairs(trial, place)
-                wanted.append(Wanted(trial, step, list(tasks_of(step, pairs).values())))
+                wanted.append(Wanted(trial, step, list(tasks_of(step, pipeline.pairs_at(trial, place)).values())))
+            elif isinstance(step, Reranker) and step.metered:
+                pairs = pipeline.pairs_at(trial, place)
+                _charge(step, unscored(step, pairs, pipeline.scored), caller, tell)
+                scores(step, pairs, pipeline.scored, pipeline.archive)
             elif step is not None and step.uses_vectors and trial.embedder.metered:
-                texts = list(dict.fromkeys(text for _, text in pipeline.rerank_pairs(trial, place)))
-                missing = pipeline.vectors.missing(trial.embedder, texts)
+                missing = pipeline.vectors.missing(
+                    trial.embedder, [text for _, text in pipeline.pairs_at(trial, place)]
+                )
                 charge_embedding(pipeline, trial.embedder, missing, caller, tell)
                 pipeline.vectors.fill(trial.embedder, missing)
-            elif isinstance(step, Reranker):
-                _charge(step, pipeline.unscored(trial, place), caller, tell)
-                pipeline.score_pairs(trial, place)
         if wanted:
             _ask(wanted, caller, price, tell, "rerank")
     for trial in trials:
@@ -158,9 +159,8 @@ def _vector_bounds(session: Session) -> list[str]:
         price = trial.embedder.price
         usd = None if price is None else sum(sorted(passages.tokens.tolist())[-found:]) * price / 1e6
         told = "no charge" if usd == 0 else _dollars(usd)
-        model = " ".join([trial.embedder.name(), str(getattr(trial.embedder, "model", ""))]).strip()
         name = f"{', '.join(steps)} after {trial.retriever.name()}"
-        lines[name] = f"at most {found} chunks to embed with {model}, {told}"
+        lines[name] = f"at most {found} chunks to embed with {trial.embedder.label}, {told}"
     return [f"{name}: {told}" for name, told in lines.items()]
 
 
@@ -188,8 +188,8 @@ def _most(step: Reranker, count: int) -> str:
     return f"at most {count} requests a trial, {_dollars(step.usd(count))}"
 
 
-def _named(step: Reranker) -> str:
-    return f"{step.name()} ({getattr(step, 'model', '')})"
+def _named(part: Component) -> str:
+    return f"{part.name()} ({getattr(part, 'model', '')})"
 
 
 def _dollars(usd: float | None) -> str:

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,16 +11,16 @@ from typing import Any, cast
 import numpy as np
 
 from harness.addresses import Addresses
-from harness.asking import LlmAugmenter, LlmChunker
-from harness.cache import ScoreCache, VectorCache
-from harness.component import Embedder, EmbeddingChunker, Fusion, Reranker, Retriever, Searched, asks_models
+from harness.asking import LlmAugmenter, LlmChunker, few_enough
+from harness.cache import Pair, ScoreCache, VectorCache
+from harness.component import Embedder, EmbeddingChunker, Fusion, Retriever, Searched, asks_models
 from harness.dataset import Dataset, Manifest, load_dataset
 from harness.dataset.load import Copies
 from harness.embedding import Embeddings
-from harness.errors import ConfigError, JudgeError
+from harness.errors import ConfigError
 from harness.evaluation import query_rows, relevance, score_trial, scored_metrics
 from harness.experiment import Trial
-from harness.llm import Archive, Failure, Task, Written, stored
+from harness.llm import Archive, Task, Written, stored
 from harness.model import Case, Chunk, Document, Rankings, Row, Spans, TokenMap, unit_rows
 from harness.passages import (
     Cut,
@@ -31,7 +31,7 @@ from harness.passages import (
     spans_by_document,
     tilings_of,
 )
-from harness.reranking import scores, unscored
+from harness.reranking import scores
 from harness.results import Selection
 from harness.selecting import Means, Walk, read_selections
 from harness.store import Artifact, Store, digest
@@ -62,7 +62,7 @@ class Pipeline:
         self.store = Store(store)
         self.vectors = Embeddings(VectorCache(store / "vectors.sqlite"), self.store.built)
         self.archive = Archive(store / ARCHIVE)
-        self.pairs = ScoreCache(store / "scores.sqlite")
+        self.scored = ScoreCache(store / "scores.sqlite")
         self._passages: OrderedDict[str, Passages] = OrderedDict()
 
     @cached_property
@@ -163,7 +163,7 @@ class Pipeline:
     def _cut_by_answers(self, chunker: LlmChunker) -> Artifact:
         by_document = {doc.id: chunker.tasks(doc) for doc in self._tokenized()}
         known = stored(self.archive, chunker, [task for tasks in by_document.values() for task in tasks])
-        failed = _few_enough(chunker, chunker.max_failed, list(known.values()), "questions have no answer")
+        failed = few_enough(chunker, list(known.values()), "questions have no answer")
 
         def cut(doc: Document) -> list[Spans]:
             return [chunker.join(doc, [known[task] for task in by_document[doc.id]])]
@@ -200,7 +200,7 @@ class Pipeline:
         tasks = self.context_tasks(trial)
         known = stored(self.archive, augmenter, tasks)
         written = [known[task] for task in tasks]
-        _few_enough(augmenter, augmenter.max_failed, written, "chunks have no context")
+        few_enough(augmenter, written, "chunks have no context")
         contexts = [outcome.text if isinstance(outcome, Written) else "" for outcome in written]
         return context_artifact(contexts, self._tokenizer.count)
 
@@ -315,7 +315,7 @@ class Pipeline:
     def _walk(self, trial: Trial) -> Walk:
         means = Means(
             lambda chunks: self.vectors.of_chunks(trial.embedder, chunks),
-            lambda step, pairs: scores(step, pairs, self.pairs, self.archive),
+            lambda step, pairs: scores(step, pairs, self.scored, self.archive),
         )
         return Walk(self.data.query_set.queries, read_rankings(self.rankings(trial)), self.passages(trial), means)
 
@@ -323,20 +323,8 @@ class Pipeline:
         """Whether the trial's selection is not stored and needs models beyond what retrieval needs."""
         return any(map(asks_models, trial.selector)) and not self.store.has(self._at.selection(trial))
 
-    def unscored(self, trial: Trial, place: int) -> int:
-        """The requests that step number `place`, a reranker, would make for what is missing."""
-        step = trial.selector[place]
-        assert isinstance(step, Reranker)
-        return unscored(step, self.rerank_pairs(trial, place), self.pairs)
-
-    def score_pairs(self, trial: Trial, place: int) -> None:
-        """Have step number `place`, a reranker, score what is missing."""
-        step = trial.selector[place]
-        assert isinstance(step, Reranker)
-        scores(step, self.rerank_pairs(trial, place), self.pairs, self.archive)
-
-    def rerank_pairs(self, trial: Trial, place: int) -> list[tuple[str, str]]:
-        """The pairs that step number `place` scores, given the steps before it."""
+    def pairs_at(self, trial: Trial, place: int) -> list[Pair]:
+        """The pairs of query and passage that step number `place` sees, given the steps before it."""
         walk = self._walk(trial)
         for at, step in enumerate(trial.selector[:place]):
             walk.take(at, step)
@@ -378,15 +366,6 @@ class Pipeline:
             return relevance(self.data.query_set.queries, ranked, self.passages(trial))
 
         return self.store.get(self._at.relevance(trial, retriever), build)
-
-
-def _few_enough(asking: LlmChunker | LlmAugmenter, most: float, found: Sequence[object], what: str) -> int:
-    """How many outcomes are failures; raises JudgeError where that is more than the share `most`."""
-    failed = [outcome for outcome in found if isinstance(outcome, Failure)]
-    if len(failed) > most * len(found):
-        told = f"{len(failed)} of {len(found)} {what}, such as {failed[0]}"
-        raise JudgeError(f"{asking.role} {asking.name()}: {told}; run again to ask for those once more")
-    return len(failed)
 
 
 def overlap(ranked: Rankings, exact: Rankings) -> float:

@@ -26,7 +26,5 @@ PRESETS: Mapping[str, Preset] = {
     "aggressive": Preset(200, 20, 0.5),
 }
 
-
-def default_reranker() -> Reranker:
-    """The reranker of a preset that names none."""
-    return Rerank()
+DEFAULT_RERANKER = Rerank()
+"""The reranker of a preset that names none."""

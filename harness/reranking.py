@@ -4,16 +4,12 @@ import time
 from collections.abc import Mapping, Sequence
 
 from harness.addresses import pair_space
-from harness.asking import UNGRADED, LlmReranker
-from harness.cache import ScoreCache, Scored
+from harness.asking import UNGRADED, LlmReranker, few_enough
+from harness.cache import Pair, ScoreCache, Scored
 from harness.component import Reranker
-from harness.errors import ConfigError, JudgeError
+from harness.errors import ConfigError
 from harness.llm import Archive, Label, Task, stored
 from harness.progress import progress
-
-Pair = tuple[str, str]
-"""A query and the text of a passage, context included."""
-
 
 WARM_UP = "warm-up"
 
@@ -28,10 +24,7 @@ def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, archive: Ar
         return _graded(step, pairs, archive)
     place = pair_space(step)
     found = cache.get(place, pairs)
-    by_query: dict[str, list[str]] = {}
-    for query, text in pairs:
-        if (query, text) not in found:
-            by_query.setdefault(query, []).append(text)
+    by_query = _missing(pairs, found)
     if by_query and not step.metered:
         step.score(WARM_UP, [WARM_UP])  # loads the model, which is not to be timed
     with progress(step.name(), len(by_query)) as advance:
@@ -50,12 +43,17 @@ def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, archive: Ar
 
 def unscored(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache) -> int:
     """The requests that `scores` would make for what is missing."""
-    found = cache.get(pair_space(step), pairs)
-    missing: dict[str, int] = {}
+    missing = _missing(pairs, cache.get(pair_space(step), pairs))
+    return sum(step.requests(len(texts)) for texts in missing.values())
+
+
+def _missing(pairs: Sequence[Pair], found: Mapping[Pair, Scored]) -> dict[str, list[str]]:
+    """The texts that have no score yet, by query."""
+    by_query: dict[str, list[str]] = {}
     for query, text in pairs:
         if (query, text) not in found:
-            missing[query] = missing.get(query, 0) + 1
-    return sum(step.requests(texts) for texts in missing.values())
+            by_query.setdefault(query, []).append(text)
+    return by_query
 
 
 def tasks_of(step: LlmReranker, pairs: Sequence[Pair]) -> dict[Pair, Task]:
@@ -66,10 +64,7 @@ def tasks_of(step: LlmReranker, pairs: Sequence[Pair]) -> dict[Pair, Task]:
 def _graded(step: LlmReranker, pairs: Sequence[Pair], archive: Archive) -> dict[Pair, Scored]:
     tasks = tasks_of(step, pairs)
     known = stored(archive, step, list(tasks.values()))
-    failed = [found for found in known.values() if not isinstance(found, Label)]
-    if len(failed) > step.max_failed * len(known):
-        told = f"{len(failed)} of {len(known)} passages have no grade, such as {failed[0]}"
-        raise JudgeError(f"selector {step.name()}: {told}; run again to ask for those once more")
+    few_enough(step, list(known.values()), "passages have no grade")
     addresses = dict(zip(tasks, step.addresses(list(tasks.values())), strict=True))
     shares = archive.shares(list(addresses.values()))
     made = {}

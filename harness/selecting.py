@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.asking import UNGRADED, LlmReranker
-from harness.cache import Scored
+from harness.cache import Pair, Scored
 from harness.component import Reranker, Selector, step_labels
 from harness.errors import ConfigError
 from harness.model import Chunk, Hit, Outcome, Query, Rankings
@@ -20,9 +20,6 @@ from harness.timing import TIMED_QUERIES
 
 _COLUMNS = ("query", "doc", "start", "end", "score", "tokens", "context_tokens", "step", "reason")
 _KEPT = -1
-
-Pair = tuple[str, str]
-"""A query and the text of a passage, context included."""
 
 
 class Means(NamedTuple):

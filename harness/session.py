@@ -119,7 +119,7 @@ def _left(wanted: dict[str, _Texts], *, queries: bool) -> dict[str, ToEmbed]:
     for embedder, pipeline, texts in wanted.values():
         documents = pipeline.vectors.missing(embedder, list(texts))
         asked = pipeline.vectors.missing(embedder, pipeline.query_texts, queries=True) if queries else []
-        label = " ".join([embedder.name(), str(getattr(embedder, "model", ""))]).strip()
+        label = embedder.label
         found[label if label not in found else f"{label} {len(found)}"] = ToEmbed(embedder, pipeline, documents, asked)
     return found
 

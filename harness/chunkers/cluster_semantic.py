@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.chunkers.gaps import joined
-from harness.chunkers.packing import trimmed
-from harness.chunkers.recursive import Recursive
+from harness.chunkers.recursive import small_pieces
 from harness.component import EmbeddingChunker, Positive
 from harness.model import Document, Floats, Ints, Spans, Vectors
 
@@ -28,8 +27,7 @@ class ClusterSemantic(EmbeddingChunker):
         return f"piece {self.piece} is more than size {self.size}" if self.piece > self.size else None
 
     def pieces(self, doc: Document) -> Spans:
-        cut = Recursive(self.piece, separators=("\n\n", "\n", ". ", "? ", "! ", " ")).split(doc)
-        return [trimmed(doc.text, *span) for span in cut]
+        return small_pieces(doc, self.piece)
 
     def join(self, doc: Document, pieces: Spans, vectors: Vectors) -> Spans:
         if not pieces:

@@ -4,22 +4,21 @@ import itertools
 
 import numpy as np
 
-from harness.chunkers.packing import pieces_at, trimmed, windows
+from harness.chunkers.packing import pieces_at, windows
 from harness.model import Document, Floats, Spans, Vectors
 from harness.punkt import sentence_spans
 
 
 def sentences(doc: Document, language: str, size: int) -> Spans:
-    """The sentences of a document, those longer than `size` tokens in windows, blank ones joined to their neighbour.
+    """The sentences of a document with the white space after them, those longer than `size` tokens in windows.
 
-    Together they cover every character from the first to the last that is not blank.
+    Together they are the whole text.
     """
     length = doc.token_map().count
     pieces: Spans = []
     for start, end in pieces_at((start for start, _ in sentence_spans(doc.text, language)), 0, len(doc.text)):
         pieces += [(start, end)] if length(start, end) <= size else windows(doc, start, end, size=size)
-    bare = [trimmed(doc.text, *piece) for piece in pieces]
-    return [span for span in bare if span[0] < span[1]]
+    return pieces
 
 
 def gap_similarities(vectors: Vectors, window: int) -> Floats:

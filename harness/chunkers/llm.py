@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from harness.asking import LlmChunker
 from harness.chunkers.gaps import joined
-from harness.chunkers.packing import packed, trimmed
-from harness.chunkers.recursive import Recursive
+from harness.chunkers.packing import packed
+from harness.chunkers.recursive import small_pieces
 from harness.component import Positive, scoring
 from harness.llm import Choice, Entry, Form, Listed, Prompt, Task, Written, nonce, visible
 from harness.llm import Outcome as Answer
@@ -45,16 +45,12 @@ class Llm(LlmChunker):
             f"piece {self.piece} is more than size {self.size}" if self.piece > self.size else None
         )
 
-    def _pieces(self, doc: Document) -> Spans:
-        cut = Recursive(self.piece, separators=("\n\n", "\n", ". ", "? ", "! ", " ")).split(doc)
-        return [trimmed(doc.text, *span) for span in cut]
-
     def _windows(self, pieces: Spans) -> list[tuple[int, int]]:
         """The pieces decided about together: from the first, not included in the question, to the last."""
         return [(at, min(at + self.window, len(pieces))) for at in range(1, len(pieces), self.window)]
 
     def tasks(self, doc: Document) -> list[Task]:
-        pieces = self._pieces(doc)
+        pieces = small_pieces(doc, self.piece)
         made = []
         for first, last in self._windows(pieces):
             shown = range(max(0, first - self.margin), min(len(pieces), last + self.margin))
@@ -86,7 +82,7 @@ class Llm(LlmChunker):
         return Written(tuple(str(number) for number in sorted(set(entry["begins"]))))
 
     def join(self, doc: Document, answers: Sequence[Answer]) -> Spans:
-        pieces = self._pieces(doc)
+        pieces = small_pieces(doc, self.piece)
         cuts: list[int] = []
         for (first, _), answer in zip(self._windows(pieces), answers, strict=True):
             shown = max(0, first - self.margin)

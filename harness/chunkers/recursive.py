@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from harness.chunkers.packing import Length, Unit, length_in, packed, pieces_at, tidied, windows
+from harness.chunkers.packing import Length, Unit, length_in, packed, pieces_at, tidied, trimmed, windows
 from harness.component import Chunker, NotNegative, Positive
 from harness.model import Document, Spans
 
@@ -48,6 +48,12 @@ class Recursive(Chunker):
             small = []
             chunks += self._split(doc, *piece, tuple(finer), length)
         return chunks + packed(small, length, size=self.size, overlap=self.overlap)
+
+
+def small_pieces(doc: Document, size: int) -> Spans:
+    """Pieces of up to `size` tokens, sentences where they fit, for chunkers that put them together again."""
+    cut = Recursive(size, separators=("\n\n", "\n", ". ", "? ", "! ", " ")).split(doc)
+    return [trimmed(doc.text, *span) for span in cut]
 
 
 def _ends(text: str, separator: str, start: int, end: int) -> list[int]:

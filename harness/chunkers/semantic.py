@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from harness.chunkers.gaps import gap_similarities, joined, sentences
-from harness.chunkers.packing import Length
+from harness.chunkers.packing import Length, trimmed
 from harness.component import EmbeddingChunker, NotNegative, Positive
 from harness.model import Document, Floats, Spans, Vectors
 
@@ -35,7 +35,8 @@ class Semantic(EmbeddingChunker):
         return f"min_size {self.min_size} is more than size {self.size}" if self.min_size > self.size else None
 
     def pieces(self, doc: Document) -> Spans:
-        return sentences(doc, self.language, self.size)
+        bare = (trimmed(doc.text, *piece) for piece in sentences(doc, self.language, self.size))
+        return [span for span in bare if span[0] < span[1]]
 
     def join(self, doc: Document, pieces: Spans, vectors: Vectors) -> Spans:
         alike = gap_similarities(vectors, self.window)

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from harness.chunkers.packing import packed, pieces_at, tidied, windows
+from harness.chunkers.gaps import sentences
+from harness.chunkers.packing import packed, tidied
 from harness.component import Chunker, NotNegative, Positive
 from harness.model import Document, Spans
-from harness.punkt import sentence_spans
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,6 @@ class Sentence(Chunker):
         return f"overlap {self.overlap} must be smaller than size {self.size}" if self.overlap >= self.size else None
 
     def split(self, doc: Document) -> Spans:
-        length = doc.token_map().count
-        pieces: Spans = []
-        for start, end in pieces_at((start for start, _ in sentence_spans(doc.text, self.language)), 0, len(doc.text)):
-            pieces += [(start, end)] if length(start, end) <= self.size else windows(doc, start, end, size=self.size)
-        return tidied(doc.text, packed(pieces, length, size=self.size, overlap=self.overlap))
+        pieces = sentences(doc, self.language, self.size)
+        chunks = packed(pieces, doc.token_map().count, size=self.size, overlap=self.overlap)
+        return tidied(doc.text, chunks)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from harness.component import Fraction, NotNegative, Positive, Scale, Selector
 from harness.model import Hit, Outcome, Query
-from harness.selectors.cutting import adaptive, cut
+from harness.selectors.cutting import adaptive, cut, range_problem
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Adaptive(Selector):
     score_drop_ratio: Fraction = 0.8
 
     def problem(self) -> str | None:
-        return f"min_k {self.min_k} is more than max_k {self.max_k}" if self.min_k > self.max_k else None
+        return range_problem(self.min_k, self.max_k)
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
         return cut(hits, *adaptive(hits, self.min_k, self.max_k, self.threshold, self.score_drop_ratio))

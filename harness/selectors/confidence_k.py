@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from harness.component import Fraction, Positive, Selector
 from harness.model import Hit, Outcome, Query
-from harness.selectors.cutting import cut
+from harness.selectors.cutting import cut, range_problem
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ConfidenceK(Selector):
     gap: Fraction = 0.3
 
     def problem(self) -> str | None:
-        return f"min_k {self.min_k} is more than max_k {self.max_k}" if self.min_k > self.max_k else None
+        return range_problem(self.min_k, self.max_k)
 
     def confidence(self, hits: Sequence[Hit]) -> float:
         """The relative gap, 0 to 1; 1 where there is only one hit, 0 where all score the same."""

@@ -27,3 +27,8 @@ def adaptive(hits: Sequence[Hit], min_k: int, max_k: int, threshold: float, rati
         if at and (hits[at - 1].score <= 0 or hit.score < hits[at - 1].score * ratio - 1e-9):
             return at, f"score {hit.score:.4g} < {ratio:g} of the {hits[at - 1].score:.4g} before it"
     return len(hits), ""
+
+
+def range_problem(min_k: int, max_k: int) -> str | None:
+    """What is wrong with the least and the most hits to keep, or None."""
+    return f"min_k {min_k} is more than max_k {max_k}" if min_k > max_k else None

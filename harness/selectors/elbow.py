@@ -8,7 +8,7 @@ from pydantic import Field
 
 from harness.component import Positive, Scale, Selector
 from harness.model import Hit, Outcome, Query
-from harness.selectors.cutting import cut
+from harness.selectors.cutting import cut, range_problem
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Elbow(Selector):
     flat: Literal["min_k", "max_k"] = "min_k"
 
     def problem(self) -> str | None:
-        return f"min_k {self.min_k} is more than max_k {self.max_k}" if self.min_k > self.max_k else None
+        return range_problem(self.min_k, self.max_k)
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
         for at in range(self.min_k, min(self.max_k, len(hits) - 1) + 1):
