@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.agreement import Confusion, Estimate, kappa_interval, ppi_by_query, wilson
 from harness.asking import LlmJudge
 from harness.calibrations import keep_calibration
 from harness.component import judge_measures
@@ -18,6 +17,7 @@ from harness.llm import SWAPPED, Caller, Failure, Judgment, Label, Panel, Task, 
 from harness.model import Case, Chunk, Floats
 from harness.session import Session, default_store
 from harness.sheet import Row
+from harness.stats.agreement import Confusion, Estimate, kappa_interval, ppi_by_query, wilson
 from harness.store import digest
 
 FEWEST = 50

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -36,6 +37,7 @@ from harness.reader import Reader
 from harness.store import canonical, digest
 
 SLOTS = ("chunker", "augmenter", "embedder", "retriever", "selector")
+CLUSTERS = ("documents", "queries")
 METRICS = ("recall@5", "recall@1000t", "ndcg@10")
 
 
@@ -130,11 +132,27 @@ class Trial:
 
 @dataclass(frozen=True)
 class Compare:
-    """What the comparison is about: a metric, the params of the baseline trial, and what else to show of each trial."""
+    """What the comparison is about: a metric, the params of the baseline trial, and what else to show of each trial.
+
+    `margin` is the difference that matters in practice (0: any), `effect` the one that "queries needed" is about.
+    `clusters` are `documents` where the claim is about further documents and their questions, or `queries` where it is
+    about further questions on these documents.
+    """
 
     baseline: Mapping[str, str] = field(default_factory=dict)
     on: str | None = None
     show: tuple[str, ...] = ()
+    margin: float = 0.0
+    effect: float = 0.03
+    clusters: str = "documents"
+
+    def __post_init__(self) -> None:
+        for name, least in (("margin", 0.0), ("effect", 1e-9)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
+                raise ConfigError(f"compare.{name}: expected a difference such as 0.02, got {value!r}")
+        if self.clusters not in CLUSTERS:
+            raise ConfigError(f"compare.clusters: expected {' or '.join(CLUSTERS)}, got {self.clusters!r}")
 
 
 @dataclass(frozen=True)

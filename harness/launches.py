@@ -22,11 +22,7 @@ def record_launch(session: Session, launch: Launch) -> None:
         "beside": str(launch.experiment.beside),
         "data": str(session.manifest.root),
         "question": launch.experiment.question,
-        "compare": {
-            "baseline": dict(launch.experiment.compare.baseline),
-            "on": launch.experiment.compare.on,
-            "show": list(launch.experiment.compare.show),
-        },
+        "compare": asdict(launch.experiment.compare),
         "reader": asdict(launch.experiment.reader) if launch.experiment.reader else None,
         "trials": [json.loads(trial.to_json()) for trial in session.trials],
     }
@@ -78,7 +74,7 @@ def _recorded(name: str, store: Path) -> tuple[str, Experiment, bool]:
     record = found[-1]
     trials = tuple(Trial.from_json(canonical({**trial, "data": record["data"]})) for trial in record["trials"])
     told = record["compare"]
-    compare = Compare(told["baseline"], told["on"], tuple(told.get("show", ())))
+    compare = Compare(**{**told, "show": tuple(told.get("show", ()))})
     reader = Reader(**record["reader"]) if record.get("reader") else None
     beside = Path(record["beside"])
     made = Experiment(

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -191,8 +192,9 @@ def _reader(value: Any, where: str) -> Reader | None:
 def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
     if value is None:
         return Compare()
-    if not isinstance(value, dict) or not set(value) <= {"baseline", "on", "show"}:
-        raise ConfigError(f"{where}: compare: expected a mapping with the keys baseline, on, show")
+    keys = [f.name for f in fields(Compare)]
+    if not isinstance(value, dict) or not set(value) <= set(keys):
+        raise ConfigError(f"{where}: compare: expected a mapping with the keys {', '.join(keys)}")
     baseline, on, show = value.get("baseline", {}), value.get("on"), value.get("show", [])
     if not isinstance(baseline, dict):
         raise ConfigError(f"{where}: compare.baseline: expected a mapping of params, such as {{chunker: fixed}}")
@@ -211,4 +213,8 @@ def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
         if not (is_metric(name) or name in judged or name in FACTS or name.startswith("step_")):
             close = did_you_mean(name, (*FACTS, *judged))
             raise ConfigError(f"{where}: compare.show: '{name}' is no metric.{close} Other facts: {', '.join(FACTS)}")
-    return Compare({str(key): param_text(value) for key, value in baseline.items()}, on, tuple(show))
+    named = {str(key): param_text(wanted) for key, wanted in baseline.items()}
+    try:
+        return Compare(**{**value, "baseline": named, "on": on, "show": tuple(show)})
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None

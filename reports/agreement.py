@@ -3,11 +3,11 @@
 import json
 import math
 from dataclasses import asdict
-from typing import Any
 
-from harness.agreement import Estimate
 from harness.calibration import Agreement
 from harness.calibrations import ENOUGH
+from harness.stats.agreement import Estimate
+from reports.plain import plain
 
 
 def text(found: Agreement) -> str:
@@ -63,17 +63,7 @@ def _one(value: float | None, form: str = ".3f") -> str:
 
 def as_json(found: Agreement) -> str:
     """Everything as JSON; what is not a number is null."""
-    return json.dumps(_plain(asdict(found)), indent=1, ensure_ascii=False, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if hasattr(value, "_asdict"):
-        return _plain(value._asdict())
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.dumps(plain(asdict(found)), indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def _told(found: Estimate | None, form: str = ".3f") -> str:

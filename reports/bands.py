@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from harness.results import Band, ScoreBands
+from reports.plain import plain
 
 
 def text(found: Sequence[ScoreBands]) -> str:
@@ -36,12 +37,8 @@ def _share(band: Band) -> str:
 
 def as_json(found: Sequence[ScoreBands]) -> str:
     """Everything as JSON; bounds without end and shares of nothing are null."""
-    value = [asdict(one) | {"bands": [_plain(band) for band in one.bands]} for one in found]
+    value = [plain(asdict(one) | {"bands": one.bands}) for one in found]
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
-
-
-def _plain(band: Band) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in band._asdict().items()}
 
 
 def picture(found: Sequence[ScoreBands]) -> bytes:

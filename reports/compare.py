@@ -1,27 +1,57 @@
-"""Trials against a baseline on the same queries: paired differences with cluster-bootstrap intervals."""
+"""Trials against a baseline and against the best of them, on the same queries: what can be said, and how surely."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from harness.errors import ConfigError, did_you_mean
-from harness.experiment import find_baseline
+from harness.experiment import Compare, find_baseline
 from harness.launch import Launch
 from harness.metrics import parse_metric
-from harness.model import Floats
 from harness.results import TrialResult, resampling_seed
-from harness.stats import FEW_CLUSTERS, FEWEST_CLUSTERS, Intervals, cluster_bootstrap
+from harness.stats import (
+    FEW_CLUSTERS,
+    FEWEST_CLUSTERS,
+    Choice,
+    Floats,
+    Intervals,
+    best_of,
+    cluster_bootstrap,
+    cluster_sums,
+    design_effect,
+    holm,
+    paired_differences,
+    queries_needed,
+)
+from harness.stats.clusters import standard_errors
 from reports.judging import notes_on
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 Verdict = Literal["baseline", "better", "worse", "cannot tell"]
+Matters = Literal["", "yes", "no", "cannot tell"]
+
+ALPHA = 0.05
+"""The chance that any of a comparison's words is wrong, if no trial differs from the baseline."""
+
+BUDGET = "recall@1000t"
+"""What chunkers are compared on where the experiment names nothing at a token budget; scored for every trial."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One trial: its mean and the paired difference to the baseline, each with a 95 % interval (NaN where refused)."""
+    """One trial: its mean, and its paired difference to the baseline. Bounds are of 95 % intervals, NaN where refused.
+
+    `difference_low` and `difference_high` hold for all trials at once, `alone_low` and `alone_high` for this one by
+    itself. `p` is adjusted for the number of trials, and decides the `verdict`; `p_alone` is not, `p_holm` by Holm's
+    method. `matters` says whether the difference exceeds the experiment's margin, empty without one. `needed` are the
+    queries that would show a difference of the experiment's `effect`. `p_best` is the chance to be the best trial,
+    `may_be_best` whether it cannot be told from the best.
+    """
 
     name: str
     mean: float
@@ -30,7 +60,16 @@ class Row:
     difference: float
     difference_low: float
     difference_high: float
+    alone_low: float
+    alone_high: float
+    p: float
+    p_alone: float
+    p_holm: float
     verdict: Verdict
+    matters: Matters
+    needed: float
+    p_best: float
+    may_be_best: bool
     losses: Mapping[str, int]
     context_tokens: float
     complete: int
@@ -38,18 +77,49 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Best:
+    """The trial with the greatest mean, and the mean to expect of it on queries it was not chosen by.
+
+    `low` and `high` bound `corrected`: the trial's own interval, moved by what it owes to having been chosen.
+    """
+
+    name: str
+    mean: float
+    corrected: float
+    low: float
+    high: float
+    not_separable: Sequence[str]
+    """All trials that cannot be told from the best at 95 %, itself included: one of them is, whichever."""
+
+
+@dataclass(frozen=True)
 class Comparison:
-    """All trials of a launch on one metric, in grid order. `clusters` is the number of independent units of queries."""
+    """All trials of a launch on one metric, in grid order. `clusters` is the number of independent units of queries.
+
+    `design_effect` is how many times larger the variance of a mean is than if queries were independent (the median
+    over trials); `effect` the difference that `Row.needed` is about.
+    """
 
     question: str
     metric: str
     baseline: str
     rows: Sequence[Row]
+    best: Best
     queries: int
     unanswerable: int
     unmeasured: int
     clusters: int
+    clusters_by: str
+    design_effect: float
+    margin: float
+    effect: float
     warnings: Sequence[str]
+
+    def frame(self) -> "DataFrame":
+        """A row per trial, a column per field of `Row`; losses as `lost_…` columns, counts of evidence items."""
+        from reports.frames import comparison_frame
+
+        return comparison_frame(self)
 
     def _repr_html_(self) -> str:
         from reports.tables import html
@@ -62,70 +132,201 @@ class Comparison:
         return text(self)
 
 
-def compare(launch: Launch, *, on: str | None = None, baseline: Mapping[str, object] | None = None) -> Comparison:
-    """Compare a launch's trials on one metric.
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """A metric's least and greatest value per trial and query (trials, queries), over the queries that have one.
 
-    `on` defaults to the experiment's `compare.on`, else to the first metric at a token budget, since at equal k chunk
-    size and context size are confounded. `baseline` gives params of the baseline trial (the first that has them all),
-    by default the experiment's. Intervals resample clusters of queries 10,000 times, seeded by the trials'
-    fingerprints. Raises ConfigError for an unknown metric or baseline.
+    Both are the same but where a judgment is missing. `index` gives the places of these queries among all.
     """
-    results, settings = launch.results, launch.experiment.compare
-    metric = on or settings.on or _default_metric(launch)
+
+    metric: str
+    low: Floats
+    high: Floats
+    clusters: Sequence[str]
+    index: Sequence[int]
+    seed: int
+
+    @property
+    def queries(self) -> int:
+        """How many queries have a value."""
+        return len(self.index)
+
+
+def scores_of(launch: Launch, metric: str, clusters_by: str | None = None) -> Scores:
+    """The scores of all trials on a metric; raises ConfigError where it was not scored, or no query has a value."""
+    results = launch.results
     known = [*results[0].scores, *results[0].judged]
     if metric not in known:
         raise ConfigError(
             f"compare: '{metric}' was not scored.{did_you_mean(metric, known)} Scored: {', '.join(known)}"
         )
-    at = find_baseline([result.params for result in results], baseline or settings.baseline)
     lows, highs = _bounds(results, metric)
     answerable = ~np.isnan(lows).any(axis=0)
     if not answerable.any():
         raise ConfigError(f"compare: no query has a value of {metric}")
-    lows, highs = lows[:, answerable], highs[:, answerable]
-    clusters = np.array(results[0].clusters)[answerable]
+    by_query = (clusters_by or launch.experiment.compare.clusters) == "queries"
+    labels = results[0].queries if by_query else results[0].clusters
+    index = np.flatnonzero(answerable).tolist()
     seed = resampling_seed(results[0].queries, metric)
+    return Scores(metric, lows[:, index], highs[:, index], [labels[at] for at in index], index, seed)
 
-    def interval(low: Floats, high: Floats) -> Intervals:
-        """The interval that holds whatever is missing: from the worst case's lower to the best case's upper bound."""
-        worst = cluster_bootstrap(low, clusters, seed=seed)
-        best = worst if np.array_equal(low, high) else cluster_bootstrap(high, clusters, seed=seed)
-        return worst._replace(high=best.high)
 
-    judged = metric in results[0].judged
-    means = interval(lows, highs)
-    differences = interval(lows - highs[at], highs - lows[at])
-    unanswerable = sum(not fates for fates in results[0].fates)
-    rows = []
-    for n, result in enumerate(results):
-        mean = result.mean(metric) if judged else math.fsum(lows[n]) / lows.shape[1]
-        own = n == at
-        low, high = (0.0, 0.0) if own else (float(differences.low[n]), float(differences.high[n]))
-        rows.append(
-            Row(
-                result.name,
-                mean,
-                float(means.low[n]),
-                float(means.high[n]),
-                mean - results[at].mean(metric) if judged else float(differences.mean[n]),
-                low,
-                high,
-                "baseline" if own else _verdict(low, high),
-                losses_at(result, metric),
-                result.efficiency["context_tokens"],
-                result.judged[metric].complete if judged else lows.shape[1],
-            )
+def compare(
+    launch: Launch,
+    *,
+    on: str | None = None,
+    baseline: Mapping[str, object] | None = None,
+    margin: float | None = None,
+    effect: float | None = None,
+    clusters: str | None = None,
+) -> Comparison:
+    """Compare a launch's trials on one metric.
+
+    `on` defaults to the experiment's `compare.on`; else, as at equal k chunk size and context size are confounded, to
+    the first metric at a token budget, and where chunkers differ and there is none, to recall@1000t. `baseline` gives
+    params of the baseline trial (the first that has them all). `baseline`, `margin`, `effect` and `clusters` default
+    to what the experiment says. Words follow p, which is adjusted for the number of trials: 5 % is the chance that any
+    is wrong where none differs. Raises ConfigError for an unknown metric or baseline.
+    """
+    settings = _settings(launch.experiment.compare, margin, effect, clusters)
+    results = launch.results
+    metric = on or settings.on or default_metric(launch)
+    at = find_baseline([result.params for result in results], baseline or settings.baseline)
+    scores = scores_of(launch, metric, settings.clusters)
+    means = interval(scores.low, scores.high, scores)
+    least, sizes = cluster_sums(scores.low, scores.clusters)
+    most, _ = cluster_sums(scores.high, scores.clusters)
+    choice = best_of(least, most, sizes, seed=scores.seed)
+    told = _against(at, scores, settings)
+    rows = [
+        Row(
+            name=result.name,
+            mean=(mean := _mean(result, scores, n)),
+            low=float(means.low[n]),
+            high=float(means.high[n]),
+            difference=mean - _mean(results[at], scores, at),
+            **told[n]._asdict(),
+            p_best=float(choice.p_best[n]),
+            may_be_best=n == choice.best or float(choice.p_value[n]) > ALPHA,
+            losses=losses_at(result, metric),
+            context_tokens=result.efficiency["context_tokens"],
+            complete=result.judged[metric].complete if metric in result.judged else scores.queries,
         )
+        for n, result in enumerate(results)
+    ]
+    unanswerable = 0 if metric in results[0].judged else sum(not fates for fates in results[0].fates)
+    effects = design_effect(scores.low, scores.clusters)
     return Comparison(
-        launch.experiment.question,
-        metric,
-        results[at].name,
-        rows,
-        lows.shape[1],
-        0 if judged else unanswerable,
-        int((~answerable).sum()) - (0 if judged else unanswerable),
-        means.clusters,
-        [*_warnings(launch, metric, means.clusters), *_judge_notes(launch, metric)],
+        question=launch.experiment.question,
+        metric=metric,
+        baseline=results[at].name,
+        rows=rows,
+        best=_best(choice, rows),
+        queries=scores.queries,
+        unanswerable=unanswerable,
+        unmeasured=len(results[0].queries) - scores.queries - unanswerable,
+        clusters=len(sizes),
+        clusters_by=settings.clusters,
+        design_effect=float(np.median(effects[~np.isnan(effects)])) if not np.isnan(effects).all() else math.nan,
+        margin=settings.margin,
+        effect=settings.effect,
+        warnings=[*_warnings(launch, metric, len(sizes)), *_judge_notes(launch, metric)],
+    )
+
+
+def interval(low: Floats, high: Floats, scores: Scores) -> Intervals:
+    """Bootstrap intervals that hold whatever is missing: from the worst case's lower to the best case's upper bound."""
+    worst = cluster_bootstrap(low, scores.clusters, seed=scores.seed)
+    best = worst if np.array_equal(low, high) else cluster_bootstrap(high, scores.clusters, seed=scores.seed)
+    return worst._replace(high=best.high)
+
+
+class _Difference(NamedTuple):
+    """What is known of one trial's difference to the baseline; the fields of `Row`."""
+
+    difference_low: float = 0.0
+    difference_high: float = 0.0
+    alone_low: float = 0.0
+    alone_high: float = 0.0
+    p: float = math.nan
+    p_alone: float = math.nan
+    p_holm: float = math.nan
+    verdict: Verdict = "baseline"
+    matters: Matters = ""
+    needed: float = math.nan
+
+
+def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
+    """Every trial's difference to trial number `at`, tested as one family."""
+    others = [n for n in range(len(scores.low)) if n != at]
+    worst, best = (scores.low - scores.high[at])[others], (scores.high - scores.low[at])[others]
+    alone = interval(worst, best, scores)
+    least, sizes = cluster_sums(worst, scores.clusters)
+    most, _ = cluster_sums(best, scores.clusters)
+    family = paired_differences(least, most, sizes, seed=scores.seed, level=1 - ALPHA)
+    errors = standard_errors((least + most) / 2, sizes)
+    needed = queries_needed(errors, scores.queries, settings.effect, critical=family.critical)
+    refused = len(sizes) < FEWEST_CLUSTERS
+    p_holm = holm(family.p)
+    made = [_Difference()] * len(scores.low)
+    for n, trial in enumerate(others):
+        low, high = _finite_bounds(float(family.low[n]), float(family.high[n]), refused)
+        verdict = _verdict(float(least[n].sum()), float(family.adjusted[n]), refused)
+        made[trial] = _Difference(
+            low,
+            high,
+            float(alone.low[n]),
+            float(alone.high[n]),
+            math.nan if refused else float(family.adjusted[n]),
+            math.nan if refused else float(family.p[n]),
+            math.nan if refused else float(p_holm[n]),
+            verdict,
+            _matters(low, high, settings.margin),
+            float(needed[n]) if verdict == "cannot tell" and math.isfinite(needed[n]) else math.nan,
+        )
+    return made
+
+
+def _finite_bounds(low: float, high: float, refused: bool) -> tuple[float, float]:
+    """The bounds of an interval; NaN where there are too few clusters to bound anything."""
+    return (math.nan, math.nan) if refused or math.isinf(low) or math.isinf(high) else (low, high)
+
+
+def _verdict(least: float, p: float, refused: bool) -> Verdict:
+    """A word for a difference; `least` is the sum of its least possible values, above 0 only where it is a gain."""
+    if refused or p > ALPHA:
+        return "cannot tell"
+    return "better" if least > 0 else "worse"
+
+
+def _matters(low: float, high: float, margin: float) -> Matters:
+    if not margin:
+        return ""
+    if low > margin or high < -margin:
+        return "yes"
+    return "no" if -margin <= low and high <= margin else "cannot tell"
+
+
+def _best(choice: Choice, rows: Sequence[Row]) -> Best:
+    row = rows[choice.best]
+    shift = choice.corrected - row.mean
+    names = [other.name for other in rows if other.may_be_best]
+    return Best(row.name, row.mean, choice.corrected, row.low + shift, row.high + shift, names)
+
+
+def _mean(result: TrialResult, scores: Scores, at: int) -> float:
+    """The mean as it is told: of a judge's measure over the complete queries, NaN where it is withheld."""
+    if scores.metric in result.judged:
+        return result.mean(scores.metric)
+    return math.fsum(scores.low[at]) / scores.queries
+
+
+def _settings(told: Compare, margin: float | None, effect: float | None, clusters: str | None) -> Compare:
+    return replace(
+        told,
+        margin=told.margin if margin is None else margin,
+        effect=told.effect if effect is None else effect,
+        clusters=told.clusters if clusters is None else clusters,
     )
 
 
@@ -169,15 +370,18 @@ def _judge_notes(launch: Launch, metric: str) -> list[str]:
     return [*notes, *notes_on(launch, metric)]
 
 
-def _default_metric(launch: Launch) -> str:
+def default_metric(launch: Launch) -> str:
+    """What trials are compared on where nobody says: at a token budget wherever chunkers differ."""
     metrics = launch.experiment.metrics
-    return next((name for name in metrics if parse_metric(name).tokens is not None), metrics[0])
+    budgeted = next((name for name in metrics if parse_metric(name).tokens is not None), None)
+    if budgeted is None and _chunkings(launch) > 1 and BUDGET in launch.results[0].scores:
+        return BUDGET
+    return budgeted or metrics[0]
 
 
-def _verdict(low: float, high: float) -> Verdict:
-    if low > 0:
-        return "better"
-    return "worse" if high < 0 else "cannot tell"
+def _chunkings(launch: Launch) -> int:
+    chunkers = {tuple((k, v) for k, v in r.params.items() if k.split(".")[0] == "chunker") for r in launch.results}
+    return len(chunkers)
 
 
 def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
@@ -186,12 +390,9 @@ def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
         warnings.append(f"no intervals: {clusters} clusters of queries, at least {FEWEST_CLUSTERS} are needed")
     elif clusters < FEW_CLUSTERS:
         warnings.append(f"{clusters} clusters of queries only: the intervals are rough")
-    chunkers = {(result.params["chunker"], result.params.get("chunker.size")) for result in launch.results}
     judged = metric in launch.results[0].judged
-    if len(chunkers) > 1 and (judged or parse_metric(metric).k is not None):
+    if _chunkings(launch) > 1 and (judged or parse_metric(metric).k is not None):
         warnings.append(
             f"chunk sizes differ: {metric} compares contexts of different size; see a metric such as recall@1000t"
         )
-    if len(launch.results) > 2:
-        warnings.append(f"{len(launch.results) - 1} comparisons at 95 % each, not adjusted for their number")
     return warnings

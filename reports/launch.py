@@ -10,7 +10,10 @@ from reports.figure import recall_over_budget
 from reports.judging import judge_markdown
 from reports.tables import as_json, cells, markdown
 
-_COLUMNS = ("trial", "mean", "interval", "difference", "difference_interval", "verdict", "lost_mostly", "tokens")
+_COLUMNS = (
+    *("trial", "mean", "interval", "difference", "difference_interval", "p", "verdict", "queries_needed", "p_best"),
+    *("lost_mostly", "tokens"),
+)
 
 
 def launch_report(launch: Launch) -> dict[str, bytes]:

@@ -7,8 +7,12 @@ import math
 from dataclasses import asdict
 
 from reports.compare import Comparison, Row
+from reports.plain import plain
 
-_HEAD = ("trial", "mean", "95 % interval", "difference", "95 % interval", "verdict", "lost mostly", "tokens")
+_HEAD = (
+    *("trial", "mean", "95 % interval", "difference", "95 % interval", "p", "verdict", "needed", "P(best)"),
+    *("lost mostly", "tokens"),
+)
 
 
 def text(comparison: Comparison) -> str:
@@ -16,7 +20,7 @@ def text(comparison: Comparison) -> str:
     from rich.console import Console
 
     out = io.StringIO()
-    Console(file=out, width=150, color_system=None).print(table(comparison))
+    Console(file=out, width=170, color_system=None).print(table(comparison))
     return out.getvalue()
 
 
@@ -41,12 +45,51 @@ def title(comparison: Comparison) -> str:
 
 
 def footnotes(comparison: Comparison) -> list[str]:
-    counted = f"{comparison.queries} queries in {comparison.clusters} clusters"
+    """What must be said beside the table: what was counted, what the words mean, which trial may be the best."""
+    return [*_counted(comparison), *_explained(comparison), *(f"note: {warning}" for warning in comparison.warnings)]
+
+
+def _counted(comparison: Comparison) -> list[str]:
+    counted = f"{comparison.queries} queries"
+    if comparison.clusters_by == "documents":
+        counted += f" in {comparison.clusters} clusters, the documents they are about"
+        if not math.isnan(comparison.design_effect):
+            counted += f" (design effect {comparison.design_effect:.1f})"
+    else:
+        counted += ", each taken by itself: what is claimed is about further questions on the same documents"
     if comparison.unanswerable:
         counted += f"; {comparison.unanswerable} queries without evidence have no value and are left out"
     if comparison.unmeasured:
         counted += f"; {comparison.unmeasured} cannot have a value of {comparison.metric}"
-    return [counted, *(f"note: {warning}" for warning in comparison.warnings)]
+    return [counted]
+
+
+def _explained(comparison: Comparison) -> list[str]:
+    others, best = len(comparison.rows) - 1, comparison.best
+    if not others:
+        return []
+    family = f"all {others} differences at once" if others > 1 else "the difference"
+    told = [f"words and p hold for {family} (step-down max-T); so do the intervals of differences"]
+    if any(not math.isnan(row.needed) for row in comparison.rows):
+        told.append(f"needed: queries like these that would show a difference of {comparison.effect:g} (power 80 %)")
+    if comparison.margin:
+        words = {"yes": "more than", "no": "less than", "cannot tell": "perhaps more than"}
+        rows = [row for row in comparison.rows if row.verdict != "baseline"]
+        groups = {word: [row.name for row in rows if row.matters == matters] for matters, word in words.items()}
+        parts = [f"{word}: {', '.join(names)}" for word, names in groups.items() if names]
+        told.append(f"against the margin of {comparison.margin:g}, the difference is {'; '.join(parts)}")
+    named = f"highest mean: '{best.name}'"
+    if not math.isnan(best.corrected):
+        named += f", {best.mean:.3f}, or {best.corrected:.3f} corrected for having been chosen on these queries"
+    return [*told, named, _separable(comparison)]
+
+
+def _separable(comparison: Comparison) -> str:
+    names = comparison.best.not_separable
+    if len(names) == 1:
+        return "all others are separable from it at 95 %"
+    listed = ", ".join(names) if len(names) <= 8 else f"{', '.join(names[:7])} and {len(names) - 7} more"
+    return f"not separable from the best at 95 %, {len(names)} of {len(comparison.rows)} trials: {listed}"
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -58,7 +101,10 @@ def cells(row: Row) -> tuple[str, ...]:
         _interval(row.low, row.high, ".3f"),
         "" if own or math.isnan(row.difference) else f"{row.difference:+.3f}",
         "" if own else _interval(row.difference_low, row.difference_high, "+.3f"),
+        "" if own or math.isnan(row.p) else probability(row.p),
         row.verdict,
+        "" if math.isnan(row.needed) else f"{row.needed:,.0f}",
+        probability(row.p_best),
         _loss(row),
         f"{row.context_tokens:.0f}",
     )
@@ -83,14 +129,35 @@ def html(comparison: Comparison) -> str:
     return f"<table><caption>{escaping.escape(title(comparison))}</caption><tr>{head}</tr>{rows}</table>{notes}"
 
 
+def as_csv(comparison: Comparison) -> str:
+    """The rows as CSV, a column per field."""
+    return str(comparison.frame().to_csv(index=False))
+
+
 def as_json(comparison: Comparison) -> str:
     """The comparison as JSON; what is not a number is null."""
-    value = {**asdict(comparison), "rows": [{k: _finite(v) for k, v in asdict(row).items()} for row in comparison.rows]}
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    return json.dumps(plain(asdict(comparison)), indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _finite(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def probability(value: float) -> str:
+    """A probability to two digits; never 0 or 1 where it is not.
+
+    >>> probability(0.0004), probability(0.049), probability(0.997)
+    ('<.001', '.049', '>.99')
+    """
+    if math.isnan(value):
+        return "–"
+    if 0 < value < 0.001:
+        return "<.001"
+    if 0.99 < value < 1:
+        return ">.99"
+    return (
+        f"{value:.3f}".lstrip("0")
+        if 0 < value < 0.1
+        else f"{value:.2f}".lstrip("0")
+        if 0 < value < 1
+        else f"{value:.0f}"
+    )
 
 
 def _interval(low: float, high: float, form: str) -> str:

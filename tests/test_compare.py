@@ -1,5 +1,8 @@
 """Comparisons worked by hand, and the words they may use."""
 
+import csv
+import dataclasses
+import io
 import json
 from collections.abc import Sequence
 
@@ -8,12 +11,14 @@ import pytest
 
 from harness import Compare, ConfigError, Experiment, Launch, Trial
 from harness.chunkers import Fixed
-from harness.results import TrialResult
+from harness.results import Judged, TrialResult
 from harness.retrievers import BM25
-from reports import compare
+from harness.stats import Floats
+from judges import HeuristicPrecision
+from reports import Row, compare, scores_frame
 from reports.compare import losses_at
 from reports.figure import recall_over_budget
-from reports.tables import as_json, html, markdown
+from reports.tables import as_csv, as_json, html, markdown
 
 QUERIES = 40
 
@@ -34,15 +39,24 @@ def launch(*results: TrialResult, on: str | None = "recall@5") -> Launch:
     )
 
 
+def judged_launch(*results: TrialResult) -> Launch:
+    base = Trial("d", Fixed(), BM25(), metrics=("recall@5",), judges=(HeuristicPrecision(),))
+    return Launch("l", Experiment("n", base, compare=Compare({"chunker": "base"})), results)
+
+
 HALF = [n % 2 for n in range(QUERIES)]
-RNG = np.random.default_rng(0)
+
+
+def noisy(values: Sequence[float], scale: float = 0.3) -> list[float]:
+    """The values with the same noise each time."""
+    return (np.array(values) + np.random.default_rng(0).normal(0, scale, len(values))).tolist()
 
 
 def test_words_follow_the_interval() -> None:
     """Always better by 0.2; always worse; the same up to noise."""
     better = [0.2 + 0.8 * value for value in HALF]
     worse = [0.5 * value for value in HALF]
-    noise = [value + RNG.normal() * 0.3 for value in HALF]
+    noise = noisy(HALF)
     found = compare(launch(result("base", HALF), result("b", better), result("w", worse), result("n", noise)))
     assert [row.verdict for row in found.rows] == ["baseline", "better", "worse", "cannot tell"]
     assert found.rows[0].mean == 0.5
@@ -98,9 +112,100 @@ def test_losses_at_the_cutoff() -> None:
     assert losses_at(result("x", values), "mrr") == {"found": 30, "not_retrieved": 10}
 
 
-def test_other_trials_do_not_move_an_interval() -> None:
-    """The resamples follow from the queries and the metric alone."""
-    noise = [value + RNG.normal() * 0.3 for value in HALF]
-    few = compare(launch(result("base", HALF), result("x", noise)))
-    many = compare(launch(result("base", HALF), result("w", HALF[::-1]), result("x", noise)))
-    assert few.rows[1] == many.rows[2]
+def test_other_trials_move_only_what_speaks_of_all() -> None:
+    """Resamples follow from the queries and the metric alone; what holds for all at once widens with their number."""
+    noise = noisy(HALF)
+    few = compare(launch(result("base", HALF), result("x", noise))).rows[1]
+    many = compare(launch(result("base", HALF), result("w", HALF[::-1]), result("x", noise))).rows[2]
+    assert (few.low, few.high, few.alone_low, few.alone_high) == (many.low, many.high, many.alone_low, many.alone_high)
+    assert few.p_alone == many.p_alone == few.p <= many.p
+    assert many.difference_low < few.difference_low < few.difference < few.difference_high < many.difference_high
+
+
+def test_a_margin_tells_what_matters() -> None:
+    """Better by 0.1: more than 0.02, less than 0.5; the same trial is less than any margin away."""
+    better = noisy([0.2 + 0.8 * value for value in HALF], 0.01)
+    made = launch(result("base", HALF), result("b", better), result("twin", HALF))
+    assert [row.matters for row in compare(made).rows] == ["", "", ""]
+    assert [row.matters for row in compare(made, margin=0.02).rows] == ["", "yes", "no"]
+    assert [row.matters for row in compare(made, margin=0.5).rows] == ["", "no", "no"]
+    assert "against the margin of 0.02, the difference is more than: b; less than: twin" in str(
+        compare(made, margin=0.02)
+    )
+
+
+def test_cannot_tell_says_what_would() -> None:
+    """A noisy trial comes with the queries that would show a difference of the effect sought; half the effect, four
+    times the queries."""
+    noise = noisy(HALF)
+    made = launch(result("base", HALF), result("n", noise))
+    needed = compare(made, effect=0.1).rows[1].needed
+    assert needed > QUERIES
+    assert compare(made, effect=0.05).rows[1].needed == pytest.approx(4 * needed, abs=4)
+    assert np.isnan(compare(made).rows[0].needed)
+
+
+def test_the_best_of_the_grid() -> None:
+    """One trial stands apart; its twin cannot be told from it, and both are named."""
+    better = [0.2 + 0.8 * value for value in HALF]
+    best = compare(launch(result("base", HALF), result("b", better), result("twin", better))).best
+    assert (best.name, best.mean, best.not_separable) == ("b", pytest.approx(0.6), ["b", "twin"])
+    assert best.corrected == pytest.approx(0.6)
+    assert best.low < best.corrected < best.high
+
+
+def test_clusters_may_be_queries() -> None:
+    """Then the claim is about further questions on the same documents, and is told as such."""
+    noise = noisy(HALF)
+    made = launch(result("base", HALF), result("n", noise))
+    found = compare(made, clusters="queries")
+    assert (found.clusters, found.clusters_by) == (40, "queries")
+    assert "further questions on the same documents" in str(found)
+    assert "20 clusters, the documents they are about" in str(compare(made))
+
+
+def test_four_documents_tell_nothing() -> None:
+    """Fewer than five clusters: no interval, no word but `cannot tell`, and no ranking is claimed."""
+    few = [dataclasses.replace(result(name, values), clusters=[f"d{n % 4}" for n in range(QUERIES)])
+           for name, values in (("base", HALF), ("b", [0.2 + 0.8 * v for v in HALF]))]  # fmt: skip
+    row = compare(launch(*few)).rows[1]
+    assert (row.verdict, np.isnan(row.low), np.isnan(row.difference_low), np.isnan(row.p)) == (
+        "cannot tell",
+        True,
+        True,
+        True,
+    )
+
+
+def test_tables_for_machines() -> None:
+    """CSV and a data frame with a row per trial, and all scores in one tidy frame."""
+    made = launch(result("base", HALF), result("x", HALF[::-1]))
+    found = compare(made)
+    assert list(csv.DictReader(io.StringIO(as_csv(found))))[1]["name"] == "x"
+    assert found.frame().loc[0, "lost_not_retrieved"] == 10
+    tidy = scores_frame(made)
+    assert list(tidy.columns) == ["trial", "query", "cluster", "metric", "value", "failed"]
+    assert len(tidy) == 2 * 3 * QUERIES
+    assert tidy[(tidy.trial == "x") & (tidy.metric == "recall@5")].value.mean() == 0.5
+
+
+def test_missing_judgments_never_make_a_trial_look_better() -> None:
+    """Values known, then five of them lost: bounds widen, p does not fall, and no chance to be best is gained."""
+    better = np.array(noisy([0.2 + 0.8 * value for value in HALF], 0.05))
+    lost = np.where(np.arange(QUERIES) % 8 == 0, np.nan, better)
+
+    def compared(values: Floats) -> Row:
+        made = [result("base", HALF), result("x", HALF)]
+        gone = np.isnan(values)
+        for one, own in zip(made, (np.array(HALF, float), values), strict=True):
+            low, high = (np.where(np.isnan(own), bound, own) for bound in (0.0, 1.0))
+            one.judged["heuristic_precision"] = Judged("j", own, low, high, max_failed=0.5)  # type: ignore[index]
+        assert gone.sum() in (0, 5)
+        return compare(judged_launch(*made), on="heuristic_precision").rows[1]
+
+    whole, short = compared(better), compared(lost)
+    assert (whole.verdict, whole.complete, short.complete) == ("better", 40, 35)
+    assert short.low < whole.low < whole.high < short.high
+    assert short.difference_low < whole.difference_low
+    assert short.p >= whole.p
+    assert short.p_best <= whole.p_best

@@ -9,10 +9,10 @@ import pytest
 from openai_server import Asked, Server, grade_all
 
 from harness import run
-from harness.agreement import kappa, ppi_by_query
 from harness.calibration import agree
 from harness.judging import Models
 from harness.sheet import Row
+from harness.stats.agreement import kappa, ppi_by_query
 from harness.store import digest
 from harness.yaml_file import read_experiment
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from harness.experiment import Experiment
     from harness.launch import Launch
 
+CLUSTERS = ("documents", "queries")
 ROLES = ("chunkers", "augmenters", "embedders", "retrievers", "selectors", "judges", "metrics")
 
 
@@ -65,7 +66,13 @@ def _parser() -> argparse.ArgumentParser:
     compared.add_argument(
         "--baseline", action="append", default=[], metavar="PARAM=VALUE", help="params of the baseline trial"
     )
+    compared.add_argument("--margin", type=float, metavar="D", help="the difference that matters in practice")
+    compared.add_argument("--effect", type=float, metavar="D", help="the difference to tell queries needed for")
+    compared.add_argument(
+        "--clusters", choices=CLUSTERS, help="whether the claim is about further documents, or queries on the same"
+    )
     compared.add_argument("--json", action="store_true", help="print JSON")
+    compared.add_argument("--csv", action="store_true", help="print CSV, a row per trial")
     compared.add_argument("--show", metavar="NAMES", help="metrics and other facts to show too, parted by commas")
     banded = command("bands", _bands, "tell how often a hit in each band of cosine scores is relevant")
     banded.add_argument("experiment", help="the experiment file; its trials must have run")
@@ -163,17 +170,26 @@ def _show(shown: Any) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     from reports import columns, compare
-    from reports.tables import as_json, table
+    from reports.tables import as_csv, as_json, table
 
     wanted = [pair.partition("=") for pair in options.baseline]
     for param, equals, _ in wanted:
         if not equals:
             raise ConfigError(f"--baseline {param}: write PARAM=VALUE, such as chunker=fixed")
     launch = _launch(options)
-    comparison = compare(launch, on=options.metric, baseline={param: value for param, _, value in wanted})
+    comparison = compare(
+        launch,
+        on=options.metric,
+        baseline={param: value for param, _, value in wanted},
+        margin=options.margin,
+        effect=options.effect,
+        clusters=options.clusters,
+    )
     show = options.show.split(",") if options.show else launch.experiment.compare.show
     if options.json:
         print(as_json(comparison))
+    elif options.csv:
+        print(as_csv(comparison), end="")
     else:
         _show(table(comparison))
         if show:

@@ -88,26 +88,8 @@ def ppi_by_query(people: Floats, judge: Floats, judge_everywhere: Floats) -> Est
     spread = float(np.var(slack, ddof=1))
     weight = min(1.0, max(0.0, float(np.cov(people, slack, ddof=1)[0, 1]) / spread)) if spread else 0.0
     found = people - weight * slack
+    from scipy.special import stdtrit
+
     value, error = float(found.mean()), float(found.std(ddof=1)) / math.sqrt(len(found))
-    reach = student(len(found) - 1) * error
+    reach = float(stdtrit(len(found) - 1, 0.975)) * error
     return Estimate(value, value - reach, value + reach)
-
-
-_STUDENT = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622)
-
-
-def student(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t:
-
-    from tables, and from 10 degrees on by Fisher & Cornish (Technometrics 2, 1960).
-    """
-    if freedom <= len(_STUDENT):
-        return _STUDENT[freedom - 1]
-    z = Z
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + math.fsum(term / freedom**power for power, term in enumerate(terms, 1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from harness.agreement import Confusion, kappa, kappa_interval, ppi_by_query, student, wilson
+from harness.stats.agreement import Confusion, kappa, kappa_interval, ppi_by_query, wilson
 
 
 def test_kappa_by_hand() -> None:
@@ -65,9 +65,3 @@ def test_by_query_fully_graded_is_the_mean_of_people() -> None:
     """Where people graded everything, the judge's own graded part is the judge everywhere."""
     people, judge = np.array([0.2, 0.6, 0.4, 0.8]), np.array([0.5, 0.1, 0.9, 0.3])
     assert ppi_by_query(people, judge, judge).value == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize("freedom", [5, 10, 30, 100, 1000])
-def test_student(freedom: int) -> None:
-    """Against scipy, to three decimals."""
-    assert student(freedom) == pytest.approx(float(t.ppf(0.975, freedom)), abs=2e-3)

@@ -1,0 +1,96 @@
+"""Choosing the best trial of a grid: which might be it, how surely, and how much its score owes to the choice."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.stats.bootstrap import bootstrap_means
+from harness.stats.clusters import Floats
+from harness.stats.signflips import sign_flips
+
+_FOLDS = 10
+_PARTITIONS = 200
+
+
+class Choice(NamedTuple):
+    """The trial with the greatest mean, `best`, and what its being chosen is worth.
+
+    `p_best` is each trial's share of resamples in which it has the greatest mean; `p_value` of a trial belongs to the
+    hypothesis that none is better than it, and those with a `p_value` above 1 - level are not separable from the best.
+    `corrected` is the mean to expect of a trial chosen in this way on queries it was not chosen by.
+    """
+
+    best: int
+    p_best: Floats
+    p_value: Floats
+    corrected: float
+
+
+def best_of(low: Floats, high: Floats, sizes: Floats, *, seed: int) -> Choice:
+    """Choose among trials by sums of scores by cluster, `low` and `high` of shape (trials, clusters).
+
+    They differ where judgments are missing: a trial is then chosen by the least it can have, and excluded by the most.
+    """
+    best = int(np.argmax(low.sum(axis=1)))
+    if len(sizes) < 2:
+        one = np.zeros(len(low))
+        one[best] = 1.0
+        return Choice(best, one, np.ones(len(low)), float("nan"))
+    return Choice(
+        best,
+        _share_best(bootstrap_means(low, sizes, seed=seed)),
+        _not_beaten(low, high, sizes, seed),
+        cross_validated(low, sizes, seed=seed),
+    )
+
+
+def _share_best(means: Floats) -> Floats:
+    """The share of resamples in which each trial has the greatest mean; what several share is split among them."""
+    top = means >= means.max(axis=1, keepdims=True) - 1e-12
+    return np.asarray((top / top.sum(axis=1, keepdims=True)).mean(axis=0))
+
+
+def _not_beaten(low: Floats, high: Floats, sizes: Floats, seed: int) -> Floats:
+    """For each trial, the p of no other being better: the greatest one-sided statistic of all against it.
+
+    The trials that are not rejected hold the best with the chosen confidence, whichever it is: a trial that is the
+    best is rejected no more often than the level says (Hsu, Annals of Statistics 9, 1981; Mogstad, Romano, Shaikh &
+    Wilhelm, Review of Economic Studies 91, 2024). Each test uses the joint distribution under sign flips.
+    """
+    signs = sign_flips(len(sizes), seed, 4000)
+    middle = (low + high) / 2
+    flipped = signs @ middle.T
+    gram = middle @ middle.T
+    squares = np.diag(gram)
+    p = np.ones(len(low))
+    for at in range(len(low)):
+        norms = np.sqrt(np.maximum(squares + squares[at] - 2 * gram[at], 0.0))
+        others = norms > 1e-9 * np.sqrt(max(squares.max(), 1e-300))
+        if not others.any():
+            continue
+        gains, drops = low[others] - high[at], high[others] - low[at]
+        widest = np.sqrt(np.maximum(gains**2, drops**2).sum(axis=1))
+        observed = (gains.sum(axis=1) / widest).max()
+        drawn = (flipped[:, others] - flipped[:, [at]]) / norms[others]
+        # Sign patterns come without their mirrors where all are gone through: both ways count.
+        both = np.concatenate([drawn.max(axis=1), (-drawn).max(axis=1)])
+        p[at] = (both >= observed - 1e-12).mean()
+    return p
+
+
+def cross_validated(sums: Floats, sizes: Floats, *, seed: int) -> float:
+    """The mean, on clusters held out, of the trial that is best on the others.
+
+    Ten folds of clusters (as many as there are, if fewer), over 200 random partitions. What a trial gains by being
+    chosen on the same queries is gone, as no query scores a choice it had a part in (Stone, JRSS B 36, 1974; Varma &
+    Simon, BMC Bioinformatics 7, 2006).
+    """
+    count = len(sizes)
+    folds = min(_FOLDS, count)
+    rng = np.random.default_rng(seed)
+    place = np.stack([rng.permutation(count) % folds for _ in range(_PARTITIONS)])
+    # A row per partition and fold, true where the cluster is held out.
+    held = (place[:, None, :] == np.arange(folds)[None, :, None]).reshape(-1, count).astype(np.float64)
+    scored, counted = held @ sums.T, held @ sizes
+    chosen = ((sums.sum(axis=1) - scored) / (sizes.sum() - counted)[:, None]).argmax(axis=1)
+    return float(scored[np.arange(len(held)), chosen].sum() / counted.sum())
