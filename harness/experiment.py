@@ -32,11 +32,11 @@ from harness.dataset.load import Copies
 from harness.embedders import Local
 from harness.errors import ConfigError, did_you_mean
 from harness.metrics import is_metric, parse_metric
+from harness.naming import SLOTS
 from harness.presets import DEFAULT_RERANKER, PRESETS
 from harness.reader import Reader
 from harness.store import canonical, digest
 
-SLOTS = ("chunker", "augmenter", "embedder", "retriever", "selector")
 CLUSTERS = ("documents", "queries")
 METRICS = ("recall@5", "recall@1000t", "ndcg@10")
 
@@ -172,6 +172,10 @@ class Experiment:
     source: str = "python"
     fixed: tuple[Trial, ...] = ()
     """The trials themselves, where they are known instead of a grid."""
+    named: tuple[str, ...] = ()
+    """Their names, where these are not to be made of what varies among them."""
+    chosen: str = ""
+    """The trial that validation chose, where these are the finalists."""
     reader: Reader | None = None
 
     @property
@@ -208,7 +212,9 @@ class Experiment:
             yield trial
 
 
-def find_baseline(every: Sequence[Mapping[str, str]], wanted: Mapping[str, Any]) -> int:
+def find_baseline(
+    every: Sequence[Mapping[str, str]], wanted: Mapping[str, Any], where: str = "compare.baseline"
+) -> int:
     """The first trial whose params have all the wanted values, by its number; raises ConfigError where there is none.
 
     A component may be named as in YAML (`my_chunkers.py:ByHeading`).
@@ -218,63 +224,14 @@ def find_baseline(every: Sequence[Mapping[str, str]], wanted: Mapping[str, Any])
     for key, value in asked.items():
         if key not in known:
             close = did_you_mean(key, known)
-            raise ConfigError(f"compare.baseline: no param '{key}'.{close} Params: {', '.join(known)}")
+            raise ConfigError(f"{where}: no param '{key}'.{close} Params: {', '.join(known)}")
         if key in SLOTS and ":" in value:
             asked[key] = snake_case(value.rpartition(":")[2])
     for at, params in enumerate(every):
         if all(params.get(key) == value for key, value in asked.items()):
             return at
     told = ", ".join(f"{key}: {value}" for key, value in asked.items())
-    raise ConfigError(f"compare.baseline: no trial has {told}")
-
-
-def names(trials: Sequence[Trial]) -> list[str]:
-    """A short name for each trial, made of what varies between them; numbered where names would coincide.
-
-    >>> # ["fixed size=128 · dense", "fixed size=256 · dense"]
-    """
-    every = [trial.params() for trial in trials]
-    keys = list(dict.fromkeys(key for params in every for key in params))
-    # A trial that searches no vectors has no embedder: that follows from its retriever and tells nothing.
-    varies = [
-        key
-        for key in keys
-        if len({params.get(key) for params in every if not (_embedding(key) and params["embedder"] == "none")}) > 1
-    ]
-    made = []
-    for params in every:
-        parts = []
-        for slot in (*SLOTS, ""):
-            inner = [
-                key
-                for key in varies
-                if key.partition(".")[0] == slot or (not slot and key.partition(".")[0] not in SLOTS)
-            ]
-            words = [
-                params[key] if key == slot else f"{key.rpartition('.')[2]}={params[key]}"
-                for key in inner
-                if key in params
-            ]
-            if words and slot and slot not in inner:
-                words.insert(0, params[slot])
-            # A setting that follows from the component alone tells nothing once the component is named.
-            parts.append(
-                " ".join(words if slot not in inner else [words[0], *_telling(words[1:], slot, params, every)])
-            )
-        made.append(" · ".join(part for part in parts if part) or "base")
-    return [name if made.count(name) == 1 else f"{name} #{made[:at].count(name) + 1}" for at, name in enumerate(made)]
-
-
-def _embedding(key: str) -> bool:
-    return key.partition(".")[0] == "embedder"
-
-
-def _telling(words: list[str], slot: str, params: Mapping[str, str], every: Sequence[Mapping[str, str]]) -> list[str]:
-    peers = [other for other in every if other[slot] == params[slot]]
-    keys = {
-        key.rpartition(".")[2] for key in params if key.startswith(f"{slot}.") and len({p.get(key) for p in peers}) > 1
-    }
-    return [word for word in words if word.partition("=")[0] in keys]
+    raise ConfigError(f"{where}: no trial has {told}")
 
 
 def trial_of(content: Mapping[str, Any], *, where: str, beside: Path) -> Trial:

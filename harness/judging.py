@@ -292,15 +292,15 @@ def _checked(pool: Pool, verdict: Verdict) -> Verdict:
     return verdict
 
 
-def results_of(session: Session) -> tuple[list[TrialResult], JudgingReport]:
+def results_of(session: Session) -> "tuple[list[TrialResult], JudgingReport, Judging | None]":
     """The results of all trials, worked out where they are not stored; judgments as far as they are stored."""
     named = zip(session.trials, session.names, strict=True)
     results = [session.result(trial, name) for trial, name in named]
     if not session.trials[0].judges:
-        return results, JudgingReport()
+        return results, JudgingReport(), None
     judging = Judging(session, archive_of(session))
     judged = [judging.judged(trial, result) for trial, result in zip(session.trials, results, strict=True)]
-    return judged, JudgingReport(judging.outcome(judging.summaries()))
+    return judged, JudgingReport(judging.outcome(judging.summaries())), judging
 
 
 def _unfound(query: Query, passages: Sequence[Chunk]) -> Case:

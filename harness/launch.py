@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.experiment import Experiment
+from harness.judging import Judging
 from harness.results import JudgingReport, ScoreBands, TrialResult
+from harness.session import Session
 
 
 @dataclass(frozen=True)
@@ -12,7 +14,9 @@ class Launch:
     """One execution of an experiment: the results of its trials, in grid order, and the work it took.
 
     `work` counts what had to be done, by stage (texts for `embed`, artifacts for the others): empty where everything
-    was stored. `links` are the pages that show the launch in the MLflow UI.
+    was stored. `links` are the pages that show the launch in the MLflow UI. `session` reaches the documents, passages
+    and files behind the results, `courtroom` what the judges said of each passage; a launch made up from results alone
+    has neither.
     """
 
     id: str
@@ -25,6 +29,8 @@ class Launch:
     judging: JudgingReport = field(default_factory=JudgingReport)
     bands: Sequence[ScoreBands] = ()
     """What the scores of each embedder mean, where a trial searches it by cosine."""
+    session: Session | None = None
+    courtroom: Judging | None = None
 
     @property
     def withheld(self) -> list[str]:

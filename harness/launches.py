@@ -3,14 +3,16 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from harness.errors import ConfigError, did_you_mean
 from harness.experiment import Compare, Experiment, Trial
 from harness.judging import results_of
 from harness.launch import Launch
 from harness.reader import Reader
+from harness.results import gathered
 from harness.session import Session, default_store
-from harness.store import canonical, explained
+from harness.store import canonical, digest, explained
 
 
 def record_launch(session: Session, launch: Launch) -> None:
@@ -25,6 +27,8 @@ def record_launch(session: Session, launch: Launch) -> None:
         "compare": asdict(launch.experiment.compare),
         "reader": asdict(launch.experiment.reader) if launch.experiment.reader else None,
         "trials": [json.loads(trial.to_json()) for trial in session.trials],
+        "names": session.names,
+        "chosen": launch.experiment.chosen,
     }
     with explained(session.store):
         folder = session.store / "launches"
@@ -34,16 +38,47 @@ def record_launch(session: Session, launch: Launch) -> None:
         draft.rename(folder / f"{launch.id}.json")
 
 
-def stored_launch(experiment: Experiment | str, *, store: Path | None = None) -> Launch:
+def stored_launch(experiment: Experiment | str, *, store: Path | None = None, final: bool = False) -> Launch:
     """A launch read back from the store: of an experiment all of whose trials are stored, or the newest of a name.
 
-    Raises ConfigError where trials are missing or no launch of that name is known.
+    `final` reads the newest launch that opened the locked query set. Raises ConfigError where trials are missing or no
+    such launch is known.
     """
     place = store or default_store()
-    launch_id = _recorded(experiment, place)[0] if isinstance(experiment, str) else ""
-    session = stored_session(experiment, store=place)
-    results, judging = results_of(session)
-    return Launch(launch_id, session.experiment, results, judging=judging)
+    launch_id = ""
+    if final or isinstance(experiment, str):
+        name = experiment if isinstance(experiment, str) else experiment.name
+        launch_id, experiment = _recorded(name, place, final=final)
+    session = _all_stored(Session(experiment, place, final=final))
+    results, report, courtroom = results_of(session)
+    warnings = gathered(results)
+    return Launch(
+        launch_id,
+        session.experiment,
+        results,
+        warnings=warnings,
+        judging=report,
+        session=session,
+        courtroom=courtroom,
+    )
+
+
+def final_of(launch: Launch) -> Launch | None:
+    """The newest launch that opened the locked query set for the trial chosen from this one's; None without one."""
+    assert launch.session is not None
+    records = [record for record in _records(launch.session.store) if record["final"]]
+    if launch.experiment.name not in {record["experiment"] for record in records}:
+        return None
+    found = stored_launch(launch.experiment.name, store=launch.session.store, final=True)
+    known = {_tried(trial) for trial in launch.session.trials}
+    assert found.session is not None
+    same_data = found.session.manifest.corpus.sha256 == launch.session.manifest.corpus.sha256
+    return found if same_data and all(_tried(trial) in known for trial in found.session.trials) else None
+
+
+def _tried(trial: Trial) -> str:
+    """What a trial is, whatever queries it is asked."""
+    return digest({**trial.identity(), "queries": "", "data": ""})
 
 
 def stored_session(experiment: Experiment | str, *, store: Path | None = None) -> Session:
@@ -52,25 +87,33 @@ def stored_session(experiment: Experiment | str, *, store: Path | None = None) -
     Raises ConfigError where trials are missing or no launch of that name is known.
     """
     place = store or default_store()
-    final = False
     if isinstance(experiment, str):
-        _, experiment, final = _recorded(experiment, place)
-    session = Session(experiment, place, final=final)
+        _, experiment = _recorded(experiment, place)
+    return _all_stored(Session(experiment, place))
+
+
+def _all_stored(session: Session) -> Session:
     missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
     if missing:
-        told = f"{missing} of {len(session.trials)} trials of '{experiment.name}'"
+        told = f"{missing} of {len(session.trials)} trials of '{session.experiment.name}'"
         raise ConfigError(f"{told} have not run; `harness run` does that")
     return session
 
 
-def _recorded(name: str, store: Path) -> tuple[str, Experiment, bool]:
-    """The newest launch of an experiment: its id, its trials as an experiment, and whether it opened the locked set."""
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((store / "launches").glob("*.json"))]
+def _records(store: Path) -> list[dict[str, Any]]:
+    """All launches the store remembers, the oldest first."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((store / "launches").glob("*.json"))]
+
+
+def _recorded(name: str, store: Path, *, final: bool = False) -> tuple[str, Experiment]:
+    """The newest launch of an experiment: its id, and its trials as an experiment."""
+    records = [record for record in _records(store) if record["final"] == final]
     found = [record for record in records if record["experiment"] == name]
     if not found:
         known = sorted({record["experiment"] for record in records})
         told = f"{did_you_mean(name, known)} Known: {', '.join(known)}" if known else " None has run here"
-        raise ConfigError(f"compare: no launch of an experiment '{name}' in {store}.{told}")
+        kind = "final launch" if final else "launch"
+        raise ConfigError(f"compare: no {kind} of an experiment '{name}' in {store}.{told}")
     record = found[-1]
     trials = tuple(Trial.from_json(canonical({**trial, "data": record["data"]})) for trial in record["trials"])
     told = record["compare"]
@@ -78,6 +121,14 @@ def _recorded(name: str, store: Path) -> tuple[str, Experiment, bool]:
     reader = Reader(**record["reader"]) if record.get("reader") else None
     beside = Path(record["beside"])
     made = Experiment(
-        name, trials[0], question=record["question"], compare=compare, beside=beside, fixed=trials, reader=reader
+        name,
+        trials[0],
+        question=record["question"],
+        compare=compare,
+        beside=beside,
+        fixed=trials,
+        named=tuple(record.get("names", ())),
+        chosen=record.get("chosen", ""),
+        reader=reader,
     )
-    return record["id"], made, record["final"]
+    return record["id"], made

@@ -208,3 +208,12 @@ class TrialResult:
             for fate in fates:
                 counts[fate] = counts.get(fate, 0) + 1
         return counts
+
+
+def gathered(results: Sequence[TrialResult]) -> list[str]:
+    """Each distinct warning once, with the trials it concerns."""
+    concerned: dict[str, list[str]] = {}
+    for result in results:
+        for warning in result.warnings:
+            concerned.setdefault(warning, []).append(result.name)
+    return [f"{warning} ({', '.join(trials)})" for warning, trials in concerned.items()]

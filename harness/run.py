@@ -15,16 +15,18 @@ from harness.component import Embedder
 from harness.errors import ConfigError, HarnessError
 from harness.executors import open_executor
 from harness.experiment import Experiment, Trial
+from harness.finalists import finalists
 from harness.groundwork import charge_embedding, cut_and_write, rerank
+from harness.headline import headline_metric
 from harness.judging import Judging, Models, archive_of
 from harness.launch import Launch
 from harness.launches import record_launch
 from harness.llm import Asking, Caller
+from harness.openings import open_locked_set, openings
 from harness.pipeline import Pipeline
 from harness.progress import progress
-from harness.results import JudgingReport, TrialResult
+from harness.results import JudgingReport, TrialResult, gathered
 from harness.session import Place, Session, default_store, pipeline_of
-from harness.store import explained, locked
 from harness.tracking import FinishedLaunch, FinishedTrial, Tracker
 
 
@@ -92,6 +94,7 @@ def run(
     tracking: str | None = None,
     log: bool = True,
     final: bool = False,
+    choose: Mapping[str, object] | None = None,
     report: Callable[[Launch], Mapping[str, bytes]] | None = None,
     models: Models | None = None,
     tell: Callable[[str], None] = lambda _: None,
@@ -100,7 +103,8 @@ def run(
 
     `workers` tasks run at a time, `on` processes or an executor of the user's; neither changes a result. `tracking` is
     an MLflow tracking URI (default: MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder); with `log=False`
-    nothing is logged. `final` scores the locked query set instead, which is recorded. `report` makes the files that
+    nothing is logged. `final` scores the trial that validation chose (or the first with the params of `choose`) and the
+    baseline on the locked query set, which is recorded. `report` makes the files that
     are kept beside the launch in MLflow (`reports.launch_report`). `models` says what may be spent on language
     models; `tell` is given a line on what asking them will cost before the first call. Killed at any moment, the next
     run goes on where this one stopped. Raises HarnessError for whatever the user can mend.
@@ -108,9 +112,11 @@ def run(
     begin = time.time()
     if workers < 1:
         raise ConfigError(f"workers: expected at least 1, got {workers}")
+    if final:
+        experiment = finalists(experiment, store=store, choose=choose)
     session = Session(experiment, store or default_store(), final=final)
     launch_id = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(begin)) + secrets.token_hex(2)
-    openings = _opened(session, launch_id)
+    open_locked_set(session, launch_id)
     work: dict[str, int] = {}
     damaged: list[str] = []
     results: list[TrialResult] = []
@@ -127,7 +133,7 @@ def run(
         _prepare(session, executor, work, damaged, partial(charge_embedding, caller=caller, tell=tell))
         _select(session, executor, work, damaged, lambda: rerank(session, caller, models.price, tell))
         tasks = _submitted(session, executor)
-        judged = bool(session.trials[0].judges)
+        judged, judging = bool(session.trials[0].judges), None
         with progress("retrieve and score", len(session.trials)) as advance:
             for at, (trial, name) in enumerate(zip(session.trials, session.names, strict=True)):
                 if at in tasks:
@@ -148,19 +154,37 @@ def run(
                 work["ask"] = caller.spend.calls
             for trial, name in zip(session.trials, session.names, strict=True):
                 results.append(_logged(session, trial, name, launch_id, tracker, judging))
-        warnings = _gathered(results)
+        warnings = gathered(results)
         if damaged:
             warnings.append(
                 f"{len(damaged)} damaged files of the store were set aside and made again: {', '.join(damaged[:3])}"
             )
         warnings += _lost_answers(caller)
-        launch = Launch(launch_id, experiment, results, work, time.time() - begin, warnings, judging=judging_report)
+        launch = Launch(
+            launch_id,
+            experiment,
+            results,
+            work,
+            time.time() - begin,
+            warnings,
+            judging=judging_report,
+            session=session,
+            courtroom=judging,
+        )
         if tracker:
             launch = replace(launch, bands=score_bands(session))
             made = report(launch) if report else {}
             spend = caller.spend.figures()
             finished = FinishedLaunch(
-                launch_id, results, _headline(experiment), begin, final, openings, work, spend, made
+                launch_id,
+                results,
+                _headline(experiment, results),
+                begin,
+                final,
+                len(openings(session)),
+                work,
+                spend,
+                made,
             )
             launch = replace(launch, links=tracker.log_launch(finished))
     record_launch(session, launch)
@@ -271,15 +295,6 @@ def _logged(
     return result
 
 
-def _gathered(results: Sequence[TrialResult]) -> list[str]:
-    """Each distinct warning once, with the trials it concerns."""
-    concerned: dict[str, list[str]] = {}
-    for result in results:
-        for warning in result.warnings:
-            concerned.setdefault(warning, []).append(result.name)
-    return [f"{warning} ({', '.join(trials)})" for warning, trials in concerned.items()]
-
-
 def _lost_answers(caller: Caller) -> list[str]:
     if not caller.archive.damaged:
         return []
@@ -287,22 +302,6 @@ def _lost_answers(caller: Caller) -> list[str]:
     return [f"{told}; {caller.archive.saved} stored answers were saved, others had to be asked again"]
 
 
-def _opened(session: Session, launch_id: str) -> int:
-    """How often the locked query set has been opened from this store, this launch included where it is final.
-
-    The opening is written down before the first score is seen, whatever becomes of the launch.
-    """
-    locked_sets = [pinned for pinned in session.manifest.queries.values() if pinned.locked]
-    if len(locked_sets) != 1:
-        return 0  # `final` needs exactly one, which the session has checked
-    record = session.store / "openings" / f"{locked_sets[0].sha256}.txt"
-    with explained(session.store), locked(session.store / "openings" / "lock"):
-        if session.final:
-            with record.open("a", encoding="utf-8") as file:
-                file.write(f"{launch_id} {session.experiment.name}\n")
-        return len(record.read_text(encoding="utf-8").splitlines()) if record.is_file() else 0
-
-
-def _headline(experiment: Experiment) -> list[str]:
+def _headline(experiment: Experiment, results: Sequence[TrialResult]) -> list[str]:
     """The metrics asked for and the judges' measures, that of the comparison first."""
-    return sorted((*experiment.metrics, *experiment.judged), key=lambda metric: metric != experiment.compare.on)
+    return list(dict.fromkeys((headline_metric(experiment, results), *experiment.metrics, *experiment.judged)))

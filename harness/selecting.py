@@ -19,7 +19,8 @@ from harness.store import Artifact
 from harness.timing import TIMED_QUERIES
 
 _COLUMNS = ("query", "doc", "start", "end", "score", "tokens", "context_tokens", "step", "reason")
-_KEPT = -1
+KEPT = -1
+"""In the column `step`: the passage was kept."""
 
 
 class Means(NamedTuple):
@@ -98,7 +99,7 @@ class Walk:
         """
         for at, hits in enumerate(self.hits):
             for hit in hits:
-                self._table.add(at, hit, _KEPT, "")
+                self._table.add(at, hit, KEPT, "")
         facts = {"steps": step_labels(steps), "queries": len(self.queries), "usd": self._usd}
         facts |= {"asked": self._asked, "ungraded": self._ungraded, "requests": list(self._requests.items())}
         facts["embedded_tokens"] = sum(self._embedded.values())
@@ -116,7 +117,7 @@ def read_selections(artifact: Artifact, documents: Sequence[str]) -> list[Select
     columns = (artifact.arrays[name].tolist() for name in _COLUMNS)
     for query, doc, start, end, score, tokens, context_tokens, step, reason in zip(*columns, strict=True):
         span = (documents[doc], start, end, score, tokens, context_tokens)
-        if step == _KEPT:
+        if step == KEPT:
             made[query].kept.append(Picked(*span))
         else:
             made[query].dropped.append(Picked(*span, names[step], reasons[reason]))

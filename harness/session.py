@@ -11,7 +11,8 @@ from harness.component import Embedder, EmbeddingChunker, identity
 from harness.dataset import Manifest, find_dataset, read_manifest
 from harness.dataset.load import Copies, open_query_set, verify
 from harness.errors import ConfigError
-from harness.experiment import Experiment, Trial, find_baseline, names
+from harness.experiment import Experiment, Trial, find_baseline
+from harness.naming import names
 from harness.pipeline import Pipeline
 from harness.results import TrialResult
 from harness.store import digest
@@ -42,9 +43,10 @@ class Session:
         self.manifest = read_manifest(root)
         if final:
             trials = [replace(trial, queries=_locked(self.manifest)) for trial in trials]
-        self.trials, self.names = trials, names(trials)
+        every = [trial.params() for trial in trials]
+        self.trials, self.names = trials, list(experiment.named) or names(every)
         # A comparison that cannot be made must be told before the work, not after.
-        find_baseline([trial.params() for trial in trials], experiment.compare.baseline)
+        find_baseline(every, experiment.compare.baseline)
         # The pinned files are hashed once a launch; from here on their hashes stand for their content.
         verify(self.manifest.corpus)
         for queries in dict.fromkeys(trial.queries for trial in trials):

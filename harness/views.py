@@ -11,12 +11,11 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from harness.naming import SLOTS, varied
 from harness.results import TrialResult
 
 LARGEST = 20_000
 """MLflow's limit on the characters of a saved view."""
-
-_AXES = ("chunker", "augmenter", "embedder", "retriever", "selector")
 
 
 class View(NamedTuple):
@@ -44,10 +43,10 @@ def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> I
     `keys` are the MLflow keys of the headline metrics, the one to sort by first.
     """
     headline = list(keys)[:8]
-    varied = _varied(results)
-    axes = varied[:5] or ["chunker"]
+    telling = sorted(varied([result.params for result in results]), key=lambda name: name not in SLOTS)
+    axes = telling[:5] or ["chunker"]
     trials = f"tags.kind = 'trial' and tags.launch = '{launch}'"
-    columns = [*(f"params.`{name}`" for name in varied[:6]), *(f"metrics.`{key}`" for key in headline)]
+    columns = [*(f"params.`{name}`" for name in telling[:6]), *(f"metrics.`{key}`" for key in headline)]
     columns += [f"metrics.`{key}`" for key in ("context_tokens", "lat_p50_ms")]
     shared = _state(trials, f"metrics.`{headline[0]}`", columns)
     yield View("leaderboard", "Leaderboard", shared)
@@ -56,14 +55,6 @@ def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> I
     facts = [f"tags.`{tag}`" for tag in ("top_trial", "trials", "final", "test_openings")]
     launches = _state("tags.kind = 'launch'", "attributes.`Created`", [*facts, f"metrics.`{headline[0]}`"])
     yield View("launches", "Launches", launches)
-
-
-def _varied(results: Sequence[TrialResult]) -> list[str]:
-    """Params with several values among the trials that have them, slots first; a missing one is no value."""
-    names = dict.fromkeys(name for result in results for name in result.params)
-    values = {name: {result.params[name] for result in results if name in result.params} for name in names}
-    values["embedder"] = values.get("embedder", set()) - {"none"}  # follows from the retriever
-    return sorted((name for name in names if len(values[name]) > 1), key=lambda name: name not in _AXES)
 
 
 def _state(query: str, order: str, columns: Sequence[str]) -> dict[str, Any]:

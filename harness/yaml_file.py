@@ -11,8 +11,9 @@ import yaml
 
 from harness.component import judge_measures
 from harness.errors import ConfigError, did_you_mean
-from harness.experiment import SLOTS, Compare, Experiment, param_text, slot_value, trial_of
+from harness.experiment import Compare, Experiment, param_text, slot_value, trial_of
 from harness.metrics import is_metric, parse_metric
+from harness.naming import SLOTS
 from harness.reader import Reader
 from harness.results import FACTS
 

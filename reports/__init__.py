@@ -1,7 +1,8 @@
-"""What a launch means: the comparison of its trials, as records, tables and figures."""
+"""What a launch means: the comparison of its trials and the report on it, as records, tables, figures and a page."""
 
-from reports.compare import Comparison, Row, compare
+from reports.compare import Best, Comparison, Row, compare
 from reports.frames import scores_frame
 from reports.launch import launch_report
+from reports.report import Report, report
 
-__all__ = ["Comparison", "Row", "compare", "launch_report", "scores_frame"]
+__all__ = ["Best", "Comparison", "Report", "Row", "compare", "launch_report", "report", "scores_frame"]

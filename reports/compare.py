@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from harness.errors import ConfigError, did_you_mean
 from harness.experiment import Compare, find_baseline
+from harness.headline import Scores, chunkings, headline_metric, scores_of
 from harness.launch import Launch
 from harness.metrics import parse_metric
-from harness.results import TrialResult, resampling_seed
+from harness.results import TrialResult
 from harness.stats import (
     FEW_CLUSTERS,
     FEWEST_CLUSTERS,
@@ -37,9 +37,6 @@ Matters = Literal["", "yes", "no", "cannot tell"]
 
 ALPHA = 0.05
 """The chance that any of a comparison's words is wrong, if no trial differs from the baseline."""
-
-BUDGET = "recall@1000t"
-"""What chunkers are compared on where the experiment names nothing at a token budget; scored for every trial."""
 
 
 @dataclass(frozen=True)
@@ -132,45 +129,6 @@ class Comparison:
         return text(self)
 
 
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """A metric's least and greatest value per trial and query (trials, queries), over the queries that have one.
-
-    Both are the same but where a judgment is missing. `index` gives the places of these queries among all.
-    """
-
-    metric: str
-    low: Floats
-    high: Floats
-    clusters: Sequence[str]
-    index: Sequence[int]
-    seed: int
-
-    @property
-    def queries(self) -> int:
-        """How many queries have a value."""
-        return len(self.index)
-
-
-def scores_of(launch: Launch, metric: str, clusters_by: str | None = None) -> Scores:
-    """The scores of all trials on a metric; raises ConfigError where it was not scored, or no query has a value."""
-    results = launch.results
-    known = [*results[0].scores, *results[0].judged]
-    if metric not in known:
-        raise ConfigError(
-            f"compare: '{metric}' was not scored.{did_you_mean(metric, known)} Scored: {', '.join(known)}"
-        )
-    lows, highs = _bounds(results, metric)
-    answerable = ~np.isnan(lows).any(axis=0)
-    if not answerable.any():
-        raise ConfigError(f"compare: no query has a value of {metric}")
-    by_query = (clusters_by or launch.experiment.compare.clusters) == "queries"
-    labels = results[0].queries if by_query else results[0].clusters
-    index = np.flatnonzero(answerable).tolist()
-    seed = resampling_seed(results[0].queries, metric)
-    return Scores(metric, lows[:, index], highs[:, index], [labels[at] for at in index], index, seed)
-
-
 def compare(
     launch: Launch,
     *,
@@ -190,9 +148,9 @@ def compare(
     """
     settings = _settings(launch.experiment.compare, margin, effect, clusters)
     results = launch.results
-    metric = on or settings.on or default_metric(launch)
+    metric = on or headline_metric(launch.experiment, results)
     at = find_baseline([result.params for result in results], baseline or settings.baseline)
-    scores = scores_of(launch, metric, settings.clusters)
+    scores = scores_of(results, metric, settings.clusters)
     means = interval(scores.low, scores.high, scores)
     least, sizes = cluster_sums(scores.low, scores.clusters)
     most, _ = cluster_sums(scores.high, scores.clusters)
@@ -348,15 +306,6 @@ def losses_at(result: TrialResult, metric: str) -> dict[str, int]:
     return {**lost, "found": within, fate: lost.get("found", 0) - within}
 
 
-def _bounds(results: Sequence[TrialResult], metric: str) -> tuple[Floats, Floats]:
-    """Least and greatest value per trial and query; the same but where a judgment is missing."""
-    if metric in results[0].judged:
-        judged = [result.judged[metric] for result in results]
-        return np.array([one.low for one in judged]), np.array([one.high for one in judged])
-    scores = np.array([result.scores[metric] for result in results])
-    return scores, scores
-
-
 def _judge_notes(launch: Launch, metric: str) -> list[str]:
     if metric not in launch.results[0].judged:
         return []
@@ -370,28 +319,19 @@ def _judge_notes(launch: Launch, metric: str) -> list[str]:
     return [*notes, *notes_on(launch, metric)]
 
 
-def default_metric(launch: Launch) -> str:
-    """What trials are compared on where nobody says: at a token budget wherever chunkers differ."""
-    metrics = launch.experiment.metrics
-    budgeted = next((name for name in metrics if parse_metric(name).tokens is not None), None)
-    if budgeted is None and _chunkings(launch) > 1 and BUDGET in launch.results[0].scores:
-        return BUDGET
-    return budgeted or metrics[0]
-
-
-def _chunkings(launch: Launch) -> int:
-    chunkers = {tuple((k, v) for k, v in r.params.items() if k.split(".")[0] == "chunker") for r in launch.results}
-    return len(chunkers)
-
-
 def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
     warnings = list(launch.warnings)
     if clusters < FEWEST_CLUSTERS:
         warnings.append(f"no intervals: {clusters} clusters of queries, at least {FEWEST_CLUSTERS} are needed")
+    elif 2 ** (clusters - 1) * ALPHA < 1:
+        least = next(count for count in range(clusters, 64) if 2 ** (count - 1) * ALPHA >= 1)
+        told = f"{clusters} clusters of queries tell no difference, however large: flipping their signs allows"
+        told += f" {2 ** (clusters - 1)} patterns, too few for p to reach {ALPHA:g}; {least} documents would do"
+        warnings.append(f"{told}; `clusters: queries` asks about further queries on the same documents")
     elif clusters < FEW_CLUSTERS:
         warnings.append(f"{clusters} clusters of queries only: the intervals are rough")
     judged = metric in launch.results[0].judged
-    if _chunkings(launch) > 1 and (judged or parse_metric(metric).k is not None):
+    if chunkings(launch.results) > 1 and (judged or parse_metric(metric).k is not None):
         warnings.append(
             f"chunk sizes differ: {metric} compares contexts of different size; see a metric such as recall@1000t"
         )

@@ -5,9 +5,12 @@ import json
 from harness.launch import Launch
 from harness.results import withheld_last
 from reports import bands, columns
-from reports.compare import compare
+from reports.answer import answer
+from reports.compare import Comparison, compare
 from reports.figure import recall_over_budget
+from reports.final import final_scores, lines
 from reports.judging import judge_markdown
+from reports.page import page
 from reports.tables import as_json, cells, markdown
 
 _COLUMNS = (
@@ -16,8 +19,15 @@ _COLUMNS = (
 )
 
 
+def answered(launch: Launch, comparison: Comparison) -> str:
+    """The answer, and the finalists where the locked set has been opened, before the table."""
+    final = final_scores(launch)
+    told = ["\n".join(f"{line}  " for line in lines(final))] if final else []
+    return "\n\n".join([answer(comparison), *told, ""])
+
+
 def launch_report(launch: Launch) -> dict[str, bytes]:
-    """`comparison.md` and `.json`, `leaderboard.json` (an MLflow table), `recall_over_budget.png`.
+    """`report.html`, `comparison.md` and `.json`, `leaderboard.json` (an MLflow table), `recall_over_budget.png`.
 
     And `score_bands.png` and `.json` where a trial's scores are cosines.
     """
@@ -28,10 +38,11 @@ def launch_report(launch: Launch) -> dict[str, bytes]:
     beside = columns.markdown(launch, show) if show else ""
     judged = judge_markdown(launch) if launch.results[0].judged else ""
     files = {
-        "comparison.md": (markdown(comparison) + beside + judged).encode(),
+        "comparison.md": (answered(launch, comparison) + markdown(comparison) + beside + judged).encode(),
         "comparison.json": as_json(comparison).encode(),
         "leaderboard.json": json.dumps(leaderboard, ensure_ascii=False).encode(),
         "recall_over_budget.png": recall_over_budget(launch.results, launch.experiment.question),
+        "report.html": page(launch).encode(),
     }
     if launch.bands:
         files |= {

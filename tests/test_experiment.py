@@ -11,7 +11,8 @@ from harness import Compare, Experiment, Trial, read_experiment
 from harness.chunkers import Fixed, Paragraph, Recursive, Sentence
 from harness.embedders import Hashing, Local
 from harness.errors import ConfigError
-from harness.experiment import find_baseline, names
+from harness.experiment import find_baseline
+from harness.naming import labels, names
 from harness.retrievers import BM25, Dense, Hybrid
 from harness.selectors import Dedup, Threshold, TokenBudget, TopK
 from harness.store import digest
@@ -132,12 +133,30 @@ def test_settings_that_change_only_speed_are_no_difference() -> None:
     assert one.to_json() != other.to_json()
 
 
+def params(trials: list[Trial]) -> list[dict[str, str]]:
+    return [trial.params() for trial in trials]
+
+
+def test_labels_by_slot() -> None:
+    """A setting is told among trials with the same component; an embedder that nobody asks does not vary."""
+    every = [
+        {"chunker": "fixed", "chunker.size": "1", "embedder": "local", "retriever": "dense"},
+        {"chunker": "fixed", "chunker.size": "2", "embedder": "none", "retriever": "bm25"},
+        {"chunker": "markdown", "chunker.size": "1", "embedder": "local", "retriever": "dense"},
+    ]
+    assert labels(every) == [
+        {"chunker": "fixed size=1", "retriever": "dense"},
+        {"chunker": "fixed size=2", "retriever": "bm25"},
+        {"chunker": "markdown", "retriever": "dense"},
+    ]
+
+
 def test_names_tell_what_varies() -> None:
     """And nothing else."""
-    assert names(PYTHON.trials())[:2] == ["fixed · dedup+top_k k=4", "fixed · dedup+top_k k=8"]
+    assert names(params(PYTHON.trials()))[:2] == ["fixed · dedup+top_k k=4", "fixed · dedup+top_k k=8"]
     sizes = [Trial("d", Fixed(size), Dense()) for size in (1, 2)]
-    assert names(sizes) == ["fixed size=1", "fixed size=2"]
-    assert names(sizes[:1]) == ["base"]
+    assert names(params(sizes)) == ["fixed size=1", "fixed size=2"]
+    assert names(params(sizes[:1])) == ["base"]
 
 
 HEAD = "name: n\ndata: d\n"
@@ -220,7 +239,7 @@ def test_steps_of_one_name_are_numbered(read: Any) -> None:
     ).trials()
     assert [trial.params()["selector.top_k_2.k"] for trial in trials] == ["3", "4"]
     assert trials[0].params()["selector.top_k.k"] == "20"
-    assert names(trials) == ["top_k+dedup+top_k k=3", "top_k+dedup+top_k k=4"]
+    assert names(params(trials)) == ["top_k+dedup+top_k k=3", "top_k+dedup+top_k k=4"]
 
 
 def test_yaml_is_read_as_of_version_1_2(read: Any) -> None:

@@ -1,8 +1,9 @@
-"""The commands of every day: plan, run, compare, list, ui."""
+"""The commands of every day: plan, run, compare, report, list, ui."""
 
 import argparse
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -58,7 +59,12 @@ def _parser() -> argparse.ArgumentParser:
     started.add_argument(
         "--on", default="processes", metavar="WHERE", help="processes, or package.module:callable giving an Executor"
     )
-    started.add_argument("--final", action="store_true", help="score the locked query set instead; recorded")
+    started.add_argument(
+        "--final", action="store_true", help="score the chosen trial and the baseline on the locked query set; recorded"
+    )
+    started.add_argument(
+        "--choose", action="append", default=[], metavar="PARAM=VALUE", help="params of the trial for --final"
+    )
     started.add_argument("--no-mlflow", action="store_true", help="log nothing")
     compared = command("compare", _compare, "compare the trials of an experiment on one metric")
     compared.add_argument("experiment", help="the experiment file, or the name of an experiment that has run")
@@ -71,15 +77,24 @@ def _parser() -> argparse.ArgumentParser:
     compared.add_argument(
         "--clusters", choices=CLUSTERS, help="whether the claim is about further documents, or queries on the same"
     )
+    compared.add_argument("--final", action="store_true", help="the newest launch that opened the locked query set")
     compared.add_argument("--json", action="store_true", help="print JSON")
     compared.add_argument("--csv", action="store_true", help="print CSV, a row per trial")
     compared.add_argument("--show", metavar="NAMES", help="metrics and other facts to show too, parted by commas")
+    reported = command("report", _report, "write the report on an experiment: one HTML file that opens from disk")
+    reported.add_argument("experiment", help="the experiment file, or the name of an experiment that has run")
+    reported.add_argument("--out", type=Path, metavar="FILE", help="the file to write (default NAME.html)")
+    reported.add_argument("--metric", help="the metric (default: the experiment's compare.on)")
+    reported.add_argument("--final", action="store_true", help="the newest launch that opened the locked query set")
+    reported.add_argument(
+        "--explore", action="append", default=[], metavar="TRIAL", help="a trial the query explorer holds in any case"
+    )
     banded = command("bands", _bands, "tell how often a hit in each band of cosine scores is relevant")
     banded.add_argument("experiment", help="the experiment file; its trials must have run")
     banded.add_argument("--edges", metavar="NUMBERS", help="where bands part (default 0.9,0.8,…,0.3)")
     banded.add_argument("--plot", type=Path, metavar="FILE", help="write a picture as well (PNG)")
     banded.add_argument("--json", action="store_true", help="print JSON")
-    for made in (planned, started, compared, banded):
+    for made in (planned, started, compared, reported, banded):
         made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
     listed = command("list", _list, "list the built-in components of a role, or the metrics")
     listed.add_argument("role", choices=ROLES)
@@ -122,6 +137,8 @@ def _run(options: argparse.Namespace) -> int:
     from harness.run import run
     from harness.yaml_file import read_experiment
     from reports import columns, compare, launch_report
+    from reports.answer import answer
+    from reports.final import final_scores, lines
     from reports.judging import judge_table
     from reports.tables import table
 
@@ -133,11 +150,17 @@ def _run(options: argparse.Namespace) -> int:
         tracking=options.tracking,
         log=not options.no_mlflow,
         final=options.final,
+        choose=_params("--choose", options.choose),
         report=launch_report,
         models=models_of(options),
         tell=lambda line: print(line, flush=True),
     )
-    _show(table(compare(launch)))
+    comparison = compare(launch)
+    _show(table(comparison))
+    print(answer(comparison))
+    final = final_scores(launch)
+    for line in lines(final) if final else ():
+        print(line)
     if launch.experiment.compare.show:
         _show(columns.table(launch, launch.experiment.compare.show))
     if launch.results[0].judged:
@@ -172,15 +195,11 @@ def _compare(options: argparse.Namespace) -> int:
     from reports import columns, compare
     from reports.tables import as_csv, as_json, table
 
-    wanted = [pair.partition("=") for pair in options.baseline]
-    for param, equals, _ in wanted:
-        if not equals:
-            raise ConfigError(f"--baseline {param}: write PARAM=VALUE, such as chunker=fixed")
     launch = _launch(options)
     comparison = compare(
         launch,
         on=options.metric,
-        baseline={param: value for param, _, value in wanted},
+        baseline=_params("--baseline", options.baseline),
         margin=options.margin,
         effect=options.effect,
         clusters=options.clusters,
@@ -197,6 +216,26 @@ def _compare(options: argparse.Namespace) -> int:
     return CANNOT_TELL if any(math.isnan(row.mean) for row in comparison.rows) else OK
 
 
+def _report(options: argparse.Namespace) -> int:
+    from reports import report
+
+    launch = _launch(options)
+    made = report(launch, on=options.metric, explore=tuple(options.explore))
+    name = re.sub(r"[^\w.-]+", "-", launch.experiment.name)
+    path = made.write(options.out or Path(f"{name}.html"))
+    print(made.answer)
+    print(f"{path}: {len(made.html.encode()) / 1e6:.1f} MB")
+    return CANNOT_TELL if any(math.isnan(row.mean) for row in made.comparison.rows) else OK
+
+
+def _params(option: str, given: Sequence[str]) -> dict[str, str]:
+    """Params by name, from PARAM=VALUE."""
+    for pair in given:
+        if "=" not in pair:
+            raise ConfigError(f"{option} {pair}: write PARAM=VALUE, such as chunker=fixed")
+    return dict(pair.split("=", 1) for pair in given)
+
+
 def _experiment(options: argparse.Namespace) -> "Experiment | str":
     """The experiment of a file, or a name as it stands."""
     from harness.yaml_file import read_experiment
@@ -208,7 +247,7 @@ def _experiment(options: argparse.Namespace) -> "Experiment | str":
 def _launch(options: argparse.Namespace) -> "Launch":
     from harness.launches import stored_launch
 
-    return stored_launch(_experiment(options), store=options.store)
+    return stored_launch(_experiment(options), store=options.store, final=options.final)
 
 
 def _bands(options: argparse.Namespace) -> int:

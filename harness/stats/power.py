@@ -17,5 +17,5 @@ def queries_needed(errors: Floats, queries: int, difference: float, *, critical:
     """
     from scipy.special import ndtri
 
-    needed = queries * ((critical + float(ndtri(power))) * errors / difference) ** 2
-    return np.where(errors > 0, np.ceil(needed), np.nan)
+    varying = np.where(errors > 0, errors, np.nan)
+    return np.asarray(np.ceil(queries * ((critical + float(ndtri(power))) * varying / difference) ** 2))

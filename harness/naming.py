@@ -1,0 +1,60 @@
+"""What tells trials apart: the params that vary, a label for what fills each slot, and short names made of these."""
+
+from collections.abc import Mapping, Sequence
+
+SLOTS = ("chunker", "augmenter", "embedder", "retriever", "selector")
+
+Params = Mapping[str, str]
+
+
+def varied(every: Sequence[Params]) -> list[str]:
+    """The params that differ between trials, in their order; to lack one is to differ.
+
+    A trial that searches no vectors has no embedder: that follows from its retriever and tells nothing.
+    """
+    keys = dict.fromkeys(key for params in every for key in params)
+    return [
+        key
+        for key in keys
+        if len({params.get(key) for params in every if slot_of(key) != "embedder" or params["embedder"] != "none"}) > 1
+    ]
+
+
+def slot_of(key: str) -> str:
+    """The slot that a param belongs to; empty for none."""
+    slot = key.partition(".")[0]
+    return slot if slot in SLOTS else ""
+
+
+def labels(every: Sequence[Params]) -> list[dict[str, str]]:
+    """For each trial, what fills each slot that varies: `{"chunker": "fixed size=128", "retriever": "dense"}`.
+
+    Settings are told where they differ between trials with the same component. What belongs to no slot is under "".
+    """
+    keys = varied(every)
+    by_slot = {slot: [key for key in keys if slot_of(key) == slot] for slot in (*SLOTS, "")}
+    return [
+        {
+            slot: _label(slot, params, own, every)
+            for slot, own in by_slot.items()
+            if own and (not slot or slot in params)
+        }
+        for params in every
+    ]
+
+
+def _label(slot: str, params: Params, keys: Sequence[str], every: Sequence[Params]) -> str:
+    peers = [other for other in every if other.get(slot) == params.get(slot)]
+    telling = [key for key in keys if key != slot and key in params and len({p.get(key) for p in peers}) > 1]
+    words = [f"{key.rpartition('.')[2]}={params[key]}" for key in telling]
+    return " ".join([params[slot], *words] if slot else words)
+
+
+def names(every: Sequence[Params]) -> list[str]:
+    """A short name for each trial, made of what varies between them; numbered where names would coincide.
+
+    >>> names([{"chunker": "fixed", "chunker.size": size} for size in ("128", "256")])
+    ['fixed size=128', 'fixed size=256']
+    """
+    made = [" · ".join(filter(None, told.values())) or "base" for told in labels(every)]
+    return [name if made.count(name) == 1 else f"{name} #{made[:at].count(name) + 1}" for at, name in enumerate(made)]

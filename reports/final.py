@@ -1,0 +1,87 @@
+"""What validation promised of the chosen trial, and what the locked query set says of it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.launch import Launch
+from harness.launches import final_of, stored_launch
+from harness.openings import openings
+from reports.compare import Comparison, compare
+
+
+@dataclass(frozen=True)
+class FinalScore:
+    """A trial's mean on validation, that corrected for the choice, and on the locked set; bounds are of 95 % intervals.
+
+    `corrected` is NaN for a trial that was not chosen for having the highest mean.
+    """
+
+    name: str
+    chosen: bool
+    validation: float
+    validation_low: float
+    validation_high: float
+    corrected: float
+    corrected_low: float
+    corrected_high: float
+    test: float
+    test_low: float
+    test_high: float
+
+
+@dataclass(frozen=True)
+class Final:
+    """The finalists side by side on one metric; `test` compares them on the locked set, opened `openings` times."""
+
+    metric: str
+    scores: Sequence[FinalScore]
+    test: Comparison
+    openings: int
+
+
+def final_scores(launch: Launch, on: str | None = None) -> Final | None:
+    """The finalists of an experiment, from either of its launches: on validation, or on the locked set.
+
+    None where the locked set has not been opened for the trial chosen from this grid.
+    """
+    if launch.session is None:
+        return None
+    final = launch if launch.session.final else final_of(launch)
+    if final is None or final.session is None or not final.experiment.chosen:
+        return None
+    whole = stored_launch(launch.experiment.name, store=launch.session.store) if launch.session.final else launch
+    before, after = compare(whole, on=on), compare(final, on=on)
+    rows = {row.name: row for row in before.rows}
+    scores = []
+    for row in after.rows:
+        own, best = rows[row.name], before.best
+        corrected = (best.corrected, best.low, best.high) if best.name == row.name else (math.nan,) * 3
+        validation = own.mean, own.low, own.high
+        chosen = row.name == final.experiment.chosen
+        scores.append(FinalScore(row.name, chosen, *validation, *corrected, row.mean, row.low, row.high))
+    return Final(after.metric, scores, after, len(openings(final.session)))
+
+
+def lines(final: Final) -> list[str]:
+    """The finalists in words, a line each."""
+    told = [f"{final.metric} on the locked query set, opened {times(final.openings)}:"]
+    for score in final.scores:
+        parts = [f"validation {_told(score.validation, score.validation_low, score.validation_high)}"]
+        if not math.isnan(score.corrected):
+            corrected = _told(score.corrected, score.corrected_low, score.corrected_high)
+            parts.append(f"corrected for the choice {corrected}")
+        parts.append(f"test {_told(score.test, score.test_low, score.test_high)}")
+        told.append(f"  {'chosen' if score.chosen else 'baseline'} '{score.name}': {', '.join(parts)}")
+    return told
+
+
+def times(count: int) -> str:
+    """`once`, `3 times`."""
+    return "once" if count == 1 else f"{count} times"
+
+
+def _told(value: float, low: float, high: float) -> str:
+    if math.isnan(value):
+        return "withheld"
+    return f"{value:.3f}" + ("" if math.isnan(low) else f" ({low:.3f} … {high:.3f})")

@@ -1,0 +1,87 @@
+"""The report page: one HTML file that needs nothing but a browser."""
+
+import base64
+import hashlib
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from harness.bands import score_bands
+from harness.errors import ConfigError
+from harness.launch import Launch
+from reports.answer import answer
+from reports.compare import compare
+from reports.final import final_scores
+from reports.page.explorer import Packed, pack
+from reports.page.parts import Section
+from reports.page.sections import Material, sections
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+LARGEST = 5_000_000
+"""Bytes of a page, at most."""
+_SLACK = 20_000
+"""Bytes for the names of the explorer's blocks and its notes."""
+
+
+def page(launch: Launch, *, on: str | None = None, explore: tuple[str, ...] = ()) -> str:
+    """The report on a launch, on the metric `on` or that of the experiment.
+
+    `explore` names trials that the query explorer holds in any case, where it cannot hold all. Raises ConfigError for
+    a launch without a session, an unknown metric, or an unknown trial.
+    """
+    if launch.session is None:
+        raise ConfigError("report: the launch has results only; read one from a store, or run an experiment")
+    comparison = compare(launch, on=on)
+    bands = launch.bands or score_bands(launch.session)
+    material = Material(launch, comparison, final_scores(launch, on), bands)
+    made = list(sections(material))
+    metrics = list(dict.fromkeys((comparison.metric, *launch.experiment.metrics, *launch.results[0].judged)))[:8]
+    bare = _written(material, made, Packed("", [], [], []))
+    return _written(
+        material, made, pack(launch, metrics, _order(material, explore), LARGEST - len(bare.encode()) - _SLACK)
+    )
+
+
+def _order(material: Material, explore: tuple[str, ...]) -> list[int]:
+    names = [result.name for result in material.launch.results]
+    for name in explore:
+        if name not in names:
+            raise ConfigError(f"report: no trial '{name}'; trials: {', '.join(names)}")
+    return list(dict.fromkeys([*(names.index(name) for name in explore), *material.important]))
+
+
+def _written(material: Material, made: list[Section], packed: Packed) -> str:
+    script = _resource("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    data = [("index", packed.index)]
+    data += [(f"block-{at}", block) for at, block in enumerate(packed.blocks)]
+    data += [(f"text-{at}", block) for at, block in enumerate(packed.texts)]
+    text = _template().render(
+        name=material.launch.experiment.name,
+        question=material.launch.experiment.question,
+        answer=answer(material.comparison),
+        sections=made,
+        explorer_notes=packed.notes,
+        data=data,
+        script=Markup(script),
+        script_hash=Markup(f"sha256-{digest}"),
+        style=Markup(_resource("style.css")),
+    )
+    # Half a surrogate pair, which a query may hold, has no UTF-8.
+    return text.encode("utf-8", "replace").decode()
+
+
+def _resource(name: str) -> str:
+    return files("reports.page").joinpath(name).read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _template() -> "Template":
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_resource("page.html"))

@@ -1,0 +1,276 @@
+"""What the report's query explorer shows, packed small: compressed blocks that the page opens one at a time.
+
+Every distinct passage has a number, and a trial's selection is numbers. Texts stand apart, once each, by document. A
+page that would grow too large leaves out, in this order: most of what was dropped, all of it, the texts of what was
+dropped, and trials from the end of the list; and says so.
+"""
+
+import base64
+import gzip
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from harness.dataset import Dataset
+from harness.launch import Launch
+from harness.llm import Verdict
+from harness.model import Floats, Ints, Query
+from harness.selecting import KEPT
+from harness.verdicts import told_verdict
+
+_LENGTH_BITS = 24
+"""A passage is one number: where it begins in the corpus, and these bits for its length."""
+_BLOCK = 400_000
+"""Characters of JSON in a block, about: what the page must open to show a query."""
+_PLACES = 8
+"""Equivalent places of an evidence item that are told."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The explorer's data, each part JSON in gzip in base64, and what had to be left out, a sentence each."""
+
+    index: str
+    blocks: list[str]
+    texts: list[str]
+    notes: list[str]
+
+    @property
+    def size(self) -> int:
+        """Characters in the page."""
+        return len(self.index) + sum(map(len, self.blocks)) + sum(map(len, self.texts))
+
+
+class _Selected(NamedTuple):
+    """A trial's passages in the order of queries, those of number q from `bounds[q]` to `bounds[q + 1]`."""
+
+    bounds: list[int]
+    passage: Ints
+    score: Floats
+    step: Ints
+    reason: Ints
+    steps: list[str]
+    reasons: list[str]
+
+
+class _Level(NamedTuple):
+    """How much is told: trials, dropped passages a query (None: all), and whether with their texts."""
+
+    trials: int
+    dropped: int | None
+    texts: bool
+
+
+def pack(launch: Launch, metrics: Sequence[str], order: Sequence[int], budget: int) -> Packed:
+    """The explorer's data of a launch with a session, within `budget` characters.
+
+    `metrics` are those to sort queries by; `order` gives the trials' numbers, the most important first.
+    """
+    packer = _Packer(launch, metrics)
+    *levels, last = _levels(len(order))
+    for level in levels:
+        made = packer.packed(order, level, budget)
+        if made is not None and made.size <= budget:
+            return made
+    found = packer.packed(order, last, None)
+    assert found is not None
+    return found
+
+
+def _levels(trials: int) -> Iterator[_Level]:
+    yield from (_Level(trials, dropped, True) for dropped in (None, 20, 10, 5, 0))
+    while trials > 2:
+        trials = max(2, trials // 2)
+        yield _Level(trials, 0, True)
+    yield _Level(2, 0, False)
+
+
+class _Packer:
+    def __init__(self, launch: Launch, metrics: Sequence[str]) -> None:
+        assert launch.session is not None
+        self._launch, self._metrics, session = launch, metrics, launch.session
+        self._verdicts: dict[int, list[dict[str, Verdict]]] = {}
+        self._data: Dataset = session.pipeline(session.trials[0]).data
+        lengths = [len(doc.text) + 1 for doc in self._data.documents]
+        self._base = np.cumsum([0, *lengths]).astype(np.int64)
+        selected = [self._selected(at) for at in range(len(session.trials))]
+        every, numbers = np.unique(np.concatenate([one.passage for one in selected]), return_inverse=True)
+        ends = np.cumsum([len(one.passage) for one in selected])
+        self._selections = [
+            one._replace(passage=part)
+            for one, part in zip(selected, np.split(numbers.astype(np.int64), ends[:-1]), strict=True)
+        ]
+        at = every >> _LENGTH_BITS
+        self._doc = np.searchsorted(self._base, at, "right") - 1
+        self._start = at - self._base[self._doc]
+        self._length = every & ((1 << _LENGTH_BITS) - 1)
+
+    def _selected(self, number: int) -> _Selected:
+        session = self._launch.session
+        assert session is not None
+        trial = session.trials[number]
+        found = session.pipeline(trial).selection(trial)
+        columns, order = found.arrays, np.argsort(found.arrays["query"], kind="stable")
+        doc, start, end = (columns[name][order].astype(np.int64) for name in ("doc", "start", "end"))
+        where = ((self._base[doc] + start) << _LENGTH_BITS) | np.minimum(end - start, (1 << _LENGTH_BITS) - 1)
+        bounds = np.searchsorted(columns["query"][order], np.arange(found.data["queries"] + 1)).tolist()
+        score, step, reason = (columns[name][order] for name in ("score", "step", "reason"))
+        return _Selected(bounds, where, score, step, reason, found.data["steps"], found.data["reasons"])
+
+    # -- parts
+
+    def packed(self, order: Sequence[int], level: _Level, budget: int | None) -> Packed | None:
+        """All parts for the first trials of `order`; None as soon as it is clear that they exceed the budget."""
+        told = list(order[: level.trials])
+        used = np.zeros(len(self._doc), bool)
+        blocks: list[str] = []
+        firsts: list[int] = []
+        queries = len(self._data.query_set.queries)
+        for first, last in self._spans(told, level, queries):
+            firsts.append(first)
+            blocks.append(_packed(self._block(told, level, first, last, used)))
+            # Blocks are alike: a few tell how large all will be.
+            if budget is not None and sum(map(len, blocks)) * queries > 1.2 * budget * max(last, queries // 10):
+                return None
+        texts, where = self._texts(used)
+        index = self._index(told, firsts, where)
+        return Packed(_packed(index), blocks, texts, self._notes(order, level))
+
+    def _spans(self, told: Sequence[int], level: _Level, queries: int) -> Iterator[tuple[int, int]]:
+        """Ranges of queries whose blocks are about as large as wanted."""
+        rows = sum(len(self._selections[at].passage) for at in told)
+        each = max(1, int(_BLOCK * queries / max(1, 12 * rows)))
+        yield from ((first, min(queries, first + each)) for first in range(0, queries, each))
+
+    def _block(self, told: Sequence[int], level: _Level, first: int, last: int, used: Any) -> dict[str, Any]:
+        reasons: dict[tuple[str, str], int] = {}
+        rows = [
+            [self._query(self._selections[at], query, level, reasons, used) for query in range(first, last)]
+            for at in told
+        ]
+        made: dict[str, Any] = {"rows": rows, "reasons": list(reasons)}
+        if self._launch.courtroom is not None:
+            made["judged"] = [self._judged(at, first, last) for at in told]
+        return made
+
+    def _query(
+        self, one: _Selected, query: int, level: _Level, reasons: dict[tuple[str, str], int], used: Any
+    ) -> list[Any]:
+        """The passages kept, their scores, and those dropped: each followed by the number of its step and reason."""
+        lo, hi = one.bounds[query], one.bounds[query + 1]
+        passage, step = one.passage[lo:hi], one.step[lo:hi]
+        kept = step == KEPT
+        dropped = np.flatnonzero(~kept)
+        if level.dropped is not None and len(dropped) > level.dropped:
+            dropped = np.sort(dropped[np.argsort(-one.score[lo:hi][dropped], kind="stable")[: level.dropped]])
+        used[passage[kept]] = True
+        if level.texts:
+            used[passage[dropped]] = True
+        flat: list[int] = []
+        whys = one.reason[lo:hi][dropped].tolist()
+        for number, at, why in zip(passage[dropped].tolist(), step[dropped].tolist(), whys, strict=True):
+            flat += (number, reasons.setdefault((one.steps[at], one.reasons[why]), len(reasons)))
+        return [passage[kept].tolist(), np.round(one.score[lo:hi][kept], 4).tolist(), flat]
+
+    def _judged(self, trial: int, first: int, last: int) -> list[dict[str, Any]]:
+        """What the judges say of a trial's queries, judge by judge."""
+        session, courtroom = self._launch.session, self._launch.courtroom
+        assert session is not None
+        assert courtroom is not None
+        if trial not in self._verdicts:
+            self._verdicts[trial] = courtroom.verdicts(session.trials[trial])
+        return [{label: told_verdict(one) for label, one in row.items()} for row in self._verdicts[trial][first:last]]
+
+    def _texts(self, used: Any) -> tuple[list[str], dict[int, int]]:
+        """Blocks of `{document: [[start, text], …]}`, and the block of each document."""
+        stretches: dict[int, list[tuple[int, int]]] = {}
+        numbers = np.flatnonzero(used)
+        columns = (column[numbers].tolist() for column in (self._doc, self._start, self._length))
+        for doc, start, length in zip(*columns, strict=True):
+            stretches.setdefault(doc, []).append((start, start + length))
+        for query in self._data.query_set.queries:
+            for item in query.evidence:
+                for place in () if item.whole else item.places[:1]:
+                    stretches.setdefault(self._data.number[place.doc], []).append((place.start, place.end))
+        blocks: list[dict[str, list[tuple[int, str]]]] = [{}]
+        where: dict[int, int] = {}
+        size = 0
+        for doc, spans in sorted(stretches.items()):
+            text = self._data.documents[doc].text
+            pieces = [(start, text[start:end]) for start, end in _joined(spans)]
+            if size > _BLOCK:
+                blocks.append({})
+                size = 0
+            blocks[-1][str(doc)] = pieces
+            where[doc] = len(blocks) - 1
+            size += sum(len(piece) for _, piece in pieces)
+        return [_packed(block) for block in blocks], where
+
+    def _index(self, told: Sequence[int], firsts: list[int], where: dict[int, int]) -> dict[str, Any]:
+        results = [self._launch.results[at] for at in told]
+        fates = sorted({fate for result in results for row in result.fates for fate in row})
+        code = {fate: at for at, fate in enumerate(fates)}
+        documents = set(self._doc.tolist()) | {
+            self._data.number[place.doc]
+            for query in self._data.query_set.queries
+            for item in query.evidence
+            for place in item.places[:_PLACES]
+        }
+        return {
+            "trials": [result.name for result in results],
+            "queries": [self._told(query) for query in self._data.query_set.queries],
+            "documents": {str(at): [self._data.documents[at].id, where.get(at, -1)] for at in sorted(documents)},
+            "passages": [self._doc.tolist(), self._start.tolist(), self._length.tolist()],
+            "metrics": list(self._metrics),
+            "scores": [[_tenths(_values(result, metric)) for result in results] for metric in self._metrics],
+            "fates": fates,
+            "fated": [[[code[fate] for fate in row] for row in result.fates] for result in results],
+            "blocks": firsts,
+        }
+
+    def _told(self, query: Query) -> dict[str, Any]:
+        number = self._data.number
+        items = [[[number[p.doc], p.start, p.end] for p in item.places[:_PLACES]] for item in query.evidence]
+        told = {"id": query.id, "text": query.text, "evidence": items, "whole": query.by_document}
+        kind = query.metadata.get("type")
+        return told | ({"answer": query.answer} if query.answer else {}) | ({"type": str(kind)} if kind else {})
+
+    def _notes(self, order: Sequence[int], level: _Level) -> list[str]:
+        notes = []
+        if level.trials < len(order):
+            notes.append(f"the explorer holds {level.trials} of {len(order)} trials; name others with --explore")
+        if level.dropped is not None:
+            told = f"the best {level.dropped} a query" if level.dropped else "none"
+            notes.append(f"of what selector steps dropped, {told} can be looked at; all of it is in per_query.jsonl.gz")
+        return [f"To keep the page small, {note}." for note in notes]
+
+
+def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Stretches that touch or overlap as one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _values(result: Any, metric: str) -> Floats:
+    found: Floats = result.judged[metric].values if metric in result.judged else result.scores[metric]
+    return found
+
+
+def _tenths(values: Floats) -> list[int | None]:
+    """Scores in units of 1/10,000, which read shorter; None where a query has none."""
+    return [None if math.isnan(value) else round(value * 10_000) for value in values.tolist()]
+
+
+def _packed(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # Half a surrogate pair, which a file may hold, has no UTF-8.
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode("ascii")

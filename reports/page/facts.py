@@ -1,0 +1,105 @@
+"""What was measured on, and with what: enough to judge the numbers, and to make them again."""
+
+import json
+import platform
+import subprocess
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+from harness.launch import Launch
+from harness.openings import openings
+from harness.results import resampling_seed
+
+_PACKAGES = (
+    *("retrieval-harness", "numpy", "scipy", "faiss-cpu", "nltk", "tiktoken", "torch", "sentence-transformers"),
+    *("openai", "mlflow", "matplotlib"),
+)
+
+
+def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
+    """The corpus, the queries and the locked set."""
+    session = launch.session
+    assert session is not None
+    manifest, trial = session.manifest, session.trials[0]
+    data = session.pipeline(trial).data
+    lengths = np.array([len(doc.text) for doc in data.documents])
+    yield "data set", f"{manifest.name}{', ' + manifest.licence if manifest.licence else ''}"
+    if manifest.description:
+        yield "description", manifest.description
+    if manifest.source:
+        yield "source", manifest.source
+    spread = f"{np.median(lengths):,.0f} characters in the median, {lengths.max():,} at most"
+    yield "documents", f"{len(lengths):,}; {lengths.sum():,} characters; {spread}"
+    queries = data.query_set.queries
+    answered = [query for query in queries if query.evidence]
+    told = f"{len(queries):,} of '{trial.queries}'; {len(answered):,} with evidence"
+    if len(answered) < len(queries):
+        told += f", {len(queries) - len(answered):,} that the corpus does not answer"
+    yield "queries", told
+    items = [item for query in answered for item in query.evidence]
+    if items:
+        kind = "whole documents" if items[0].whole else "spans"
+        copies = sum(len(item.places) > 1 for item in items)
+        yield "evidence", f"{len(items):,} items, {kind}; {copies:,} with several equal places"
+    yield "clusters", f"{len({query.cluster for query in answered}):,} documents are asked about"
+    locked = [name for name, pinned in manifest.queries.items() if pinned.locked]
+    opened = openings(session)
+    if locked:
+        by = f": {'; '.join(opened[-5:])}" if opened else ""
+        yield "locked set", f"'{', '.join(locked)}', opened {len(opened)} times from this store{by}"
+    else:
+        yield "locked set", "none: what is chosen here has no untouched queries to be tested on"
+
+
+def provenance(launch: Launch, metric: str) -> Iterator[tuple[str, str]]:
+    """Versions, hashes and seeds."""
+    session = launch.session
+    assert session is not None
+    trial = session.trials[0]
+    if launch.id:
+        yield "launch", launch.id
+    yield "experiment", f"{launch.experiment.name}, {len(session.trials)} trials, from {launch.experiment.source}"
+    commit = _commit()
+    if commit:
+        yield "git commit of the working folder", commit
+    yield "Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    yield "versions", ", ".join(f"{name} {found}" for name in _PACKAGES if (found := _version(name)))
+    yield "corpus sha256", session.manifest.corpus.sha256
+    yield f"queries '{trial.queries}' sha256", session.manifest.query_set(trial.queries).sha256
+    yield "tokenizer", trial.tokenizer
+    yield "evidence", f"found from {trial.coverage:.0%} of a place on; verbatim copies: {trial.copies}"
+    seed = resampling_seed(launch.results[0].queries, metric)
+    yield f"seed of resampling for {metric}", f"{seed}, from the queries' ids and the metric"
+
+
+def experiment_text(launch: Launch) -> str:
+    """The experiment file as it stands, or the trials as JSON where there is none."""
+    path = launch.experiment.beside / launch.experiment.source
+    if launch.experiment.source.endswith((".yaml", ".yml")) and path.is_file():
+        return path.read_text(encoding="utf-8")
+    return trials_text(launch)
+
+
+def trials_text(launch: Launch) -> str:
+    """Each trial's settings under its name, and the fingerprint of its results."""
+    told = {
+        result.name: {"fingerprint": result.fingerprint, "settings": dict(result.settings)} for result in launch.results
+    }
+    return json.dumps(told, indent=1, ensure_ascii=False)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _commit() -> str:
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

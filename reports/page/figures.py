@@ -1,0 +1,283 @@
+"""The report's figures: SVG that takes its ink from the page, so that it reads in light and in dark.
+
+Lines and points are told apart by shape and dash as well as by colour (Okabe & Ito's palette, which readers who cannot
+tell red from green can read). A point that has something to say carries it as a title, which a browser shows.
+"""
+
+import io
+import math
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from harness.results import ScoreBands
+from harness.stats import Effect
+from reports.bands import label as band_label
+from reports.compare import Comparison, Row
+
+INK, FAINT = "#010203", "#040506"
+"""Stand-ins for the page's own colours of text and of lines that step back."""
+BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
+MARKS = ("o", "s", "^", "D", "v", "P")
+VERDICTS = {"better": (BLUE, "^"), "worse": (VERMILION, "v"), "cannot tell": (INK, "o"), "baseline": (INK, "s")}
+MOST_ROWS = 60
+
+
+class Series(NamedTuple):
+    """A line with a band: points x, their means, and bounds."""
+
+    name: str
+    x: Sequence[float]
+    mean: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+class Point(NamedTuple):
+    """A trial in the plane of cost and quality, with the interval of its quality."""
+
+    name: str
+    cost: float
+    value: float
+    low: float
+    high: float
+    best: bool = False
+
+
+class Drawing:
+    """A figure on its way to SVG: axes, and what its points say."""
+
+    def __init__(self, width: float, height: float, columns: int = 1, **shared: Any) -> None:
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+
+        self.figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasSVG(self.figure)
+        self.figure.patch.set_alpha(0)
+        self._titles: dict[str, str] = {}
+        self.axes = self.figure.subplots(1, columns, squeeze=False, **shared)[0]
+        for axes in self.axes:
+            axes.patch.set_alpha(0)
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.spines[["bottom", "left"]].set_color(FAINT)
+            axes.tick_params(colors=INK, labelsize=9)
+            axes.xaxis.label.set_color(INK)
+            axes.yaxis.label.set_color(INK)
+
+    def say(self, artist: Any, text: str) -> None:
+        """Let an artist show a text when pointed at."""
+        gid = f"say{len(self._titles)}"
+        artist.set_gid(gid)
+        self._titles[gid] = text
+
+    def svg(self, label: str) -> str:
+        """The figure as inline SVG; `label` is what a screen reader says of it."""
+        import matplotlib
+
+        for axes in self.axes:
+            for text in (axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts):
+                if text.get_color() in ("black", "k"):
+                    text.set_color(INK)
+        out = io.StringIO()
+        settings = {"svg.fonttype": "none", "svg.hashsalt": label, "font.family": "DejaVu Sans"}
+        with matplotlib.rc_context(settings):
+            self.figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+        text = out.getvalue()
+        text = text[text.index("<svg") :].replace(INK, "currentColor").replace(FAINT, "var(--faint)")
+        text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+        text = re.sub(r"'?DejaVu Sans'?", "'DejaVu Sans', Verdana, sans-serif", text)
+        for gid, said in self._titles.items():
+            text = text.replace(f'<g id="{gid}">', f"<g><title>{escape(said)}</title>", 1)
+        return _own_names(text, label, self.figure.get_figwidth())
+
+
+def _own_names(text: str, label: str, width: float) -> str:
+    """The SVG under a name, sized by the window, with ids that no other figure of the page has."""
+    prefix = f"f{zlib.crc32(label.encode()):x}-"
+    text = re.sub(r'(\bid="|url\(#|href="#)', lambda found: found[0] + prefix, text)
+    opening, rest = text.split(">", 1)
+    opening = re.sub(r' (width|height)="[^"]*"', "", opening, count=2)
+    return f'{opening} role="img" aria-label="{escape(label)}" style="max-width:{width:.1f}in">{rest}'
+
+
+def forest(comparison: Comparison) -> str:
+    """The difference of every trial to the baseline, with its own interval and that which holds for all at once."""
+    ranked = sorted(comparison.rows, key=lambda row: (math.isnan(row.difference), -row.difference))
+    rows = ranked if len(ranked) <= MOST_ROWS else _most_telling(ranked)
+    drawing = Drawing(9.5, 1.1 + 0.24 * len(rows))
+    (axes,) = drawing.axes
+    if comparison.margin:
+        axes.axvspan(-comparison.margin, comparison.margin, color=SKY, alpha=0.15, linewidth=0)
+    axes.axvline(0, color=FAINT, linewidth=1)
+    for place, row in enumerate(rows):
+        colour, mark = VERDICTS[row.verdict]
+        if not math.isnan(row.difference_low):
+            axes.plot([row.difference_low, row.difference_high], [place] * 2, color=colour, linewidth=0.9)
+        if not math.isnan(row.alone_low) and row.verdict != "baseline":
+            axes.plot([row.alone_low, row.alone_high], [place] * 2, color=colour, linewidth=2.8, solid_capstyle="butt")
+        if not math.isnan(row.difference):
+            (point,) = axes.plot([row.difference], [place], mark, color=colour, markersize=6)
+            drawing.say(point, _said(row))
+    axes.set_yticks(range(len(rows)), [_short(row.name) for row in rows], fontsize=8.5, color=INK)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlabel(f"difference in {comparison.metric} to '{_short(comparison.baseline)}'", fontsize=9)
+    axes.grid(axis="x", color=FAINT, alpha=0.35)
+    return drawing.svg(f"Differences in {comparison.metric} to the baseline, with intervals; the table has the numbers")
+
+
+def _most_telling(rows: Sequence[Row]) -> list[Row]:
+    kept = {id(row) for row in (*rows[: MOST_ROWS - 11], *rows[-10:])}
+    return [row for row in rows if id(row) in kept or row.verdict == "baseline"]
+
+
+def _said(row: Row) -> str:
+    if row.verdict == "baseline":
+        return f"{row.name}: the baseline, mean {row.mean:.3f}"
+    interval = "" if math.isnan(row.difference_low) else f" ({row.difference_low:+.3f} … {row.difference_high:+.3f})"
+    return f"{row.name}: {row.difference:+.3f}{interval}, {row.verdict}"
+
+
+def curves(told: Sequence[Series], others: Sequence[Series]) -> str:
+    """Recall over the token budget: a line and a band for the trials worth telling, faint lines for the others."""
+    drawing = Drawing(9.5, 4.6)
+    (axes,) = drawing.axes
+    for line in others:
+        axes.plot(line.x, line.mean, color=FAINT, linewidth=0.7, alpha=0.7)
+    for at, line in enumerate(told):
+        style = {"color": PALETTE[at % 6], "linestyle": DASHES[at % 6], "marker": MARKS[at % 6]}
+        axes.plot(line.x, line.mean, label=_short(line.name, 44), markersize=4.5, linewidth=1.7, **style)
+        if not np.isnan(line.low).any():
+            axes.fill_between(line.x, line.low, line.high, color=PALETTE[at % 6], alpha=0.10, linewidth=0)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(told[0].x, [f"{step:g}" for step in told[0].x])
+    axes.minorticks_off()
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("token budget: how much of the selection the reader sees", fontsize=9)
+    axes.set_ylabel("recall of evidence", fontsize=9)
+    axes.grid(color=FAINT, alpha=0.35)
+    axes.legend(fontsize=8, frameon=False, labelcolor=INK, loc="lower right")
+    return drawing.svg("Recall against token budget with 95 % bands")
+
+
+def pareto(panels: Mapping[str, Sequence[Point]], quality: str) -> str:
+    """Quality against each cost; a line joins the trials that no other beats in both."""
+    drawing = Drawing(9.5, 4.2, columns=len(panels), sharey=True)
+    for axes, (cost, points) in zip(drawing.axes, panels.items(), strict=True):
+        front = pareto_front(points)
+        axes.step(
+            [point.cost for point in front], [point.value for point in front], where="post", color=FAINT, linewidth=1.2
+        )
+        for point in points:
+            on_front = point in front
+            colour = BLUE if on_front else FAINT
+            if on_front and not math.isnan(point.low):
+                axes.plot([point.cost] * 2, [point.low, point.high], color=colour, linewidth=1, alpha=0.6)
+            (mark,) = axes.plot(
+                [point.cost], [point.value], "D" if on_front else "o", color=colour, markersize=6 if on_front else 4.5
+            )
+            drawing.say(mark, f"{point.name}: {quality} {point.value:.3f} at {point.cost:,.4g} {cost}")
+        for number, point in enumerate(front, 1):
+            axes.annotate(str(number), (point.cost, point.value), (5, 4), textcoords="offset points", fontsize=8)
+        axes.set_xlabel(cost, fontsize=9)
+        axes.grid(color=FAINT, alpha=0.35)
+    drawing.axes[0].set_ylabel(quality, fontsize=9)
+    return drawing.svg(f"{quality} against cost; the front is listed below")
+
+
+def pareto_front(points: Sequence[Point]) -> list[Point]:
+    """The trials that no other beats in quality at the same cost or less, the cheapest first."""
+    front: list[Point] = []
+    for point in sorted(points, key=lambda one: (one.cost, -one.value)):
+        if not front or point.value > front[-1].value:
+            front.append(point)
+    return front
+
+
+def ledger(losses: Mapping[str, Mapping[str, int]]) -> str:
+    """What became of the evidence items of each trial, as bars of shares; `losses` counts fates by trial."""
+    fates = sorted({fate for counts in losses.values() for fate in counts}, key=lambda fate: (fate != "found", fate))
+    drawing = Drawing(9.5, 1.2 + 0.24 * len(losses))
+    (axes,) = drawing.axes
+    hatches = ("", "////", "....", "xxxx", "\\\\\\\\", "oo", "++", "--")
+    left = np.zeros(len(losses))
+    totals = np.array([max(1, sum(counts.values())) for counts in losses.values()])
+    for at, fate in enumerate(fates):
+        share = np.array([counts.get(fate, 0) for counts in losses.values()]) / totals
+        colour = (BLUE, ORANGE, SKY, VERMILION, PURPLE, GREEN)[at % 6]
+        axes.barh(
+            range(len(losses)),
+            share,
+            left=left,
+            height=0.78,
+            label=fate_words(fate),
+            facecolor=colour,
+            edgecolor="white",
+            hatch=hatches[at % len(hatches)],
+            linewidth=0.4,
+        )
+        left += share
+    axes.set_yticks(range(len(losses)), [_short(name) for name in losses], fontsize=8.5, color=INK)
+    axes.set_ylim(len(losses) - 0.5, -0.5)
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("share of evidence items", fontsize=9)
+    drawing.figure.legend(loc="outside upper center", ncols=4, fontsize=8, frameon=False, labelcolor=INK)
+    return drawing.svg("What became of the evidence, by trial")
+
+
+def fate_words(fate: str) -> str:
+    """A fate of the loss ledger in words.
+
+    >>> fate_words("dropped:top_k"), fate_words("not_retrieved")
+    ('dropped by top_k', 'not retrieved')
+    """
+    return f"dropped by {fate.removeprefix('dropped:')}" if fate.startswith("dropped:") else fate.replace("_", " ")
+
+
+def factor_bars(effects: Sequence[Effect], metric: str) -> str:
+    """Main effects with their intervals, a row per level."""
+    drawing = Drawing(9.5, 0.9 + 0.26 * len(effects))
+    (axes,) = drawing.axes
+    axes.axvline(0, color=FAINT, linewidth=1)
+    for place, effect in enumerate(effects):
+        sure = effect.low > 0 or effect.high < 0
+        colour = (BLUE if effect.value > 0 else VERMILION) if sure else INK
+        if not math.isnan(effect.low):
+            axes.plot([effect.low, effect.high], [place] * 2, color=colour, linewidth=2)
+        axes.plot([effect.value], [place], "D" if sure else "o", color=colour, markersize=5.5)
+    names = [f"{' × '.join(effect.factors)}: {_short(' × '.join(effect.levels), 40)}" for effect in effects]
+    axes.set_yticks(range(len(effects)), names, fontsize=8.5, color=INK)
+    axes.set_ylim(len(effects) - 0.4, -0.6)
+    axes.set_xlabel(f"effect on {metric}, against the average of the factor's levels", fontsize=9)
+    axes.grid(axis="x", color=FAINT, alpha=0.35)
+    return drawing.svg(f"Main effects of the grid's factors on {metric}")
+
+
+def band_bars(found: ScoreBands) -> str:
+    """How often a hit in each band of cosines is relevant, with intervals; counts stand below."""
+    drawing = Drawing(9.5, 3.2)
+    (axes,) = drawing.axes
+    bands = found.bands[::-1]
+    for place, band in enumerate(bands):
+        if band.hits:
+            bar = axes.bar(place, band.rate, color=SKY, width=0.8)[0]
+            drawing.say(bar, f"{band_label(band)}: {band.relevant} of {band.hits} hits are relevant")
+            below, above = band.rate - band.rate_low, band.rate_high - band.rate
+            axes.errorbar(place, band.rate, [[below], [above]], color=INK, capsize=3, linewidth=1)
+    axes.set_xticks(range(len(bands)), [f"{band_label(band)}\n{band.hits} hits" for band in bands], fontsize=8)
+    axes.set_ylim(0, 1)
+    axes.set_ylabel("share relevant", fontsize=9)
+    axes.set_xlabel(f"cosine of query and chunk, {_short(found.embedder)}", fontsize=9)
+    axes.grid(axis="y", color=FAINT, alpha=0.35)
+    return drawing.svg(f"Share of relevant hits by band of cosine scores, {found.embedder}")
+
+
+def _short(text: str, most: int = 52) -> str:
+    """Plain text of bounded length; matplotlib would set what stands between dollar signs as formulas."""
+    shown = text if len(text) <= most else f"{text[: most - 1]}…"
+    return "".join(sign if sign.isprintable() else "�" for sign in shown).replace("$", r"\$")

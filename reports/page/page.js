@@ -1,0 +1,272 @@
+"use strict";
+// Everything shown here comes from documents and models: it is only ever set as text, never as markup.
+(() => {
+  const make = (tag, attributes = {}, ...children) => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.append(...children.filter((child) => child !== null && child !== undefined));
+    return made;
+  };
+  const byId = (id) => document.getElementById(id);
+
+  // -- tables that sort
+
+  const sortable = (table) => {
+    for (const [column, header] of [...table.tHead.rows[0].cells].entries()) {
+      const button = make("button", { type: "button" }, header.textContent);
+      header.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const down = header.getAttribute("aria-sort") !== "descending";
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        header.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
+        const rows = [...table.tBodies[0].rows].map((row) => [key(row), row]);
+        rows.sort(([one], [two]) => compared(one, two, down));
+        table.tBodies[0].append(...rows.map(([, row]) => row));
+      });
+    }
+  };
+  const compared = (one, two, down) => {
+    if (one === "" || two === "") return (one === "") - (two === ""); // what has no value stands last
+    const numbers = [Number(one), Number(two)];
+    const order = numbers.some(Number.isNaN) ? one.localeCompare(two) : numbers[0] - numbers[1];
+    return down ? -order : order;
+  };
+  document.querySelectorAll("table.sortable").forEach(sortable);
+
+  // -- the query explorer
+
+  const explorer = byId("explorer");
+  if (!explorer) return;
+
+  const unpacked = async (id) => {
+    const bytes = Uint8Array.from(atob(byId(id).textContent.trim()), (sign) => sign.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  };
+  const kept = new Map();
+  const once = (id) => {
+    if (!kept.has(id)) kept.set(id, unpacked(id));
+    return kept.get(id);
+  };
+  // Offsets count characters; a string counts those beyond the first 65,536 twice.
+  const characters = (text) => (/[\ud800-\udfff]/.test(text) ? Array.from(text) : text);
+  const piece = (text, start, end) => (typeof text === "string" ? text.slice(start, end) : text.slice(start, end).join(""));
+
+  let index, chosen = { a: 0, b: 0, metric: 0 }, current = -1, sorting = { by: "difference", down: false }, asked = 0;
+
+  const score = (trial, query) => {
+    const value = index.scores[chosen.metric][trial][query];
+    return value === null ? NaN : value / 10000;
+  };
+  const shown = (value, sign = false) =>
+    Number.isNaN(value) ? "–" : (sign && value > 0 ? "+" : "") + value.toFixed(3).replace("-", "−");
+
+  const rowsShown = () => {
+    const wanted = byId("filter").value.trim().toLowerCase();
+    const rows = index.queries.map((query, at) => {
+      const a = score(chosen.a, at), b = score(chosen.b, at);
+      return { at, query, a, b, difference: b - a };
+    });
+    const told = rows.filter(({ query }) => `${query.id} ${query.text} ${query.type ?? ""}`.toLowerCase().includes(wanted));
+    const key = (row) => (sorting.by === "query" ? row.query.text : row[sorting.by]);
+    told.sort((one, two) => {
+      const [x, y] = [key(one), key(two)];
+      if (typeof x === "string") return sorting.down ? y.localeCompare(x) : x.localeCompare(y);
+      if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y) || one.at - two.at;
+      return (sorting.down ? y - x : x - y) || one.at - two.at;
+    });
+    return told;
+  };
+
+  const list = () => {
+    const rows = rowsShown();
+    byId("queries").replaceChildren(
+      ...rows.map((row) => {
+        const button = make("button", { type: "button", "data-query": row.at, dir: "auto" }, row.query.text || row.query.id);
+        button.addEventListener("click", () => show(row.at, true));
+        return make("tr", { "aria-selected": String(row.at === current) },
+          make("td", {}, button), make("td", {}, shown(row.a)), make("td", {}, shown(row.b)),
+          make("td", {}, shown(row.difference, true)));
+      }));
+    byId("count").textContent = `${rows.length} of ${index.queries.length} queries`;
+    for (const header of byId("querylist").tHead.rows[0].cells) {
+      const own = header.dataset.sort === sorting.by;
+      if (own) header.setAttribute("aria-sort", sorting.down ? "descending" : "ascending");
+      else header.removeAttribute("aria-sort");
+    }
+    return rows;
+  };
+
+  const passage = (number) => {
+    const [docs, starts, lengths] = index.passages;
+    return { doc: docs[number], start: starts[number], end: starts[number] + lengths[number] };
+  };
+  const named = ({ doc, start, end }) => `${index.documents[doc][0]}:${start}–${end}`;
+
+  const textOf = async ({ doc, start, end }) => {
+    const block = index.documents[doc][1];
+    if (block < 0) return null;
+    const pieces = (await once(`text-${block}`))[doc] ?? [];
+    const found = pieces.find(([from, text]) => from <= start && start <= from + text.length);
+    if (!found) return null;
+    const text = characters(found[1]);
+    return start - found[0] <= text.length ? piece(text, start - found[0], end - found[0]) : null;
+  };
+
+  // The same rule as precision@k: a passage is relevant if it shares half of the shorter of both with a place.
+  const relevant = (where, query) =>
+    query.evidence.some((places) => places.some(([doc, start, end]) => {
+      if (doc !== where.doc) return false;
+      if (query.whole) return true;
+      const shared = Math.min(where.end, end) - Math.max(where.start, start);
+      return shared > 0 && 2 * shared >= Math.min(where.end - where.start, end - start);
+    }));
+
+  const marked = (where, text, query) => {
+    const cuts = [];
+    if (!query.whole) {
+      for (const [doc, start, end] of query.evidence.flat()) {
+        const [from, to] = [Math.max(start, where.start) - where.start, Math.min(end, where.end) - where.start];
+        if (doc === where.doc && from < to) cuts.push([from, to]);
+      }
+    }
+    cuts.sort((one, two) => one[0] - two[0]);
+    const signs = characters(text), parts = [];
+    let at = 0;
+    for (const [from, to] of cuts) {
+      if (to <= at) continue;
+      parts.push(piece(signs, at, Math.max(at, from)), make("mark", {}, piece(signs, Math.max(at, from), to)));
+      at = to;
+    }
+    return [...parts, piece(signs, at)];
+  };
+
+  const judgment = (told) =>
+    told.failed ? `no judgment: ${told.failed}` :
+      [`grade ${told.grade}`, told.why, told.quote ? `“${told.quote}”` : "", ...(told.flags ?? [])].filter(Boolean).join(" · ");
+
+  const judgedPassages = (verdicts, rank) =>
+    Object.entries(verdicts ?? {}).flatMap(([judge, verdict]) =>
+      verdict.findings.filter((finding) => finding.rank === rank).flatMap((finding) =>
+        finding.judgments.map((told) => make("p", { class: "judged", dir: "auto" }, `${judge}: ${judgment(told)}`))));
+
+  const card = async (where, head, query, extra = []) => {
+    const text = await textOf(where), holds = relevant(where, query);
+    const told = make("li", { class: holds ? "passage holds" : "passage" },
+      make("div", { class: "where" }, `${head}${named(where)}${holds ? " · ✓ evidence" : ""}`));
+    told.append(text === null ? make("p", { class: "soft" }, "(text left out to keep the page small)")
+      : make("p", { class: "text", dir: "auto", tabindex: text.length > 1500 ? "0" : "-1" }, ...marked(where, text, query)));
+    told.append(...extra);
+    return told;
+  };
+
+  const column = async (trial, query, block, at) => {
+    const [keeps, scores, drops] = block.rows[trial][at];
+    const verdicts = block.judged?.[trial]?.[at];
+    const cards = await Promise.all(keeps.map((number, rank) =>
+      card(passage(number), `${rank + 1} · score ${scores[rank]} · `, query, judgedPassages(verdicts, rank + 1))));
+    const parts = [make("h4", {}, index.trials[trial]),
+      make("p", { class: "soft" }, `${index.metrics[chosen.metric]} ${shown(score(trial, current))}`),
+      cards.length ? make("ol", { class: "passages" }, ...cards) : make("p", {}, "Nothing was selected.")];
+    for (const [judge, verdict] of Object.entries(verdicts ?? {})) {
+      const items = verdict.findings.filter((finding) => finding.item !== undefined);
+      const told = [...verdict.flags, ...items.flatMap((finding) =>
+        finding.judgments.map((one) => `${finding.item}: ${judgment(one)}`))];
+      if (told.length) parts.push(make("p", { class: "judged", dir: "auto" }, `${judge}: ${told.join(" | ")}`));
+    }
+    const steps = new Map();
+    for (let n = 0; n < drops.length; n += 2) {
+      const [step, why] = block.reasons[drops[n + 1]];
+      if (!steps.has(step)) steps.set(step, []);
+      steps.get(step).push([drops[n], why]);
+    }
+    for (const [step, dropped] of steps) {
+      const evident = dropped.filter(([number]) => relevant(passage(number), query)).length;
+      const summary = `${step} dropped ${dropped.length}${evident ? `, ${evident} of them with evidence` : ""}`;
+      const fold = make("details", { class: "dropped" }, make("summary", {}, summary));
+      fold.addEventListener("toggle", async () => {
+        if (!fold.open || fold.childElementCount > 1) return;
+        const shownFirst = [...dropped].sort(([x], [y]) => relevant(passage(y), query) - relevant(passage(x), query));
+        fold.append(make("ol", { class: "passages" }, ...(await Promise.all(shownFirst.map(([number, why]) =>
+          card(passage(number), "", query, [make("div", { class: "where" }, why)]))))));
+      });
+      parts.push(fold);
+    }
+    return make("article", {}, ...parts);
+  };
+
+  const fate = (trial, at, item) => index.fates[index.fated[trial][at][item]]?.replace("dropped:", "dropped by ").replaceAll("_", " ");
+
+  const show = async (at, focus = false) => {
+    current = at;
+    const turn = ++asked, query = index.queries[at];
+    for (const row of byId("queries").rows) {
+      row.setAttribute("aria-selected", String(Number(row.querySelector("button").dataset.query) === at));
+    }
+    const number = index.blocks.findLastIndex((first) => first <= at);
+    const block = await once(`block-${number}`), place = at - index.blocks[number];
+    const evidence = await Promise.all(query.evidence.map(async (places, item) => {
+      const [doc, start, end] = places[0], where = { doc, start, end };
+      const text = query.whole ? "the whole document" : await textOf(where);
+      const more = places.length > 1 ? ` and ${places.length - 1} equal places` : "";
+      const fates = `in the whole selection of A: ${fate(chosen.a, at, item)} · of B: ${fate(chosen.b, at, item)}`;
+      return make("li", {}, make("div", { class: "where" }, (query.whole ? index.documents[doc][0] : named(where)) + more),
+        make("p", { class: "text", dir: "auto" }, text ?? ""), make("div", { class: "where" }, fates));
+    }));
+    const pair = await Promise.all([...new Set([chosen.a, chosen.b])].map((trial) => column(trial, query, block, place)));
+    if (turn !== asked) return; // another query was chosen meanwhile
+    const detail = byId("detail");
+    detail.replaceChildren(
+      make("h3", { dir: "auto" }, query.text || query.id),
+      make("p", { class: "where" }, [query.id, query.type].filter(Boolean).join(" · ")),
+      query.answer ? make("p", { dir: "auto" }, `Reference answer: ${query.answer}`) : "",
+      query.evidence.length ? make("ol", { class: "evidence" }, ...evidence) : make("p", {}, "The corpus holds no answer."),
+      make("div", { class: "pair" }, ...pair));
+    detail.dataset.query = query.id;
+    if (focus && matchMedia("(max-width: 60rem)").matches) detail.scrollIntoView();
+  };
+
+  const fill = (id, names, at) => {
+    byId(id).replaceChildren(...names.map((name, number) => make("option", { value: number }, name)));
+    byId(id).value = String(at);
+  };
+
+  const start = async () => {
+    index = await once("index");
+    chosen = { a: 0, b: Math.min(1, index.trials.length - 1), metric: 0 };
+    fill("a", index.trials, chosen.a);
+    fill("b", index.trials, chosen.b);
+    fill("metric", index.metrics, 0);
+    for (const id of ["a", "b", "metric"]) {
+      byId(id).addEventListener("change", () => {
+        chosen[id] = Number(byId(id).value);
+        list();
+        if (current >= 0) show(current);
+      });
+    }
+    byId("filter").addEventListener("input", list);
+    for (const header of byId("querylist").tHead.rows[0].cells) {
+      header.querySelector("button").addEventListener("click", () => {
+        const by = header.dataset.sort;
+        sorting = { by, down: sorting.by === by ? !sorting.down : by !== "query" };
+        list();
+      });
+    }
+    byId("queries").addEventListener("keydown", (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const buttons = [...byId("queries").querySelectorAll("button")];
+      const next = buttons[buttons.indexOf(document.activeElement) + step];
+      if (next) { next.focus(); show(Number(next.dataset.query)); }
+    });
+    const rows = list();
+    if (rows.length) await show(rows[0].at);
+    explorer.dataset.ready = "true";
+  };
+  start().catch((error) => {
+    byId("detail").textContent = `The explorer needs a newer browser (${error.message}).`;
+    throw error;
+  });
+})();

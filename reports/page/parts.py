@@ -1,0 +1,106 @@
+"""What a section of the page is made of; `page.html` knows how each kind looks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from markupsafe import Markup
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+    soft: bool = False
+    kind: ClassVar[str] = "text"
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading inside a section."""
+
+    text: str
+    kind: ClassVar[str] = "heading"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An SVG of `figures`, whose texts are escaped."""
+
+    drawn: str
+    kind: ClassVar[str] = "figure"
+
+    @property
+    def svg(self) -> Markup:
+        return Markup(self.drawn)
+
+
+@dataclass(frozen=True)
+class Notes:
+    """A list of remarks."""
+
+    notes: Sequence[str]
+    kind: ClassVar[str] = "notes"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Terms and what they are."""
+
+    facts: Sequence[tuple[str, str]]
+    kind: ClassVar[str] = "facts"
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A long text behind a summary."""
+
+    summary: str
+    text: str
+    kind: ClassVar[str] = "folded"
+
+
+class Cell(NamedTuple):
+    """A cell as it reads, what it sorts by (None: as it reads), and a class."""
+
+    text: str
+    value: float | str | None = None
+    mark: str = ""
+
+
+class Line(NamedTuple):
+    """A row of a table."""
+
+    cells: Sequence[Cell]
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, to be sorted by clicking its heads."""
+
+    head: Sequence[str]
+    rows: Sequence[Line]
+    caption: str = ""
+    sortable: bool = True
+    kind: ClassVar[str] = "table"
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """The place of the query explorer."""
+
+    kind: ClassVar[str] = "explorer"
+
+
+Part = Text | Heading | Figure | Notes | Facts | Folded | Table | Explorer
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section with its anchor."""
+
+    id: str
+    title: str
+    parts: Sequence[Part]

@@ -1,0 +1,324 @@
+"""The sections of the report page, each made of one question a reader asks."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.evaluation import CURVE_TOKENS
+from harness.launch import Launch
+from harness.projection import curves as curves_of
+from harness.results import ScoreBands, TrialResult, resampling_seed
+from harness.stats import Floats, cluster_bootstrap
+from reports.columns import shown
+from reports.compare import Comparison, Row, losses_at
+from reports.effects import effects
+from reports.final import Final, times
+from reports.judging import cell, headline_measures, judge_notes
+from reports.page import figures
+from reports.page.facts import data_facts, experiment_text, provenance, trials_text
+from reports.page.parts import Cell, Explorer, Facts, Figure, Folded, Heading, Line, Notes, Part, Section, Table, Text
+from reports.tables import cells, footnotes
+
+TOLD = 6
+"""Trials that are drawn with colour and band where all would be too many."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the page is made from."""
+
+    launch: Launch
+    comparison: Comparison
+    final: Final | None
+    bands: Sequence[ScoreBands]
+
+    @property
+    def important(self) -> list[int]:
+        """Numbers of the trials, the baseline first, then the best, those not separable from it, and the others."""
+        rows = self.comparison.rows
+
+        def rank(at: int) -> tuple[bool, bool, bool, float]:
+            row = rows[at]
+            mean = -math.inf if math.isnan(row.mean) else row.mean
+            return row.verdict != "baseline", row.name != self.comparison.best.name, not row.may_be_best, -mean
+
+        return sorted(range(len(rows)), key=rank)
+
+
+def sections(material: Material) -> Iterator[Section]:
+    """All sections that the launch has something for."""
+    made = (
+        ("comparison", "Comparison", _comparison),
+        ("test", "Locked test set", _final),
+        ("budget", "Recall against token budget", _budget),
+        ("cost", "Quality against cost", _cost),
+        ("factors", "What each factor does", _factors),
+        ("losses", "Where evidence is lost", _losses),
+        ("judges", "Judges", _judges),
+        ("bands", "What a score is worth", _bands),
+        ("explorer", "Query explorer", _explorer),
+        ("data", "Data", _data),
+        ("provenance", "Provenance", _provenance),
+    )
+    for name, title, work in made:
+        parts = list(work(material))
+        if parts:
+            yield Section(name, title, parts)
+
+
+def _comparison(material: Material) -> Iterator[Part]:
+    comparison = material.comparison
+    if len(comparison.rows) > 1:
+        yield Figure(figures.forest(comparison))
+        drawn = "Thin lines hold for all differences at once, thick ones for each by itself"
+        yield Text(f"{drawn}. ▲ better, ▼ worse, ● cannot tell, ■ the baseline.", soft=True)
+    yield Table(_HEAD, [_line(row, bool(comparison.margin)) for row in comparison.rows], comparison.metric)
+    yield Notes([note.removeprefix("note: ") for note in footnotes(comparison)])
+
+
+_HEAD = (
+    *("trial", "mean", "95 % interval", "difference", "95 %, all at once", "95 %, alone", "p", "verdict", "needed"),
+    *("P(best)", "may be best", "lost mostly", "tokens"),
+)
+
+
+def _line(row: Row, margin: bool) -> Line:
+    name, mean, interval, difference, together, p, verdict, needed, best, lost, tokens = cells(row)
+    alone = "" if row.verdict == "baseline" or math.isnan(row.alone_low) else _range(row.alone_low, row.alone_high, "+")
+    word = f"{verdict}, matters: {row.matters}" if margin and row.matters else verdict
+    made = [
+        Cell(name, name),
+        Cell(mean, _number(row.mean)),
+        Cell(interval, _number(row.low), "range"),
+        Cell(difference, _number(row.difference)),
+        Cell(together, _number(row.difference_low), "range"),
+        Cell(alone, _number(row.alone_low), "range"),
+        Cell(p, _number(row.p)),
+        Cell(word, word, f"left nowrap {row.verdict}" if row.verdict in ("better", "worse") else "left nowrap"),
+        Cell(needed, _number(row.needed)),
+        Cell(best, _number(row.p_best)),
+        Cell("yes" if row.may_be_best else "", None, "left"),
+        Cell(lost, lost, "left"),
+        Cell(tokens, _number(row.context_tokens)),
+    ]
+    return Line(made, "baseline" if row.verdict == "baseline" else "")
+
+
+def _final(material: Material) -> Iterator[Part]:
+    final = material.final
+    if final is None:
+        return
+    yield Text(
+        f"{final.metric} of the trial that validation chose and of the baseline: as estimated before the locked set "
+        f"was opened, and as found there. It has been opened {times(final.openings)} from this store."
+    )
+    head = ("trial", "", "validation", "corrected for the choice", "test")
+    rows = [
+        Line(
+            [
+                Cell(score.name),
+                Cell("chosen" if score.chosen else "baseline", None, "left"),
+                Cell(_estimate(score.validation, score.validation_low, score.validation_high), None, "nowrap"),
+                Cell(_estimate(score.corrected, score.corrected_low, score.corrected_high), None, "nowrap"),
+                Cell(_estimate(score.test, score.test_low, score.test_high), None, "nowrap"),
+            ]
+        )
+        for score in final.scores
+    ]
+    yield Table(head, rows, sortable=False)
+    others = [row for row in final.test.rows if row.verdict != "baseline"]
+    for row in others:
+        interval = _range(row.difference_low, row.difference_high, "+")
+        told = f"'{row.name}' against the baseline: {row.difference:+.3f} ({interval}), {row.verdict}"
+        yield Text(f"On the locked set, {told}.")
+
+
+def _budget(material: Material) -> Iterator[Part]:
+    results, important = material.launch.results, material.important
+    told = important[:TOLD]
+    drawn = [_series(results[at], material.comparison.clusters_by) for at in told]
+    others = [_series(results[at], None) for at in important[TOLD:]]
+    yield Figure(figures.curves(drawn, others))
+    more = f" The other {len(others)} are drawn faintly." if others else ""
+    yield Text(
+        f"Bands are 95 % intervals at each budget by itself; those of two trials may overlap and yet differ.{more}",
+        True,
+    )
+    rows = [Line([Cell(line.name), *(Cell(f"{mean:.3f}", mean) for mean in line.mean)]) for line in (*drawn, *others)]
+    yield Table(("trial", *(f"{tokens} tokens" for tokens in CURVE_TOKENS)), rows)
+
+
+def _series(result: TrialResult, clusters_by: str | None) -> figures.Series:
+    """Recall at every token budget; with a band where clusters are named."""
+    points = curves_of(result)["recall_vs_tokens"]
+    tokens, means = [step for step, _ in points], [mean for _, mean in points]
+    bare = [math.nan] * len(points)
+    if clusters_by is None:
+        return figures.Series(result.name, tokens, means, bare, bare)
+    columns = np.array([result.scores[f"recall@{step}t"] for step in tokens])
+    valid = ~np.isnan(columns).any(axis=0)
+    labels = np.array(result.queries if clusters_by == "queries" else result.clusters)[valid]
+    seed = resampling_seed(result.queries, "recall_vs_tokens")
+    found = cluster_bootstrap(columns[:, valid], labels, seed=seed, resamples=4000)
+    return figures.Series(result.name, tokens, means, found.low.tolist(), found.high.tolist())
+
+
+def whole_recall(result: TrialResult) -> Floats:
+    """Per query, the share of evidence items that the whole selection holds; queries without evidence left out."""
+    shares = [sum(fate == "found" for fate in fates) / len(fates) for fates in result.fates if fates]
+    return np.array(shares)
+
+
+_COSTS: Mapping[str, str] = {
+    "usd_per_query": "dollars a query",
+    "context_tokens": "context tokens",
+    "latency_p50_ms": "ms a query (p50)",
+}
+
+
+def _cost(material: Material) -> Iterator[Part]:
+    results = material.launch.results
+    if len(results) < 2 or not len(whole_recall(results[0])):
+        return
+    shares = np.array([whole_recall(result) for result in results])
+    labels = [label for label, fates in zip(results[0].clusters, results[0].fates, strict=True) if fates]
+    seed = resampling_seed(results[0].queries, "recall")
+    found = cluster_bootstrap(shares, labels, seed=seed, resamples=4000)
+    known = [cost for cost in _COSTS if all(cost in result.efficiency for result in results)]
+    panels = {
+        _COSTS[cost]: [
+            figures.Point(result.name, result.efficiency[cost], *numbers)
+            for result, *numbers in zip(results, found.mean, found.low, found.high, strict=True)
+        ]
+        for cost in known[:2]
+    }
+    yield Figure(figures.pareto(panels, "recall of the whole selection"))
+    told = "Recall of all that a trial selects, not cut to a budget, since that is what its cost buys"
+    yield Text(f"{told}. ◆ on the line: no trial finds more for the same cost or less.", soft=True)
+    for cost, points in panels.items():
+        front = enumerate(figures.pareto_front(points), 1)
+        yield Notes([f"{cost}: {n}. {point.name}, {point.value:.3f} at {point.cost:,.4g}" for n, point in front])
+    yield _cost_table(results)
+
+
+_FACTS = (
+    *("context_tokens", "passages", "redundancy", "latency_p50_ms", "latency_p95_ms", "chunks", "index_bytes"),
+    *("usd_per_query", "index_usd", "queries_usd", "rerank_usd", "empty_results"),
+)
+
+
+def _cost_table(results: Sequence[TrialResult]) -> Table:
+    names = [name for name in _FACTS if any(name in result.efficiency for result in results)]
+    rows = []
+    for result in results:
+        values = [float(result.efficiency.get(name, math.nan)) for name in names]
+        told = [Cell(shown(name, value), _number(value)) for name, value in zip(names, values, strict=True)]
+        rows.append(Line([Cell(result.name, result.name), *told]))
+    return Table(("trial", *(name.replace("_", " ") for name in names)), rows)
+
+
+_MEETINGS = 20
+"""Interactions that are listed."""
+
+
+def _factors(material: Material) -> Iterator[Part]:
+    comparison = material.comparison
+    found = effects(material.launch, comparison.metric, comparison.clusters_by)
+    mains = [effect for effect in found if len(effect.factors) == 1]
+    if not mains:
+        return
+    yield Figure(figures.factor_bars(mains, comparison.metric))
+    yield Text(
+        "How far a level lies from the average of its factor's levels, all else equal, with 95 % intervals, each by "
+        "itself. ◆ leaves out 0.",
+        soft=True,
+    )
+    meetings = [effect for effect in found if len(effect.factors) == 2]
+    if meetings:
+        yield Heading("Interactions")
+        most = f" The {_MEETINGS} largest of {len(meetings)}." if len(meetings) > _MEETINGS else ""
+        yield Text(f"What two levels together add to, or take from, the sum of their effects.{most}", soft=True)
+        rows = [
+            Line(
+                [
+                    Cell(" × ".join(effect.factors)),
+                    Cell(" × ".join(effect.levels), None, "left"),
+                    Cell(f"{effect.value:+.3f}", effect.value),
+                    Cell(_range(effect.low, effect.high, "+"), effect.low, "range"),
+                ]
+            )
+            for effect in sorted(meetings, key=lambda one: -abs(one.value))[:_MEETINGS]
+        ]
+        yield Table(("factors", "levels", "interaction", "95 % interval"), rows)
+
+
+def _losses(material: Material) -> Iterator[Part]:
+    results, metric = material.launch.results, material.comparison.metric
+    if not any(any(fates) for fates in results[0].fates):
+        return
+    order = sorted(material.important[: figures.MOST_ROWS])
+    losses = {results[at].name: losses_at(results[at], metric) for at in order}
+    yield Figure(figures.ledger(losses))
+    yield Text(f"The first cause for each evidence item that {metric} does not see.", soft=True)
+    fates = sorted({fate for counts in losses.values() for fate in counts}, key=lambda fate: (fate != "found", fate))
+    rows = [
+        Line([Cell(name, name), *(Cell(str(counts.get(fate, 0)), counts.get(fate, 0)) for fate in fates)])
+        for name, counts in losses.items()
+    ]
+    yield Table(("trial", *map(figures.fate_words, fates)), rows)
+
+
+def _judges(material: Material) -> Iterator[Part]:
+    launch = material.launch
+    if not launch.results[0].judged:
+        return
+    measures = headline_measures(launch)
+    yield Text(
+        "Means over queries (complete of all). Where judgments are missing, the range holds whatever they would be."
+    )
+    rows = [
+        Line([Cell(r.name, r.name), *(Cell(cell(r.judged[name]), _number(r.judged[name].mean)) for name in measures)])
+        for r in launch.results
+    ]
+    yield Table(("trial", *measures), rows)
+    yield Notes(judge_notes(launch))
+
+
+def _bands(material: Material) -> Iterator[Part]:
+    for found in material.bands:
+        yield Figure(figures.band_bars(found))
+    if material.bands:
+        yield Text("Relevant is what the evidence says; what nobody has marked counts as irrelevant.", soft=True)
+
+
+def _explorer(_: Material) -> Iterator[Part]:
+    yield Text(
+        "Choose two trials, and a query from the list: what it needs, what each trial showed, what each selector step "
+        "dropped and why. Arrow keys move through the list; evidence is underlined."
+    )
+    yield Explorer()
+
+
+def _data(material: Material) -> Iterator[Part]:
+    yield Facts(list(data_facts(material.launch)))
+
+
+def _provenance(material: Material) -> Iterator[Part]:
+    yield Facts(list(provenance(material.launch, material.comparison.metric)))
+    yield Folded("The experiment", experiment_text(material.launch))
+    yield Folded("Settings and fingerprint of every trial", trials_text(material.launch))
+
+
+def _number(value: float) -> float | str:
+    """What a cell sorts by; empty where it is no number."""
+    return "" if math.isnan(value) else round(value, 6)
+
+
+def _range(low: float, high: float, sign: str = "") -> str:
+    return "–" if math.isnan(low) else f"{low:{sign}.3f} … {high:{sign}.3f}"
+
+
+def _estimate(value: float, low: float, high: float) -> str:
+    return "" if math.isnan(value) else f"{value:.3f} ({_range(low, high)})"

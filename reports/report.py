@@ -1,0 +1,44 @@
+"""The report on a launch: a page to keep, to send, and to open from disk."""
+
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from harness.errors import ConfigError
+from harness.launch import Launch
+from reports.answer import answer
+from reports.compare import Comparison, compare
+from reports.page import page
+
+
+@dataclass(frozen=True)
+class Report:
+    """The page as `html`, the comparison it is about, and its answer in two sentences."""
+
+    html: str
+    comparison: Comparison
+    answer: str
+
+    def write(self, path: Path | str) -> Path:
+        """Write the page; raises ConfigError where that is not possible."""
+        target = Path(path)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(self.html, encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"report: {target}: cannot be written: {error.strerror}") from None
+        return target
+
+    def _repr_html_(self) -> str:
+        # In a frame of its own, as the page has styles and scripts that are not the notebook's.
+        return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:46rem;border:0" title="report"></iframe>'
+
+
+def report(launch: Launch, *, on: str | None = None, explore: tuple[str, ...] = ()) -> Report:
+    """The report on a launch, about the metric `on` (default: that of the experiment).
+
+    `explore` names trials that the query explorer holds in any case, where it cannot hold all of them. Raises
+    ConfigError for an unknown metric or trial, or a launch that was made up from results alone.
+    """
+    comparison = compare(launch, on=on)
+    return Report(page(launch, on=on, explore=explore), comparison, answer(comparison))
