@@ -156,6 +156,25 @@ class Compare:
 
 
 @dataclass(frozen=True)
+class Gate:
+    """How far means may fall below the accepted baseline before the regression gate calls it worse.
+
+    `margins` by metric, empty for 0.02 of the metric that trials are compared on. `alpha` is the chance that the gate
+    calls any trial worse on any metric where nothing has changed.
+    """
+
+    margins: Mapping[str, float] = field(default_factory=dict)
+    alpha: float = 0.05
+
+    def __post_init__(self) -> None:
+        for metric, margin in self.margins.items():
+            if isinstance(margin, bool) or not isinstance(margin, int | float) or not 0 <= margin < math.inf:
+                raise ConfigError(f"gate.margins.{metric}: expected a difference such as 0.02, got {margin!r}")
+        if isinstance(self.alpha, bool) or not isinstance(self.alpha, int | float) or not 0 < self.alpha < 0.5:
+            raise ConfigError(f"gate.alpha: expected a chance such as 0.05, got {self.alpha!r}")
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A base trial and a grid: a mapping is a product of its axes, a list of mappings the union of products.
 
@@ -177,11 +196,12 @@ class Experiment:
     chosen: str = ""
     """The trial that validation chose, where these are the finalists."""
     reader: Reader | None = None
+    gate: Gate = field(default_factory=Gate)
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics asked for, those of the comparison included; without the measures of judges."""
-        named = (self.compare.on, *self.compare.show)
+        """The metrics asked for, those of the comparison and the gate included; without the measures of judges."""
+        named = (self.compare.on, *self.compare.show, *self.gate.margins)
         wanted = (*self.base.metrics, *(name for name in named if name and is_metric(name)))
         return tuple(dict.fromkeys(name for name in wanted if name not in self.judged))
 

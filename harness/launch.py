@@ -2,11 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from harness.experiment import Experiment
 from harness.judging import Judging
 from harness.results import JudgingReport, ScoreBands, TrialResult
 from harness.session import Session
+
+
+class Findings(NamedTuple):
+    """What a report has to say of a launch: files to keep beside it, and tags for each trial, by name."""
+
+    files: Mapping[str, bytes]
+    tags: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import ConfigError, did_you_mean
-from harness.experiment import Compare, Experiment, Trial
+from harness.experiment import Compare, Experiment, Gate, Trial
 from harness.judging import results_of
 from harness.launch import Launch
 from harness.reader import Reader
@@ -25,6 +25,7 @@ def record_launch(session: Session, launch: Launch) -> None:
         "data": str(session.manifest.root),
         "question": launch.experiment.question,
         "compare": asdict(launch.experiment.compare),
+        "gate": asdict(launch.experiment.gate),
         "reader": asdict(launch.experiment.reader) if launch.experiment.reader else None,
         "trials": [json.loads(trial.to_json()) for trial in session.trials],
         "names": session.names,
@@ -130,5 +131,6 @@ def _recorded(name: str, store: Path, *, final: bool = False) -> tuple[str, Expe
         named=tuple(record.get("names", ())),
         chosen=record.get("chosen", ""),
         reader=reader,
+        gate=Gate(**record.get("gate", {})),
     )
     return record["id"], made

@@ -19,7 +19,7 @@ from harness.finalists import finalists
 from harness.groundwork import charge_embedding, cut_and_write, rerank
 from harness.headline import headline_metric
 from harness.judging import Judging, Models, archive_of
-from harness.launch import Launch
+from harness.launch import Findings, Launch
 from harness.launches import record_launch
 from harness.llm import Asking, Caller
 from harness.openings import open_locked_set, openings
@@ -95,7 +95,7 @@ def run(
     log: bool = True,
     final: bool = False,
     choose: Mapping[str, object] | None = None,
-    report: Callable[[Launch], Mapping[str, bytes]] | None = None,
+    report: Callable[[Launch], Findings] | None = None,
     models: Models | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Launch:
@@ -104,8 +104,8 @@ def run(
     `workers` tasks run at a time, `on` processes or an executor of the user's; neither changes a result. `tracking` is
     an MLflow tracking URI (default: MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder); with `log=False`
     nothing is logged. `final` scores the trial that validation chose (or the first with the params of `choose`) and the
-    baseline on the locked query set, which is recorded. `report` makes the files that
-    are kept beside the launch in MLflow (`reports.launch_report`). `models` says what may be spent on language
+    baseline on the locked query set, which is recorded. `report` makes the files that are kept beside the launch in
+    MLflow, and what is said of its trials there (`reports.launch_report`). `models` says what may be spent on language
     models; `tell` is given a line on what asking them will cost before the first call. Killed at any moment, the next
     run goes on where this one stopped. Raises HarnessError for whatever the user can mend.
     """
@@ -173,7 +173,7 @@ def run(
         )
         if tracker:
             launch = replace(launch, bands=score_bands(session))
-            made = report(launch) if report else {}
+            found = report(launch) if report else Findings({}, {})
             spend = caller.spend.figures()
             finished = FinishedLaunch(
                 launch_id,
@@ -184,7 +184,7 @@ def run(
                 len(openings(session)),
                 work,
                 spend,
-                made,
+                *found,
             )
             launch = replace(launch, links=tracker.log_launch(finished))
     record_launch(session, launch)

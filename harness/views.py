@@ -47,6 +47,8 @@ def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> I
     axes = telling[:5] or ["chunker"]
     trials = f"tags.kind = 'trial' and tags.launch = '{launch}'"
     columns = [*(f"params.`{name}`" for name in telling[:6]), *(f"metrics.`{key}`" for key in headline)]
+    said = [f"tags.`{tag}`" for tag in ("verdict", "difference", "p", "interval", "p_best")]
+    columns[len(telling[:6]) + 1 : len(telling[:6]) + 1] = said
     columns += [f"metrics.`{key}`" for key in ("context_tokens", "lat_p50_ms")]
     shared = _state(trials, f"metrics.`{headline[0]}`", columns)
     yield View("leaderboard", "Leaderboard", shared)

@@ -11,7 +11,7 @@ import yaml
 
 from harness.component import judge_measures
 from harness.errors import ConfigError, did_you_mean
-from harness.experiment import Compare, Experiment, param_text, slot_value, trial_of
+from harness.experiment import Compare, Experiment, Gate, param_text, slot_value, trial_of
 from harness.metrics import is_metric, parse_metric
 from harness.naming import SLOTS
 from harness.reader import Reader
@@ -19,7 +19,7 @@ from harness.results import FACTS
 
 _KEYS = (
     *("name", "question", "data", "queries", "tokenizer", "evidence", *SLOTS),
-    *("metrics", "judges", "reader", "grid", "compare"),
+    *("metrics", "judges", "reader", "grid", "compare", "gate"),
 )
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
@@ -96,6 +96,7 @@ def read_experiment(path: Path) -> Experiment:
         path.parent.resolve(),
         where,
         reader=_reader(content.get("reader"), where),
+        gate=_gate(content.get("gate"), where, tuple(judge_measures(trial.judges))),
     )
 
 
@@ -200,14 +201,7 @@ def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
     if not isinstance(baseline, dict):
         raise ConfigError(f"{where}: compare.baseline: expected a mapping of params, such as {{chunker: fixed}}")
     if on is not None:
-        if not isinstance(on, str):
-            raise ConfigError(f"{where}: compare.on: expected a metric, got {on!r}")
-        if on not in judged:
-            try:
-                parse_metric(on)
-            except ConfigError as error:
-                known = f"; of the judges: {', '.join(judged)}" if judged else ""
-                raise ConfigError(f"{where}: compare.on: {error}{known}") from None
+        _require_metric(on, judged, f"{where}: compare.on")
     if not isinstance(show, list) or not all(isinstance(name, str) for name in show):
         raise ConfigError(f"{where}: compare.show: expected a list of metrics and facts, such as index_bytes")
     for name in show:
@@ -219,3 +213,33 @@ def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
         return Compare(**{**value, "baseline": named, "on": on, "show": tuple(show)})
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
+
+
+def _gate(value: Any, where: str, judged: Sequence[str]) -> Gate:
+    if value is None:
+        return Gate()
+    keys = [f.name for f in fields(Gate)]
+    if not isinstance(value, dict) or not set(value) <= set(keys):
+        raise ConfigError(f"{where}: gate: expected a mapping with the keys {', '.join(keys)}")
+    margins = value.get("margins", {})
+    if not isinstance(margins, dict):
+        raise ConfigError(f"{where}: gate.margins: expected a mapping of metrics, such as {{recall@1000t: 0.02}}")
+    for metric in margins:
+        _require_metric(metric, judged, f"{where}: gate.margins")
+    try:
+        return Gate(**value)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _require_metric(name: Any, judged: Sequence[str], where: str) -> None:
+    """Raise ConfigError for what is neither a metric nor a judge's measure."""
+    if not isinstance(name, str):
+        raise ConfigError(f"{where}: expected a metric, got {name!r}")
+    if name in judged:
+        return
+    try:
+        parse_metric(name)
+    except ConfigError as error:
+        known = f"; of the judges: {', '.join(judged)}" if judged else ""
+        raise ConfigError(f"{where}: {error}{known}") from None

@@ -2,7 +2,20 @@
 
 from reports.compare import Best, Comparison, Row, compare
 from reports.frames import scores_frame
+from reports.gate import GateResult, accept_launch, gate
 from reports.launch import launch_report
 from reports.report import Report, report
 
-__all__ = ["Best", "Comparison", "Report", "Row", "compare", "launch_report", "report", "scores_frame"]
+__all__ = [
+    "Best",
+    "Comparison",
+    "GateResult",
+    "Report",
+    "Row",
+    "accept_launch",
+    "compare",
+    "gate",
+    "launch_report",
+    "report",
+    "scores_frame",
+]

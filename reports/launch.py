@@ -2,11 +2,11 @@
 
 import json
 
-from harness.launch import Launch
+from harness.launch import Findings, Launch
 from harness.results import withheld_last
 from reports import bands, columns
 from reports.answer import answer
-from reports.compare import Comparison, compare
+from reports.compare import Comparison, Row, compare
 from reports.figure import recall_over_budget
 from reports.final import final_scores, lines
 from reports.judging import judge_markdown
@@ -26,7 +26,7 @@ def answered(launch: Launch, comparison: Comparison) -> str:
     return "\n\n".join([answer(comparison), *told, ""])
 
 
-def launch_report(launch: Launch) -> dict[str, bytes]:
+def launch_report(launch: Launch) -> Findings:
     """`report.html`, `comparison.md` and `.json`, `leaderboard.json` (an MLflow table), `recall_over_budget.png`.
 
     And `score_bands.png` and `.json` where a trial's scores are cosines.
@@ -49,4 +49,20 @@ def launch_report(launch: Launch) -> dict[str, bytes]:
             "score_bands.png": bands.picture(launch.bands),
             "score_bands.json": bands.as_json(launch.bands).encode(),
         }
-    return files
+    return Findings(files, {row.name: _said(comparison, row) for row in comparison.rows})
+
+
+def _said(comparison: Comparison, row: Row) -> dict[str, str]:
+    """How a trial compares, as tags for the leaderboard of the MLflow UI."""
+    told = dict(zip(_COLUMNS, cells(row), strict=True))
+    difference = f"{told['difference']} ({told['difference_interval']})" if told["difference"] else "–"
+    return {
+        "compared_on": comparison.metric,
+        "baseline": comparison.baseline,
+        "interval": told["interval"],
+        "difference": difference,
+        "p": told["p"] or "–",
+        "verdict": row.verdict,
+        "p_best": told["p_best"],
+        "may_be_best": "yes" if row.may_be_best else "no",
+    }

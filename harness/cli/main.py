@@ -89,23 +89,32 @@ def _parser() -> argparse.ArgumentParser:
     reported.add_argument(
         "--explore", action="append", default=[], metavar="TRIAL", help="a trial the query explorer holds in any case"
     )
+    gated = command("gate", _gate, "hold today's results against the accepted baseline; exit code 1 if worse")
+    gated.add_argument("experiment", type=Path, help="the experiment file")
+    gated.add_argument("--accept", action="store_true", help="accept today's results as the baseline instead")
+    gated.add_argument("--why", default="", metavar="TEXT", help="why they are accepted")
+    gated.add_argument("--who", metavar="NAME", help="who accepts them (default: the user)")
+    gated.add_argument("--out", type=Path, metavar="DIR", help="write gate.md, gate.json, junit.xml, history.svg there")
+    gated.add_argument("--fresh", action="store_true", help="forget what is stored: models elsewhere answer anew")
+    gated.add_argument("--workers", type=int, default=1, metavar="N", help="tasks at a time (default 1)")
     banded = command("bands", _bands, "tell how often a hit in each band of cosine scores is relevant")
     banded.add_argument("experiment", help="the experiment file; its trials must have run")
     banded.add_argument("--edges", metavar="NUMBERS", help="where bands part (default 0.9,0.8,…,0.3)")
     banded.add_argument("--plot", type=Path, metavar="FILE", help="write a picture as well (PNG)")
     banded.add_argument("--json", action="store_true", help="print JSON")
-    for made in (planned, started, compared, reported, banded):
+    for made in (planned, started, compared, reported, gated, banded):
         made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
     listed = command("list", _list, "list the built-in components of a role, or the metrics")
     listed.add_argument("role", choices=ROLES)
     shown = command("ui", _ui, "open the MLflow UI on the tracking store")
     shown.add_argument("--port", type=int, default=5000)
-    for made in (started, shown):
+    for made in (started, gated, shown):
         made.add_argument(
             "--tracking", metavar="URI", help="MLflow tracking URI (default: MLFLOW_TRACKING_URI, else ./mlflow.db)"
         )
     add_model_options(planned, spends=False)
     add_model_options(started)
+    add_model_options(gated)
     add_data_commands(commands)
     add_judge_commands(commands)
     return parser
@@ -216,6 +225,41 @@ def _compare(options: argparse.Namespace) -> int:
     return CANNOT_TELL if any(math.isnan(row.mean) for row in comparison.rows) else OK
 
 
+def _gate(options: argparse.Namespace) -> int:
+    from harness.yaml_file import read_experiment
+    from reports.gate import accept_launch, gate
+    from reports.nightly import files, markdown
+
+    experiment = read_experiment(options.experiment)
+    given: dict[str, Any] = {
+        "workers": options.workers,
+        "store": options.store,
+        "tracking": options.tracking,
+        "models": models_of(options),
+        "tell": lambda line: print(line, file=sys.stderr, flush=True),
+    }
+    if options.accept:
+        accepted = accept_launch(experiment, why=options.why, who=options.who, **given)
+        print(f"{experiment.name}: {accepted.who} accepts launch {accepted.launch}: {accepted.why}")
+        return OK
+    if options.why or options.who:
+        raise ConfigError("gate: --why and --who go with --accept")
+    found = gate(experiment, fresh=options.fresh, **given)
+    if options.out:
+        for name, content in files(found).items():
+            _write(options.out / name, content)
+    print(markdown(found))
+    return found.exit_code
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
+
+
 def _report(options: argparse.Namespace) -> int:
     from reports import report
 
@@ -264,10 +308,7 @@ def _bands(options: argparse.Namespace) -> int:
         raise ConfigError("bands: no trial searches embeddings by cosine; add a `dense` or `hybrid` retriever")
     print(bands.as_json(found) if options.json else bands.text(found))
     if options.plot:
-        try:
-            options.plot.write_bytes(bands.picture(found))
-        except OSError as error:
-            raise ConfigError(f"--plot {options.plot}: cannot be written: {error.strerror}") from None
+        _write(options.plot, bands.picture(found))
     return OK
 
 

@@ -34,23 +34,25 @@ def paired_differences(
     """Tests and simultaneous intervals of mean differences; `low` and `high` are sums by cluster (trials, clusters).
 
     They are the same but where judgments are missing: there they are the least and greatest a difference can be, and
-    tests and intervals hold for whatever it is. `sizes` counts the queries of each cluster.
+    tests and intervals hold for whatever it is. `sizes` counts the queries of each cluster, (clusters,), or by trial
+    where not all have a value for the same queries, (trials, clusters).
 
     The statistic is |sum of differences| / root of the sum of their squares, which flipping signs leaves as it is below
     the line. Adjusted p: step-down max-T (Westfall & Young, Resampling-Based Multiple Testing, 1993, algorithm 2.8;
     Romano & Wolf, JASA 100, 2005). Intervals: the differences that a test against the quantile of the greatest
     statistic would not reject. With up to 13 clusters all sign patterns are gone through.
     """
+    sizes = np.broadcast_to(sizes, low.shape)
     if not len(low):
         nothing = np.zeros(0)
         return Differences(nothing, nothing, nothing, nothing, 0.0)
-    signs = sign_flips(len(sizes), seed, flips)
+    signs = sign_flips(low.shape[1], seed, flips)
     observed = least_statistic(low, high, sizes, 0.0)
     middle = (low + high) / 2
     drawn = normalised(middle, signs)
     p, adjusted = _stepped_down(observed, drawn)
     # Centred: intervals are about what each difference is, not about there being none.
-    centred = middle - middle.sum(axis=1, keepdims=True) / sizes.sum() * sizes
+    centred = middle - middle.sum(axis=1, keepdims=True) / sizes.sum(axis=1, keepdims=True) * sizes
     critical = upper_point(normalised(centred, signs).max(axis=1), 1 - level)
     return Differences(p, adjusted, *bounds(low, high, sizes, critical), critical)
 
@@ -84,7 +86,7 @@ def upper_point(drawn: Floats, share: float) -> float:
 
 def least_statistic(low: Floats, high: Floats, sizes: Floats, difference: Floats | float) -> Floats:
     """The least the statistic can be, for whatever lies between `low` and `high`, against a supposed difference."""
-    shift = np.multiply.outer(difference, sizes)
+    shift = np.reshape(difference, (-1, 1)) * sizes
     below, above = low - shift, high - shift
     nearest = np.maximum(0.0, np.maximum(below.sum(axis=1), -above.sum(axis=1)))
     norms = np.sqrt(np.maximum(below**2, above**2).sum(axis=1))
@@ -93,15 +95,18 @@ def least_statistic(low: Floats, high: Floats, sizes: Floats, difference: Floats
 
 def bounds(low: Floats, high: Floats, sizes: Floats, critical: float) -> tuple[Floats, Floats]:
     """The least and the greatest difference whose statistic does not exceed `critical`; infinite where none does."""
-    total = sizes.sum()
-    if total <= critical * np.sqrt((sizes**2).sum()):
-        return np.full(len(low), -np.inf), np.full(len(low), np.inf)
-    return -_edge(-high, -low, sizes, critical), _edge(low, high, sizes, critical)
+    sizes = np.broadcast_to(sizes, low.shape)
+    found = np.full((2, len(low)), np.inf)
+    # Where no difference, however large, has a statistic beyond the bound, there is no bound.
+    bounded = sizes.sum(axis=1) > critical * np.sqrt((sizes**2).sum(axis=1))
+    rows = low[bounded], high[bounded], sizes[bounded]
+    found[:, bounded] = _edge(-rows[1], -rows[0], rows[2], critical), _edge(*rows, critical)
+    return -found[0], found[1]
 
 
 def _edge(low: Floats, high: Floats, sizes: Floats, critical: float) -> Floats:
     """The greatest difference not rejected, by halving."""
-    inside: Floats = high.sum(axis=1) / sizes.sum()
+    inside: Floats = high.sum(axis=1) / sizes.sum(axis=1)
     # Beyond the greatest mean of a cluster by its whole range, the statistic has passed any bound that can be passed.
     reach = np.maximum(np.abs(low), np.abs(high)).max(axis=1, initial=0.0)
     outside = inside + np.maximum(reach, 1e-12)

@@ -21,6 +21,7 @@ from harness.llm import Verdict
 from harness.model import Floats, Ints, Query
 from harness.selecting import KEPT
 from harness.verdicts import told_verdict
+from reports.page.figures import fate_words
 
 _LENGTH_BITS = 24
 """A passage is one number: where it begins in the corpus, and these bits for its length."""
@@ -227,7 +228,7 @@ class _Packer:
             "passages": [self._doc.tolist(), self._start.tolist(), self._length.tolist()],
             "metrics": list(self._metrics),
             "scores": [[_tenths(_values(result, metric)) for result in results] for metric in self._metrics],
-            "fates": fates,
+            "fates": [fate_words(fate) for fate in fates],
             "fated": [[[code[fate] for fate in row] for row in result.fates] for result in results],
             "blocks": firsts,
         }

@@ -53,7 +53,7 @@ class Point(NamedTuple):
 class Drawing:
     """A figure on its way to SVG: axes, and what its points say."""
 
-    def __init__(self, width: float, height: float, columns: int = 1, **shared: Any) -> None:
+    def __init__(self, width: float, height: float, *, rows: int = 1, columns: int = 1, **shared: Any) -> None:
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
 
@@ -61,7 +61,7 @@ class Drawing:
         FigureCanvasSVG(self.figure)
         self.figure.patch.set_alpha(0)
         self._titles: dict[str, str] = {}
-        self.axes = self.figure.subplots(1, columns, squeeze=False, **shared)[0]
+        self.axes = self.figure.subplots(rows, columns, squeeze=False, **shared).ravel()
         for axes in self.axes:
             axes.patch.set_alpha(0)
             axes.spines[["top", "right"]].set_visible(False)
@@ -275,6 +275,54 @@ def band_bars(found: ScoreBands) -> str:
     axes.set_xlabel(f"cosine of query and chunk, {_short(found.embedder)}", fontsize=9)
     axes.grid(axis="y", color=FAINT, alpha=0.35)
     return drawing.svg(f"Share of relevant hits by band of cosine scores, {found.embedder}")
+
+
+class NightSeries(NamedTuple):
+    """A metric of a trial night by night: when (milliseconds since the epoch), mean, interval, what was accepted."""
+
+    name: str
+    when: Sequence[int]
+    mean: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    accepted: Sequence[float]
+    verdict: Sequence[float]
+    margin: float
+
+
+_NIGHTS = ((0.0, "o", BLUE, "fine"), (1.0, "v", VERMILION, "worse"), (3.0, "D", INK, "cannot tell"))
+
+
+def nights(told: Sequence[NightSeries]) -> str:
+    """The history of a gate, a panel per check: means with their intervals, what was accepted, and its margin."""
+    from datetime import UTC, datetime
+
+    drawing = Drawing(9.5, 0.6 + 2.3 * max(1, len(told)), rows=max(1, len(told)))
+    for axes, one in zip(drawing.axes, told, strict=False):
+        place = range(len(one.when))
+        accepted = np.array(one.accepted)
+        axes.step(place, accepted, where="mid", color=FAINT, linewidth=1.2)
+        axes.fill_between(place, accepted - one.margin, accepted, step="mid", color=SKY, alpha=0.2, linewidth=0)
+        axes.plot(place, one.mean, color=BLUE, linewidth=0.8, alpha=0.6)
+        for at in place:
+            axes.plot([at] * 2, [one.low[at], one.high[at]], color=FAINT, linewidth=1)
+        for code, mark, colour, word in _NIGHTS:
+            chosen = [at for at in place if one.verdict[at] == code]
+            if chosen:
+                axes.plot(chosen, [one.mean[at] for at in chosen], mark, color=colour, markersize=6, label=word)
+        days = [datetime.fromtimestamp(when / 1000, UTC).strftime("%m-%d %H:%M") for when in one.when]
+        shown = place[:: max(1, len(place) // 8)]
+        axes.set_xticks(shown, [days[at] for at in shown], fontsize=8)
+        axes.set_title(_short(one.name, 90), loc="left", fontsize=9, color=INK)
+        axes.legend(fontsize=8, frameon=False, labelcolor=INK, ncols=3, loc="lower left")
+        axes.grid(axis="y", color=FAINT, alpha=0.35)
+    return drawing.svg("Nights of the regression gate: means, 95 % intervals, the accepted mean and its margin")
+
+
+def standalone(svg: str) -> str:
+    """A figure as a file of its own, on white."""
+    style = "color:#1b1e23;--faint:#9aa1ab;background:#fff;"
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + svg.replace('style="', f'style="{style}', 1)
 
 
 def _short(text: str, most: int = 52) -> str:

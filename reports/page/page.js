@@ -196,7 +196,7 @@
     return make("article", {}, ...parts);
   };
 
-  const fate = (trial, at, item) => index.fates[index.fated[trial][at][item]]?.replace("dropped:", "dropped by ").replaceAll("_", " ");
+  const fate = (trial, at, item) => index.fates[index.fated[trial][at][item]];
 
   const show = async (at, focus = false) => {
     current = at;

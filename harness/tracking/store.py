@@ -1,0 +1,148 @@
+"""The door to MLflow: one tracking store, opened with care, and one experiment of it."""
+
+import contextlib
+import getpass
+import math
+import os
+import re
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from harness.errors import HarnessError
+from harness.store import locked
+
+# Set before mlflow is imported; each switches off traffic to outside or chatter on stdout.
+QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_MODEL_CATALOG_URI": "",
+    "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_TRACE_USE_ISOLATED_RANDOM_ID_GENERATOR": "true",
+    "MLFLOW_LOGGING_LEVEL": "CRITICAL",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    # The default metric writer thread would add a second to every run.
+    "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
+}
+
+
+def default_uri() -> str:
+    """MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder, which `mlflow ui` finds by itself."""
+    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{Path('mlflow.db').resolve()}"
+
+
+class MlflowExperiment:
+    """An MLflow experiment in a tracking store, made where it does not exist yet."""
+
+    def __init__(self, experiment: str, uri: str | None) -> None:
+        uri = uri or default_uri()
+        for name, value in QUIET.items():
+            os.environ.setdefault(name, value)
+        self._file = Path(uri.removeprefix("sqlite:///")).resolve() if uri.startswith("sqlite:///") else None
+        self._name = experiment
+        self.uri = f"sqlite:///{self._file}" if self._file else uri
+        with self.explained():
+            self.client, self.experiment_id = self._opened()
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn refusals of the tracking store into one line; what MLflow finds wrong with our later calls is a bug."""
+        import mlflow.exceptions
+        import sqlalchemy.exc
+
+        opened = hasattr(self, "experiment_id")
+        try:
+            yield
+        except (mlflow.exceptions.MlflowException, sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
+            if opened and getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE":
+                raise
+            raise HarnessError(
+                f"MLflow: {self.uri} cannot be used: {' '.join(str(error).split())[:200]}; name another with "
+                "--tracking, or leave MLflow out with --no-mlflow; what was worked out is kept"
+            ) from error
+
+    def _opened(self) -> tuple[Any, str]:
+        import logging
+
+        logging.getLogger("alembic").setLevel(logging.ERROR)
+        logging.getLogger("mlflow").setLevel(logging.CRITICAL)
+        from mlflow import MlflowClient
+
+        def opened() -> tuple[Any, str]:
+            client = MlflowClient(self.uri)  # runs the migrations of a new database
+            found = client.get_experiment_by_name(self._name)
+            if found is not None and found.lifecycle_stage == "deleted":
+                client.restore_experiment(found.experiment_id)
+            folder = re.sub(r"[^\w.-]+", "-", self._name)
+            root = self._file.parent / "mlartifacts" / folder if self._file else None
+            made = (
+                found.experiment_id if found else client.create_experiment(self._name, root.as_uri() if root else None)
+            )
+            return client, str(made)
+
+        if self._file is None:
+            return opened()
+        # Migrations of one database by two processes at once can ruin it; WAL makes batch logging twice as fast.
+        with locked(self._lock):
+            client, experiment_id = opened()
+            with contextlib.closing(sqlite3.connect(self._file, timeout=60)) as database:
+                database.execute("PRAGMA journal_mode=WAL")
+            return client, experiment_id
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other launches from writing to the same SQLite file meanwhile.
+
+        MLflow reads before it writes in one transaction; SQLite refuses the write at once, whatever the time-out, where
+        another process has written in between.
+        """
+        if self._file is None:
+            yield
+            return
+        with locked(self._lock):
+            yield
+
+    @property
+    def _lock(self) -> Path:
+        assert self._file is not None
+        return self._file.with_name(self._file.name + ".lock")
+
+    def search(self, query: str) -> Iterator[Any]:
+        token = None
+        while True:
+            page = self.client.search_runs([self.experiment_id], query, max_results=500, page_token=token)
+            yield from page
+            token = page.token
+            if not token:
+                return
+
+
+@lru_cache(maxsize=1)
+def surroundings() -> dict[str, str]:
+    """What MLflow's fluent API would fill in, and the low-level client does not."""
+    tags = {"mlflow.source.type": "LOCAL", "harness_version": version("retrieval-harness")}
+    with contextlib.suppress(OSError, KeyError):  # a container may run as a user without a name, or without git
+        tags["mlflow.user"] = getpass.getuser()
+    with contextlib.suppress(OSError):
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+        if commit.returncode == 0:
+            tags["mlflow.source.git.commit"] = commit.stdout.strip()
+    return tags
+
+
+def measured(values: Mapping[str, float], step: int = 0) -> list[Any]:
+    """MLflow metrics, rounded; what is not a number is left out, since MLflow stores infinity as 1.8e308."""
+    from mlflow.entities import Metric
+
+    now = int(time.time() * 1000)
+    return [Metric(name, _rounded(value), now, step) for name, value in values.items() if math.isfinite(value)]
+
+
+def _rounded(value: float) -> float:
+    """Four decimals; of dollars a query and other small values, three digits."""
+    return round(value, 4) if abs(value) >= 0.01 else float(f"{value:.3g}")

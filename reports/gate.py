@@ -1,0 +1,346 @@
+"""The regression gate: is today's retrieval as good as what was accepted?"""
+
+import getpass
+import math
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from harness.accepted import Accepted, AcceptedTrial, accept, require_comparable
+from harness.errors import ConfigError
+from harness.experiment import Experiment, Gate
+from harness.headline import bounds_of, headline_metric
+from harness.judging import Models
+from harness.launch import Launch
+from harness.model import Floats
+from harness.projection import metric_key
+from harness.results import TrialResult, resampling_seed
+from harness.run import run
+from harness.session import Session, default_store
+from harness.stats import Differences, cluster_bootstrap, cluster_sums, paired_differences
+from harness.tracking import Night, Nights
+from reports.launch import launch_report
+from reports.page.figures import fate_words
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Verdict = Literal["fine", "worse", "cannot tell"]
+
+MARGIN = 0.02
+"""How far the headline metric may fall where the experiment gives no margins."""
+_TOLD = 20
+"""Queries that are named for each check, those that lost most."""
+_CODES: Mapping[Verdict, float] = {"fine": 0, "worse": 1, "cannot tell": 3}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One metric of one trial: its mean as accepted and today, and the paired difference with its bounds.
+
+    Bounds hold for all checks at once, each side at the gate's alpha; they are NaN where there are too few clusters for
+    any. `complete` counts the queries with a value today, of `queries`.
+    """
+
+    trial: str
+    metric: str
+    accepted: float
+    today: float
+    difference: float
+    low: float
+    high: float
+    margin: float
+    complete: int
+    queries: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A query that lost on a metric, and why: what became of its evidence then and now."""
+
+    trial: str
+    metric: str
+    query: str
+    text: str
+    before: float
+    after: float
+    why: str
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What the gate says of a launch. `verdict` is the worst of all checks; `exit_code` 0, 1 or 3 accordingly."""
+
+    experiment: str
+    launch: Launch
+    accepted: Accepted
+    alpha: float
+    checks: Sequence[Check]
+    drops: Sequence[Drop]
+    changed: Sequence[str]
+    """Settings that are not as they were accepted, a line each."""
+    history: Mapping[str, Sequence[Night]]
+
+    @property
+    def verdict(self) -> Verdict:
+        words = {check.verdict for check in self.checks}
+        return "worse" if "worse" in words else "cannot tell" if "cannot tell" in words else "fine"
+
+    @property
+    def exit_code(self) -> int:
+        return int(_CODES[self.verdict])
+
+    def frame(self) -> "DataFrame":
+        """A row per check, a column per field."""
+        import pandas as pd
+
+        return pd.DataFrame(self.checks)
+
+    def _repr_html_(self) -> str:
+        from reports.nightly import html
+
+        return html(self)
+
+    def __str__(self) -> str:
+        from reports.nightly import markdown
+
+        return markdown(self)
+
+
+def gate(
+    experiment: Experiment,
+    *,
+    workers: int = 1,
+    store: Path | None = None,
+    tracking: str | None = None,
+    models: Models | None = None,
+    fresh: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> GateResult:
+    """Run an experiment and hold it against the baseline accepted in its MLflow experiment.
+
+    `fresh` forgets everything stored, so that models elsewhere answer anew. The launch, the verdict and a point of
+    each trial's history are logged. Raises ConfigError where no baseline has been accepted, or where data, queries or
+    judges are not those of the baseline; then no night is counted.
+    """
+    nights = Nights(experiment.name, tracking)
+    accepted = nights.accepted()
+    if accepted is None:
+        told = f"no baseline of '{experiment.name}' has been accepted in {nights.uri}"
+        raise ConfigError(f"gate: {told}; `--accept --why TEXT` accepts today's results")
+    require_comparable(accepted, Session(experiment, store or default_store()))
+    with tempfile.TemporaryDirectory() as forgotten:
+        place = Path(forgotten) if fresh else store
+        launch = run(
+            experiment, workers=workers, store=place, tracking=tracking, report=launch_report, models=models, tell=tell
+        )
+        found = judge(launch, accepted)
+        keys = [key for metric in _margins(launch) for key in trend_keys(metric)]
+        points = {result.name: _point(found, result) for result in launch.results}
+        before = nights.history([result.name for result in launch.results], keys)
+        now = int(time.time() * 1000)
+        history = {name: [*past, Night(now, points[name])] for name, past in before.items()}
+        found = replace(found, history=history)
+        from reports.nightly import files
+
+        nights.log_night(launch.id, found.verdict, points, files(found))
+    return found
+
+
+def accept_launch(
+    experiment: Experiment,
+    *,
+    why: str,
+    who: str | None = None,
+    workers: int = 1,
+    store: Path | None = None,
+    tracking: str | None = None,
+    models: Models | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Accepted:
+    """Run an experiment and accept its results as the baseline of its gate, in the name of `who` (default: the user).
+
+    Raises ConfigError where a judge's mean is withheld: a baseline with holes would let anything pass.
+    """
+    if not why.strip():
+        raise ConfigError("gate: --accept needs a reason: --why TEXT")
+    launch = run(
+        experiment, workers=workers, store=store, tracking=tracking, report=launch_report, models=models, tell=tell
+    )
+    if launch.withheld:
+        raise ConfigError(f"gate: too many judgments of {', '.join(launch.withheld)} are missing to accept this")
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    accepted = accept(launch, who=who or _user(), when=when, why=why.strip())
+    Nights(experiment.name, tracking).accept(accepted)
+    return accepted
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may run as a user without a name
+        raise ConfigError("gate: this user has no name; say who accepts with --who NAME") from None
+
+
+def judge(launch: Launch, accepted: Accepted) -> GateResult:
+    """What the gate says of a launch, without logging anything; raises ConfigError where it cannot be compared."""
+    assert launch.session is not None
+    require_comparable(accepted, launch.session)
+    gate = launch.experiment.gate
+    pairs = [(result, _before(result, accepted), metric) for result in launch.results for metric in _margins(launch)]
+    for _, before, metric in pairs:
+        if metric not in before.scores:
+            raise ConfigError(f"gate: the accepted baseline has no {metric}; --accept --why sets a new baseline")
+    checks = _checks(launch, pairs, gate)
+    drops = [drop for pair, check in zip(pairs, checks, strict=True) for drop in _drops(launch, *pair, check)]
+    changed = [line for result in launch.results for line in _changed(result, _before(result, accepted))]
+    return GateResult(launch.experiment.name, launch, accepted, gate.alpha, checks, drops, changed, {})
+
+
+def _margins(launch: Launch) -> dict[str, float]:
+    return dict(launch.experiment.gate.margins) or {headline_metric(launch.experiment, launch.results): MARGIN}
+
+
+def _before(result: TrialResult, accepted: Accepted) -> AcceptedTrial:
+    """The accepted trial of the same name; the only one, where there is one."""
+    if len(accepted.trials) == 1:
+        return accepted.trials[0]
+    return next(trial for trial in accepted.trials if trial.name == result.name)
+
+
+Pair = tuple[TrialResult, AcceptedTrial, str]
+
+
+def _checks(launch: Launch, pairs: Sequence[Pair], gate: Gate) -> list[Check]:
+    low, high, valid = (np.array(side) for side in zip(*(_differences(*pair) for pair in pairs), strict=True))
+    results = launch.results[0]
+    clusters = results.queries if launch.experiment.compare.clusters == "queries" else results.clusters
+    least, _ = cluster_sums(np.where(valid, low, 0.0), clusters)
+    most, _ = cluster_sums(np.where(valid, high, 0.0), clusters)
+    sizes, _ = cluster_sums(valid.astype(np.float64), clusters)
+    seed = resampling_seed(results.queries, "gate")
+    found = paired_differences(least, most, sizes, seed=seed, level=1 - 2 * gate.alpha)
+    same = (np.where(valid, low, 0.0) == 0).all(axis=1) & (np.where(valid, high, 0.0) == 0).all(axis=1)
+    means = np.where(valid, (low + high) / 2, 0.0).sum(axis=1) / np.maximum(1, valid.sum(axis=1))
+    return [_check(launch, pair, at, float(means[at]), found, same=bool(same[at])) for at, pair in enumerate(pairs)]
+
+
+def _differences(result: TrialResult, before: AcceptedTrial, metric: str) -> tuple[Floats, Floats, Any]:
+    """Least and greatest difference per query, and whether both days have a value."""
+    (low,), (high,) = bounds_of([result], metric)
+    old_low, old_high = before.bounds(metric)
+    return low - old_high, high - old_low, ~(np.isnan(low) | np.isnan(old_low))
+
+
+def _check(launch: Launch, pair: Pair, at: int, difference: float, found: Differences, *, same: bool) -> Check:
+    result, before, metric = pair
+    margin = _margins(launch)[metric]
+    (low,), (high,) = bounds_of([result], metric)
+    accepted = _middle(*before.bounds(metric))
+    today = result.mean(metric) if metric in result.judged else _middle(low, high)
+    # Where no query differs there is nothing to be uncertain about, however few documents there are.
+    bottom, top = (0.0, 0.0) if same else (float(found.low[at]), float(found.high[at]))
+    judged = result.judged.get(metric)
+    total = judged.total if judged else int((~np.isnan(low)).sum())
+    verdict: Verdict = "cannot tell"
+    if math.isnan(today):
+        verdict = "cannot tell"  # withheld: too many judgments are missing
+    elif bottom >= -margin:
+        verdict = "fine"
+    elif top < 0:
+        verdict = "worse"
+    return Check(
+        result.name,
+        metric,
+        accepted,
+        today,
+        difference,
+        bottom if math.isfinite(bottom) else math.nan,
+        top if math.isfinite(top) else math.nan,
+        margin,
+        judged.complete if judged else total,
+        total,
+        verdict,
+    )
+
+
+def _middle(low: Floats, high: Floats) -> float:
+    """The mean; of what is missing, the middle of what it can be."""
+    values = ((low + high) / 2)[~np.isnan(low)]
+    return math.fsum(values) / len(values) if len(values) else math.nan
+
+
+def _drops(launch: Launch, result: TrialResult, before: AcceptedTrial, metric: str, check: Check) -> list[Drop]:
+    """The queries that lost most on a metric, with what became of their evidence."""
+    if check.verdict == "fine" and check.difference >= 0:
+        return []
+    (low,), (high,) = bounds_of([result], metric)
+    old_low, old_high = before.bounds(metric)
+    now, then = (low + high) / 2, (old_low + old_high) / 2
+    lost = np.nan_to_num(then - now)
+    order = [at for at in np.argsort(-lost, kind="stable").tolist() if lost[at] > 1e-9][:_TOLD]
+    assert launch.session is not None
+    texts = launch.session.pipeline(launch.session.trials[0]).query_texts
+    return [
+        Drop(
+            result.name,
+            metric,
+            result.queries[at],
+            texts[at],
+            float(then[at]),
+            float(now[at]),
+            _why(before.fates[at], result.fates[at], missing=bool(low[at] != high[at])),
+        )
+        for at in order
+    ]
+
+
+def _why(before: Sequence[str], after: Sequence[str], *, missing: bool) -> str:
+    """What the loss ledger says changed for a query."""
+    if missing:
+        return "a judgment is missing today"
+    changes = [
+        f"evidence {number}: {fate_words(old)} → {fate_words(new)}"
+        for number, (old, new) in enumerate(zip(before, after, strict=True), 1)
+        if old != new
+    ]
+    return "; ".join(changes) or "the same evidence is selected, but ranked lower or judged otherwise"
+
+
+def _changed(result: TrialResult, before: AcceptedTrial) -> list[str]:
+    """Settings that differ from what was accepted: likely causes."""
+    keys = dict.fromkeys((*before.params, *result.params))
+    return [
+        f"{result.name}: {key}: {before.params.get(key, 'absent')} → {result.params.get(key, 'absent')}"
+        for key in keys
+        if key != "data" and before.params.get(key) != result.params.get(key)
+    ]
+
+
+def trend_keys(metric: str) -> tuple[str, str, str, str, str]:
+    """The MLflow keys of a metric in a trial's trend: mean, its interval, the accepted mean, the verdict's code."""
+    key = metric_key(metric)
+    return key, f"ci/{key}_lo", f"ci/{key}_hi", f"accepted/{key}", f"gate/{key}"
+
+
+def _point(found: GateResult, result: TrialResult) -> dict[str, float]:
+    """Tonight's point of a trial's trend: each metric's mean with its interval, the accepted mean, and the verdict."""
+    values: dict[str, float] = {}
+    for check in found.checks:
+        if check.trial != result.name:
+            continue
+        (low,), (high,) = bounds_of([result], check.metric)
+        valid = ~np.isnan(low)
+        sides = np.array([low[valid], high[valid]])
+        seed = resampling_seed(result.queries, check.metric)
+        bounds = cluster_bootstrap(sides, np.array(result.clusters)[valid], seed=seed)
+        told = (check.today, float(bounds.low[0]), float(bounds.high[1]), check.accepted, _CODES[check.verdict])
+        values |= dict(zip(trend_keys(check.metric), told, strict=True))
+    return {name: value for name, value in values.items() if not math.isnan(value)}

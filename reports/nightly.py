@@ -1,0 +1,174 @@
+"""What the regression gate found, as Markdown, HTML, JSON, JUnit XML, and a picture of the nights so far."""
+
+import html as escaping
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from xml.etree import ElementTree
+
+from harness.tracking import Night
+from reports.gate import Check, Drop, GateResult, trend_keys
+from reports.page.figures import NightSeries, nights, standalone
+from reports.plain import plain
+
+_HEAD = ("trial", "metric", "accepted", "today", "difference", "bounds", "margin", "queries", "verdict")
+_SAYS = {
+    "fine": "as good as accepted, within the margin",
+    "worse": "worse than accepted",
+    "cannot tell": "neither shown to be as good nor to be worse",
+}
+
+
+def files(found: GateResult) -> dict[str, bytes]:
+    """`gate.md`, `gate.json`, `junit.xml`, and `history.svg`."""
+    return {
+        "gate.md": markdown(found).encode(),
+        "gate.json": as_json(found).encode(),
+        "junit.xml": junit(found).encode(),
+        "history.svg": history(found).encode(),
+    }
+
+
+def title(found: GateResult) -> str:
+    """The verdict in a line."""
+    return f"{found.experiment}: {found.verdict} ({_SAYS[found.verdict]})"
+
+
+def against(found: GateResult) -> str:
+    """What today was held against."""
+    accepted = found.accepted
+    return f"against what {accepted.who} accepted on {accepted.when}: {accepted.why}"
+
+
+def cells(check: Check) -> tuple[str, ...]:
+    """One check, in the order of the table's columns."""
+    bounds = "–" if math.isnan(check.low) else f"{check.low:+.3f} … {check.high:+.3f}"
+    return (
+        check.trial,
+        check.metric,
+        f"{check.accepted:.3f}",
+        "withheld" if math.isnan(check.today) else f"{check.today:.3f}",
+        f"{check.difference:+.3f}",
+        bounds,
+        f"{check.margin:g}",
+        f"{check.complete}/{check.queries}",
+        check.verdict,
+    )
+
+
+def notes(found: GateResult) -> list[str]:
+    """What the table does not say by itself."""
+    sides = f"bounds hold for all {len(found.checks)} checks at once" if len(found.checks) > 1 else "bounds"
+    told = [f"{sides}, each side at {1 - found.alpha:.0%}; fine: above minus the margin; worse: below 0, and not fine"]
+    if any(math.isnan(check.low) for check in found.checks):
+        told.append("there are too few documents for bounds; `compare: {clusters: queries}` asks about these documents")
+    told += [f"changed since: {line}" for line in found.changed]
+    return [*told, *found.launch.warnings]
+
+
+def markdown(found: GateResult) -> str:
+    """The gate for a CI summary."""
+    lines = [f"## {title(found)}", "", against(found), "", *_table(_HEAD, [cells(check) for check in found.checks])]
+    if found.drops:
+        lines += ["", "### Queries that got worse", "", *_table(_DROPS, [_drop_cells(drop) for drop in found.drops])]
+    return "\n".join([*lines, "", *(f"- {note}" for note in notes(found))]) + "\n"
+
+
+_DROPS = ("trial", "metric", "query", "question", "accepted", "today", "why")
+
+
+def _drop_cells(drop: Drop) -> tuple[str, ...]:
+    question = drop.text if len(drop.text) <= 120 else f"{drop.text[:119]}…"
+    return drop.trial, drop.metric, drop.query, question, f"{drop.before:.3f}", f"{drop.after:.3f}", drop.why
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    told = ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
+    return ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head), *told]
+
+
+def _cell(text: str) -> str:
+    """Text that Markdown takes for text: no column, line or element begins in it."""
+    return escaping.escape(" ".join(text.split()), quote=False).replace("|", "\\|").replace("`", "'")
+
+
+def html(found: GateResult) -> str:
+    """The gate as HTML, for notebooks."""
+    parts = [f"<p><b>{escaping.escape(title(found))}</b><br>{escaping.escape(against(found))}</p>"]
+    for head, rows in ((_HEAD, [cells(c) for c in found.checks]), (_DROPS, [_drop_cells(d) for d in found.drops])):
+        if rows:
+            top = "".join(f"<th>{name}</th>" for name in head)
+            body = "".join(
+                "<tr>" + "".join(f"<td>{escaping.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+            )
+            parts.append(f"<table><tr>{top}</tr>{body}</table>")
+    parts += [f"<p>{escaping.escape(note)}</p>" for note in notes(found)]
+    return "".join([*parts, history(found)])
+
+
+def as_json(found: GateResult) -> str:
+    """Everything as JSON; what is not a number is null."""
+    accepted = found.accepted
+    told = {
+        "experiment": found.experiment,
+        "verdict": found.verdict,
+        "exit_code": found.exit_code,
+        "alpha": found.alpha,
+        "launch": found.launch.id,
+        "accepted": {name: getattr(accepted, name) for name in ("launch", "who", "when", "why", "measured")},
+        "checks": [asdict(check) for check in found.checks],
+        "drops": [asdict(drop) for drop in found.drops],
+        "changed": list(found.changed),
+        "notes": notes(found),
+        "history": {name: [night._asdict() for night in past] for name, past in found.history.items()},
+    }
+    return json.dumps(plain(told), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def junit(found: GateResult) -> str:
+    """The gate as JUnit XML: a test case per check; worse is a failure, cannot tell an error."""
+    count = {word: sum(check.verdict == word for check in found.checks) for word in _SAYS}
+    numbers = {"tests": len(found.checks), "failures": count["worse"], "errors": count["cannot tell"]}
+    totals = {name: str(number) for name, number in numbers.items()}
+    suites = ElementTree.Element("testsuites", totals)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": _xml(found.experiment), **totals})
+    for check in found.checks:
+        case = ElementTree.SubElement(
+            suite, "testcase", {"classname": _xml(found.experiment), "name": _xml(f"{check.trial}: {check.metric}")}
+        )
+        told = dict(zip(_HEAD, cells(check), strict=True))
+        line = f"accepted {told['accepted']}, today {told['today']}, difference {told['difference']} ({told['bounds']})"
+        if check.verdict == "fine":
+            ElementTree.SubElement(case, "system-out").text = line
+            continue
+        kind = "failure" if check.verdict == "worse" else "error"
+        worse = ElementTree.SubElement(case, kind, {"type": check.verdict, "message": f"{check.verdict}: {line}"})
+        drops = [drop for drop in found.drops if (drop.trial, drop.metric) == (check.trial, check.metric)]
+        worse.text = _xml("\n".join(f"{d.query}: {d.before:.3f} → {d.after:.3f}: {d.why}: {d.text}" for d in drops))
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _xml(text: str) -> str:
+    """Text without the characters that XML 1.0 has no way to write."""
+    return "".join(sign if _writable(ord(sign)) else "\ufffd" for sign in text)
+
+
+def _writable(code: int) -> bool:
+    return code in (9, 10, 13) or 0x20 <= code <= 0xD7FF or 0xE000 <= code <= 0xFFFD or code >= 0x10000
+
+
+def history(found: GateResult) -> str:
+    """The nights of every check as a picture (SVG)."""
+    drawn = [_series(check, found.history.get(check.trial, ())) for check in found.checks]
+    return standalone(nights([series for series in drawn if series.when]))
+
+
+def _series(check: Check, past: Sequence[Night]) -> NightSeries:
+    """What was told of a check night by night; nights that lack it are left out."""
+    keys = trend_keys(check.metric)
+    told = [night for night in past if keys[0] in night.values]
+    mean, low, high, accepted, verdict = ([night.values.get(key, math.nan) for night in told] for key in keys)
+    name, when = f"{check.trial}: {check.metric}", [night.when for night in told]
+    return NightSeries(name, when, mean, low, high, accepted, verdict, check.margin)
