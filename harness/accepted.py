@@ -114,10 +114,10 @@ def require_comparable(accepted: Accepted, session: Session) -> None:
                 f"gate: the {what} {verb} not as in the baseline {by}: {_short(today.get(what))} instead of "
                 f"{_short(before)}; scores on them cannot be compared; --accept --why sets a new baseline"
             )
-    before_names, names = [trial.name for trial in accepted.trials], [result.name for result in launch.results]
-    if (len(names) > 1 and set(before_names) != set(names)) or len(names) != len(before_names):
+    known = [trial.name for trial in accepted.trials]
+    if len(session.names) != len(known) or (len(known) > 1 and set(session.names) != set(known)):
         raise ConfigError(
-            f"gate: the trials are {', '.join(names)}; the baseline {by} has {', '.join(before_names)}; "
+            f"gate: the trials are {', '.join(session.names)}; the baseline {by} has {', '.join(known)}; "
             "--accept --why sets a new baseline"
         )
 
