@@ -15,6 +15,7 @@ from harness.embedders import Local
 from harness.errors import ConfigError
 from harness.experiment import Trial
 from harness.llm import (
+    SWAPPED,
     Archive,
     Asking,
     Caller,
@@ -35,6 +36,7 @@ from harness.model import Case, Chunk, Query, Span, Vectors
 from harness.pipeline import ARCHIVE, Pipeline
 from harness.results import Judged, JudgeSummary, JudgingReport, TrialResult
 from harness.session import Session
+from harness.stats import Variance, variance_of_repeats
 from harness.store import digest
 from harness.verdicts import column, flips, told_judgments, told_verdict
 
@@ -209,12 +211,16 @@ class Judging:
             example = next((str(one.detail) for one in judgments.values() if isinstance(one, Failure)), "")
             flagged = sum(isinstance(j, Label) and "suspicious" in j.flags for j in judgments.values())
             asking = pool.asking
+            addresses = asking.addresses(list(pool.tasks)) if asking else []
+            paid, unpriced = self.archive.paid(addresses)
             made.append(
                 replace(
                     summary,
+                    paid=paid,
+                    unpriced=unpriced,
                     failures=failed,
                     example=example,
-                    models=self.archive.served(asking.addresses(list(pool.tasks))) if asking else {},
+                    models=self.archive.served(addresses),
                     flips=self.flips(pool.name),
                     suspicious=flagged,
                     calibration=calibration_of(asking, self._session.store, self._session.data) if asking else "",
@@ -225,6 +231,39 @@ class Judging:
     def flips(self, label: str) -> float | None:
         """The share of a judge's repeated judgments that disagree; None without repeats."""
         return flips(self._judges[label], self._judgments[label])
+
+    def variance(self, trial: Trial) -> dict[str, Variance]:
+        """What makes each judge's headline measure uncertain on a trial, for judges that answer repeatedly.
+
+        Over the queries that have a value in every repeat; slot order where all of these have been asked in reverse
+        (`judge agree --swap` does that for a sample).
+        """
+        found = {}
+        for pool, cases in self._per_judge(trial, self.pools):
+            asking = pool.asking
+            if asking is None or asking.repeats < 2:
+                continue
+            once = replace(asking, repeats=1)
+            takes = [self._as_only_take(pool, take) for take in range(asking.repeats)]
+            values = np.array([[_headline(once.score(case, known)) for known in takes] for case in cases])
+            complete = ~np.isnan(values).any(axis=1)
+            if complete.sum() < 2:
+                continue
+            tasks = [task._replace(take=SWAPPED) for task in pool.tasks if not task.take]
+            reverse = stored(self.archive, asking, tasks)
+            other = {task._replace(take=0): one for task, one in reverse.items() if not isinstance(one, Written)}
+            swapped = np.array([_headline(once.score(case, {**takes[0], **other})) for case in cases])
+            both = complete & ~np.isnan(swapped)
+            found[pool.name] = (
+                variance_of_repeats(values[both], swapped[both])
+                if both.sum() >= 2
+                else variance_of_repeats(values[complete])
+            )
+        return found
+
+    def _as_only_take(self, pool: Pool, take: int) -> dict[Task, Judgment]:
+        """The judgments of one repeat as if it had been the only one."""
+        return {task._replace(take=0): one for task, one in self._judgments[pool.name].items() if task.take == take}
 
     @cached_property
     def _judgments(self) -> dict[str, dict[Task, Judgment]]:
@@ -283,6 +322,12 @@ class Judging:
                         row["kept"][finding.rank - 1].setdefault("judged", {})[label] = told_judgments(finding)
             row["judges"] = {label: told_verdict(verdict) for label, verdict in judged.items()}
             yield row
+
+
+def _headline(verdict: Verdict) -> float:
+    """The value of a judge's first measure; NaN where there is none."""
+    score = next(iter(verdict.scores.values()))
+    return float("nan") if score is None or score.value is None else score.value
 
 
 def _checked(pool: Pool, verdict: Verdict) -> Verdict:

@@ -152,6 +152,10 @@ class JudgeSummary:
     example: str = ""
     models: Mapping[str, int] = field(default_factory=dict)
     flips: float | None = None
+    paid: float = 0.0
+    """Dollars that the judgments in use have cost, whenever they were asked for."""
+    unpriced: int = 0
+    """Calls among them whose cost is not known."""
     suspicious: int = 0
     empty: int = 0
     calibration: str = ""

@@ -141,7 +141,7 @@ def gate(
         launch = run(
             experiment, workers=workers, store=place, tracking=tracking, report=launch_report, models=models, tell=tell
         )
-        found = judge(launch, accepted)
+        found = hold_against(launch, accepted)
         keys = [key for metric in _margins(launch) for key in trend_keys(metric)]
         points = {result.name: _point(found, result) for result in launch.results}
         before = nights.history([result.name for result in launch.results], keys)
@@ -189,10 +189,11 @@ def _user() -> str:
         raise ConfigError("gate: this user has no name; say who accepts with --who NAME") from None
 
 
-def judge(launch: Launch, accepted: Accepted) -> GateResult:
-    """What the gate says of a launch, without logging anything; raises ConfigError where it cannot be compared."""
-    assert launch.session is not None
-    require_comparable(accepted, launch.session)
+def hold_against(launch: Launch, accepted: Accepted) -> GateResult:
+    """What the gate says of a launch on the data, queries and judges of the accepted one, without logging anything.
+
+    Raises ConfigError where the accepted one lacks a metric.
+    """
     gate = launch.experiment.gate
     pairs = [(result, _before(result, accepted), metric) for result in launch.results for metric in _margins(launch)]
     for _, before, metric in pairs:
@@ -286,8 +287,8 @@ def _drops(launch: Launch, result: TrialResult, before: AcceptedTrial, metric: s
     now, then = (low + high) / 2, (old_low + old_high) / 2
     lost = np.nan_to_num(then - now)
     order = [at for at in np.argsort(-lost, kind="stable").tolist() if lost[at] > 1e-9][:_TOLD]
-    assert launch.session is not None
-    texts = launch.session.pipeline(launch.session.trials[0]).query_texts
+    session = launch.session
+    texts = session.pipeline(session.trials[0]).query_texts if session else [""] * len(now)
     return [
         Drop(
             result.name,

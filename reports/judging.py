@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from harness.component import Judge, judge_measures
 from harness.launch import Launch
 from harness.results import Judged, JudgeSummary
+from harness.stats import Variance
 
 TITLE = "what the judges say: mean over queries (complete/all)"
 
@@ -106,6 +107,27 @@ def _of_judge(summary: JudgeSummary, judge: Judge) -> list[str]:
     if summary.empty:
         notes.append(f"{summary.judge}: {summary.empty} selections are empty and count 0; no one was asked")
     return notes
+
+
+def variance_notes(launch: Launch, number: int) -> list[str]:
+    """What makes the judges' means of trial `number` uncertain, and what more calls would buy; for repeating judges."""
+    if launch.courtroom is None or launch.session is None:
+        return []
+    found = launch.courtroom.variance(launch.session.trials[number])
+    return [f"{label} on '{launch.results[number].name}': {_variance(one)}" for label, one in found.items()]
+
+
+def _variance(found: Variance) -> str:
+    total = found.query + found.repeat
+    if not total:
+        return "no judgment differs from another; repeats and further queries alike change nothing"
+    shares = f"{found.query / total:.0%} of a judgment's variance lies between queries, {found.repeat / total:.0%}"
+    parts = [f"{shares} between repeats"]
+    if not math.isnan(found.order):
+        parts.append(f"the order of the passages alone moves it by {math.sqrt(found.order):.3f}")
+    errors = f"{found.error:.4f}; twice the queries make it {found.more_queries:.4f}, twice the repeats"
+    parts.append(f"the standard error of the mean is {errors} {found.more_repeats:.4f}")
+    return "; ".join(parts)
 
 
 def _incomplete(launch: Launch) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +175,24 @@ def tracking(empty_mlflow: Path, tmp_path: Path) -> str:
     """The URI of a fresh MLflow store."""
     shutil.copy(empty_mlflow, tmp_path / "mlflow.db")
     return f"sqlite:///{tmp_path / 'mlflow.db'}"
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
+    """Headless Chromium; the test is skipped where there is none."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("no chromium and chromedriver on this machine")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for argument in (
+        "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+        f"--disable-component-update --disable-sync --window-size=1900,1000 --user-data-dir={tmp_path / 'chromium'}"
+    ).split():
+        options.add_argument(argument)
+    made = webdriver.Chrome(options, webdriver.ChromeService(driver))
+    yield made
+    made.quit()

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -28,27 +27,6 @@ grid:
   retriever: [dense, bm25]
 compare: {baseline: {chunker: fixed}, on: recall@50t}
 """
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Any]:
-    """Headless Chromium; the test is skipped where there is none."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not chromium or not driver:
-        pytest.skip("no chromium and chromedriver on this machine")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for argument in (
-        "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-        f"--disable-component-update --disable-sync --window-size=1900,1000 --user-data-dir={tmp_path / 'chromium'}"
-    ).split():
-        options.add_argument(argument)
-    made = webdriver.Chrome(options, webdriver.ChromeService(driver))
-    yield made
-    made.quit()
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from harness.selectors import TopK
 from harness.session import Session
 from judges import ContextPrecision, ContextRecall, HeuristicPrecision, HeuristicRecall
 from reports import compare, launch_report
-from reports.judging import judge_notes, judge_table
+from reports.judging import judge_notes, judge_table, variance_notes
 from reports.tables import text
 
 HARNESS = Path(sys.executable).parent / "harness"
@@ -207,6 +207,14 @@ def test_repeats_have_their_own_slots(server: Server, garden_data: Path, tmp_pat
     assert set(count.values()) == {3}
     assert launch.judging.judges[0].flips == 1.0
     assert launch.results[0].mean("context_precision") == pytest.approx(12 / 13 / 3)
+    assert launch.session is not None
+    assert launch.courtroom is not None
+    # Of 13 queries the one without passages is 0 in all repeats; the others are 0, 1, 0: a variance of 1/3.
+    found = launch.courtroom.variance(launch.session.trials[0])["context_precision"]
+    assert found.repeat == pytest.approx(12 / 13 / 3)
+    assert found.query == 0
+    assert np.isnan(found.order)
+    assert "100% between repeats" in variance_notes(launch, 0)[0]
 
 
 OWN = """
@@ -402,7 +410,7 @@ def test_a_withheld_mean_is_not_on_top(server: Server, garden_data: Path, tmp_pa
     (experiment,) = client.search_experiments(filter_string="name = 'judged'")
     (noted,) = client.search_runs([experiment.experiment_id], "tags.kind = 'launch'")
     assert noted.data.tags["top_trial"] == launch.results[1].name
-    leaders = json.loads(launch_report(launch)["leaderboard.json"])["data"]
+    leaders = json.loads(launch_report(launch).files["leaderboard.json"])["data"]
     assert [row[0] for row in leaders] == [launch.results[1].name, launch.results[0].name]
     runs = client.search_runs([experiment.experiment_id], "tags.kind = 'trial'")
     assert sorted("context_precision" in found.data.metrics for found in runs) == [False, True]

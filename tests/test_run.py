@@ -190,6 +190,9 @@ def test_the_locked_set_is_opened_only_on_purpose_and_counted(project: Path, tra
     file.write_text(EXPERIMENT.replace("data: garden", "data: garden\nqueries: test"))
     assert "--final" in harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=2).stderr
     file.write_text(EXPERIMENT)
+    early = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--final", code=2).stderr
+    assert "--final: 9 of 9 trials have not run on 'validation'; run the experiment first" in early
+    harness(project, "run", "experiments/garden.yaml", "--no-mlflow")
     for _ in range(2):
         harness(project, "run", "experiments/garden.yaml", "--tracking", tracking, "--final")
     launches = [run.data.tags for run in logged(tracking) if run.data.tags["kind"] == "launch"]
@@ -361,6 +364,7 @@ def test_a_script_that_defines_its_component_runs_once(project: Path) -> None:
 
 def test_openings_are_counted_whatever_becomes_of_the_launch(project: Path, tracking: str) -> None:
     """Also those that were not logged."""
+    harness(project, "run", "experiments/garden.yaml", "--no-mlflow")
     for _ in range(2):
         harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--final")
     harness(project, "run", "experiments/garden.yaml", "--tracking", tracking, "--final")
@@ -399,7 +403,32 @@ def test_a_selector_must_not_name_a_hit_twice(project: Path) -> None:
 def test_a_relative_database_is_taken_from_the_working_folder(project: Path, tracking: str) -> None:
     """MLflow's usual form; a plain launch after a final one still tells of the opening."""
     arguments = ["run", "experiments/garden.yaml", "--tracking", "sqlite:///mlflow.db"]
+    harness(project, "run", "experiments/garden.yaml", "--no-mlflow")
     harness(project, *arguments, "--final")
     harness(project, *arguments)
     launches = [run.data.tags for run in logged(tracking) if run.data.tags["kind"] == "launch"]
     assert [(tags["final"], tags["test_openings"]) for tags in launches] == [("false", "1"), ("true", "1")]
+
+
+def test_the_finalists(project: Path) -> None:
+    """The chosen trial and the baseline under their own names, validation and test side by side; another by choice."""
+    harness(project, "run", "experiments/garden.yaml", "--no-mlflow")
+    table = json.loads(harness(project, "compare", "experiments/garden.yaml", "--json").stdout)
+    best, baseline = table["best"]["name"], table["baseline"]
+    told = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--final").stdout
+    assert "recall@50t on the locked query set, opened once:" in told
+    assert f"chosen '{best}': validation {table['best']['mean']:.3f}" in told
+    assert f"baseline '{baseline}': validation" in told
+    final = json.loads(harness(project, "compare", "garden", "--final", "--json").stdout)
+    assert [row["name"] for row in final["rows"]] == [baseline, best]
+    # By name, the newest launch on validation is meant, as the locked set is no place to compare nine trials.
+    assert len(json.loads(harness(project, "compare", "garden", "--json").stdout)["rows"]) == 9
+    chosen = ["--choose", "retriever=hybrid", "--choose", "chunker=lines"]
+    again = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--final", *chosen).stdout
+    assert "opened 2 times" in again
+    assert "chosen 'lines · hybrid': validation" in again
+    wrong = harness(project, "run", "experiments/garden.yaml", "--final", "--choose", "retriever=x", code=2).stderr
+    assert "choose: no trial has retriever: x" in wrong
+    report = harness(project, "report", "experiments/garden.yaml", "--out", "r.html").stdout
+    assert "r.html" in report
+    assert "corrected for the choice" in (project / "r.html").read_text(encoding="utf-8")

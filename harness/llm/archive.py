@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -90,6 +91,13 @@ class Archive(SqliteFile):
         for _, call, _, _ in rows:
             together[call] = together.get(call, 0) + 1
         return {at: (ms / together[call], (usd or 0.0) / together[call]) for at, call, ms, usd in rows}
+
+    def paid(self, addresses: Sequence[str]) -> tuple[float, int]:
+        """Dollars spent on the calls that brought these answers, whenever that was, and the calls of unknown cost."""
+        query = "SELECT DISTINCT l.call, c.usd FROM labels l JOIN calls c ON c.id = l.call WHERE l.address IN"
+        by_call = dict(self.lookup(query, addresses))
+        known = [usd for usd in by_call.values() if usd is not None]
+        return math.fsum(known), len(by_call) - len(known)
 
     def served(self, addresses: Sequence[str]) -> dict[str, int]:
         """The models that gave these answers, as the server named them, with how many each gave."""

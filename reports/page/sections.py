@@ -15,7 +15,7 @@ from reports.columns import shown
 from reports.compare import Comparison, Row, losses_at
 from reports.effects import effects
 from reports.final import Final, times
-from reports.judging import cell, headline_measures, judge_notes
+from reports.judging import cell, headline_measures, judge_notes, variance_notes
 from reports.page import figures
 from reports.page.facts import data_facts, experiment_text, provenance, trials_text
 from reports.page.parts import Cell, Explorer, Facts, Figure, Folded, Heading, Line, Notes, Part, Section, Table, Text
@@ -283,7 +283,22 @@ def _judges(material: Material) -> Iterator[Part]:
         for r in launch.results
     ]
     yield Table(("trial", *measures), rows)
-    yield Notes(judge_notes(launch))
+    head = ("judge", "model", "judgments", "missing", "against people", "flips", "cost")
+    yield Table(head, list(_judge_rows(launch)))
+    best = next(at for at, row in enumerate(material.comparison.rows) if row.name == material.comparison.best.name)
+    yield Notes([*judge_notes(launch), *variance_notes(launch, best)])
+
+
+def _judge_rows(launch: Launch) -> Iterator[Line]:
+    """How complete, how good and how dear each judge was."""
+    for one in launch.judging.judges:
+        missing = sum(one.failures.values())
+        cost = "" if not one.model else f"${one.paid:.4f}"
+        if one.unpriced:
+            cost += f" and {one.unpriced} calls of unknown cost"
+        flips = "" if one.flips is None else f"{one.flips:.1%}"
+        texts = (one.judge, one.model or "no model", f"{one.judgments:,}", f"{missing:,}", one.calibration, flips, cost)
+        yield Line([Cell(text, None, "" if at in (2, 3, 5) else "left") for at, text in enumerate(texts)])
 
 
 def _bands(material: Material) -> Iterator[Part]:

@@ -1,0 +1,289 @@
+"""The regression gate: words, bounds and refusals by hand; nights by simulation; the command on a real store."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from harness import ConfigError, Experiment, Launch, Trial
+from harness.accepted import Accepted, AcceptedTrial
+from harness.chunkers import Fixed
+from harness.experiment import Compare, Gate
+from harness.results import Judged, TrialResult
+from harness.retrievers import BM25
+from harness.stats import Floats
+from reports.gate import GateResult, hold_against
+from reports.nightly import as_json, junit, markdown
+
+QUERIES = 120
+HARNESS = str(Path(sys.executable).parent / "harness")
+
+
+def result(values: Sequence[float] | Floats, name: str = "t", clusters: int = 60) -> TrialResult:
+    labels = [f"d{n % clusters}" for n in range(QUERIES)]
+    fates = [["found"] if value else ["not_retrieved"] for value in values]
+    queries = [str(n) for n in range(QUERIES)]
+    return TrialResult(name, name, {"chunker": name}, queries, labels, {"recall@5": np.array(values, float)}, fates)
+
+
+def launch(*results: TrialResult, gate: Gate | None = None, clusters: str = "documents") -> Launch:
+    base = Trial("d", Fixed(), BM25(), metrics=("recall@5",))
+    settings = gate or Gate({"recall@5": 0.03})
+    made = Experiment("n", base, compare=Compare(clusters=clusters), gate=settings)
+    return Launch("l", made, results)
+
+
+def accepted(*results: TrialResult) -> Accepted:
+    def told(values: Floats) -> list[float | None]:
+        return [None if np.isnan(value) else float(value) for value in values]
+
+    trials = [
+        AcceptedTrial(
+            one.name,
+            one.params,
+            one.fingerprint,
+            {name: (told(values), told(values)) for name, values in one.scores.items()}
+            | {name: (told(j.low), told(j.high)) for name, j in one.judged.items()},
+            one.fates,
+        )
+        for one in results
+    ]
+    return Accepted("n", "l0", "Ada", "2026-01-01", "it was good", {}, results[0].queries, trials)
+
+
+HALF = np.arange(QUERIES) % 2 * 1.0
+
+
+def verdict(before: Floats, after: Floats, **given: Any) -> GateResult:
+    return hold_against(launch(result(after), **given), accepted(result(before)))
+
+
+def test_the_same_results_are_fine_and_certain() -> None:
+    """No query differs: nothing is uncertain, however few documents there are."""
+    (check,) = verdict(HALF, HALF).checks
+    assert (check.verdict, check.difference, check.low, check.high) == ("fine", 0, 0, 0)
+    few = hold_against(launch(result(HALF, clusters=2)), accepted(result(HALF, clusters=2)))
+    assert (few.verdict, few.exit_code) == ("fine", 0)
+
+
+def test_worse() -> None:
+    """Every fourth query that was answered no longer is: down by 0.125, exit code 1, and they are named with fates."""
+    after = np.where(np.arange(QUERIES) % 8 == 1, 0.0, HALF)
+    found = verdict(HALF, after)
+    (check,) = found.checks
+    assert (found.verdict, found.exit_code, check.verdict) == ("worse", 1, "worse")
+    assert check.difference == pytest.approx(-0.125)
+    assert check.low < -0.125 < check.high < 0
+    assert {drop.query for drop in found.drops} <= {str(n) for n in range(QUERIES) if n % 8 == 1}
+    assert found.drops[0].why == "evidence 1: found → not retrieved"
+
+
+def test_better_is_fine() -> None:
+    """Non-inferiority asks only that it is not worse."""
+    assert verdict(HALF, np.maximum(HALF, np.arange(QUERIES) % 8 == 0)).exit_code == 0
+
+
+def test_a_little_worse_within_the_margin_is_fine() -> None:
+    """One query of 120 is lost: 0.008 less, and surely less than the margin of 0.05."""
+    after = HALF.copy()
+    after[1] = 0.0
+    assert verdict(HALF, after, gate=Gate({"recall@5": 0.05})).verdict == "fine"
+
+
+def test_noise_cannot_be_told() -> None:
+    """As many queries won as lost, each by all it can: neither shown to be as good nor worse."""
+    after = np.where(np.arange(QUERIES) % 4 < 2, 1 - HALF, HALF)
+    found = verdict(HALF, after)
+    assert (found.verdict, found.exit_code) == ("cannot tell", 3)
+    assert found.checks[0].difference == 0
+
+
+def test_four_documents_cannot_be_told_unless_queries_are_asked_about() -> None:
+    """Too few clusters for bounds; as further queries on the same documents they do have some."""
+    after = np.where(np.arange(QUERIES) % 8 == 1, 0.0, HALF)
+    before, now = result(HALF, clusters=4), result(after, clusters=4)
+    found = hold_against(launch(now), accepted(before))
+    assert (found.verdict, np.isnan(found.checks[0].low)) == ("cannot tell", True)
+    assert "too few documents" in markdown(found)
+    assert hold_against(launch(now, clusters="queries"), accepted(before)).verdict == "worse"
+
+
+def judged(values: Floats, max_failed: float) -> TrialResult:
+    low, high = (np.where(np.isnan(values), bound, values) for bound in (0.0, 1.0))
+    return replace(result(HALF), judged={"useful": Judged("j", values, low, high, max_failed)})
+
+
+def test_failing_judgments_never_pass() -> None:
+    """Thirty judgments missing bound what today can be; with too many, the mean is withheld: 3 both times, never 0."""
+    missing = np.where(np.arange(QUERIES) % 4 == 1, np.nan, HALF)
+    for max_failed in (0.5, 0.02):
+        made = launch(judged(missing, max_failed), gate=Gate({"useful": 0.03}))
+        found = hold_against(made, accepted(judged(HALF, 0.02)))
+        assert found.exit_code == 3
+        assert found.checks[0].complete == 90
+        assert found.drops[0].why == "a judgment is missing today"
+
+
+def test_a_new_metric_needs_a_new_baseline() -> None:
+    """What was not accepted cannot be held against."""
+    with pytest.raises(ConfigError, match="baseline has no mrr"):
+        hold_against(launch(result(HALF), gate=Gate({"mrr": 0.1})), accepted(result(HALF)))
+
+
+def test_settings_that_changed_are_told() -> None:
+    """A single trial is compared whatever became of its settings, which are named as likely causes."""
+    now = replace(result(HALF, "t"), params={"chunker": "t", "selector.top_k.k": "3"})
+    found = hold_against(launch(now), accepted(result(HALF, "t")))
+    assert found.changed == ["t: selector.top_k.k: absent → 3"]
+
+
+def test_renderings() -> None:
+    """JUnit: worse is a failure; Markdown keeps its columns; text that XML or Markdown would trip over is disarmed."""
+    after = np.where(np.arange(QUERIES) % 8 == 1, 0.0, HALF)
+    found = verdict(HALF, after)
+    drop = replace(found.drops[0], text="a | b <script> \x00 `code`\nnew line")
+    found = replace(found, drops=[drop])
+    suites = ElementTree.fromstring(junit(found))
+    assert suites.attrib == {"tests": "1", "failures": "1", "errors": "0"}
+    assert "<script>" in (suites.findtext("testsuite/testcase/failure") or "")
+    (row,) = (line for line in markdown(found).splitlines() if "new line" in line)
+    assert row.count(" | ") == 6
+    assert "<script>" not in row
+    assert json.loads(as_json(found))["exit_code"] == 1
+    assert found.frame().loc[0, "verdict"] == "worse"
+    assert "&lt;script&gt;" in found._repr_html_()
+
+
+NIGHTS = [pytest.param(250, id="small"), pytest.param(1000, id="large", marks=pytest.mark.long)]
+
+
+def night(rng: np.random.Generator, drop: float, noise: float) -> TrialResult:
+    """Tonight's scores: each query's value flips with a chance (a judge's moods), and some answered ones are lost."""
+    flipped = np.where(rng.random(QUERIES) < noise, 1 - HALF, HALF)
+    return result(np.where((flipped == 1) & (rng.random(QUERIES) < 2 * drop), 0.0, flipped))
+
+
+@pytest.mark.parametrize("nights", NIGHTS)
+@pytest.mark.parametrize("noise", [0.02, 0.1, 0.3])
+def test_identical_nights_raise_few_alarms(nights: int, noise: float) -> None:
+    """The same system, judged with noise: called worse on at most 5 % of nights, over many accepted baselines."""
+    rng = np.random.default_rng(41)
+    alarms = sum(
+        hold_against(launch(night(rng, 0, noise)), accepted(night(rng, 0, noise))).verdict == "worse"
+        for _ in range(nights)
+    )
+    assert alarms / nights <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / nights)
+
+
+@pytest.mark.parametrize("nights", NIGHTS)
+def test_a_drop_is_seen(nights: int) -> None:
+    """Without noise a loss of 0.03 on 120 queries is called worse more often than not, and one of 0.1 always."""
+    rng = np.random.default_rng(43)
+    before = accepted(night(rng, 0, 0))
+    seen = [
+        sum(hold_against(launch(night(rng, drop, 0)), before).verdict == "worse" for _ in range(nights)) / nights
+        for drop in (0.0, 0.03, 0.1)
+    ]
+    assert seen[0] == 0
+    assert 0.3 < seen[1] < 0.9
+    assert seen[2] > 0.98
+
+
+# -- the command
+
+NIGHTLY = """
+name: nightly
+data: garden
+tokenizer: words
+chunker: {fixed: {size: 20}}
+retriever: bm25
+selector: [{top_k: {k: 4}}]
+metrics: [recall@3, mrr]
+gate: {margins: {recall@3: 0.02}}
+"""
+
+Harness = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def harness(garden_data: Path, tmp_path: Path, tracking: str) -> Harness:
+    """Runs the command in a folder with an experiment, against a fresh MLflow store."""
+    (tmp_path / "nightly.yaml").write_text(NIGHTLY)
+
+    def run(*arguments: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
+        command = [HARNESS, "gate", "nightly.yaml", "--tracking", tracking, *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=os.environ)
+        assert done.returncode == code, done.stderr + done.stdout
+        return done
+
+    return run
+
+
+def test_nights_on_a_real_store(harness: Harness, tmp_path: Path, tracking: str) -> None:
+    """No baseline, a baseline, an identical night, a worse one, another baseline, and the trend of all of them."""
+    assert "no baseline of 'nightly' has been accepted" in harness(code=2).stderr
+    assert "--why TEXT" in harness("--accept", code=2).stderr
+    assert "Ada accepts launch" in harness("--accept", "--why", "first", "--who", "Ada").stdout
+    fine = harness("--out", "out").stdout
+    assert "nightly: fine" in fine
+    assert "Ada" in fine
+    file = tmp_path / "nightly.yaml"
+    file.write_text(NIGHTLY.replace("top_k: {k: 4}", "threshold: {score: 1000}"))
+    worse = harness("--out", "out", code=1).stdout
+    assert "found → dropped by threshold" in worse
+    assert "How many litres does" in worse
+    assert "changed since: base: selector: top_k → threshold" in worse
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"gate.md", "gate.json", "junit.xml", "history.svg"}
+    told = json.loads((tmp_path / "out/gate.json").read_text())
+    assert [night["values"]["gate/recall_03"] for night in told["history"]["base"]] == [0.0, 1.0]
+    ElementTree.parse(tmp_path / "out/history.svg")
+    harness("--accept", "--why", "an empty selection is wanted now", "--who", "Ben")
+    assert "against what Ben accepted" in harness().stdout
+
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking)
+    runs = client.search_runs([client.get_experiment_by_name("nightly").experiment_id])
+    kinds = [run.data.tags["kind"] for run in runs]
+    assert (kinds.count("accepted"), kinds.count("trend"), kinds.count("trial")) == (2, 1, 2)
+    (trend,) = (run for run in runs if run.data.tags["kind"] == "trend")
+    assert len(client.get_metric_history(trend.info.run_id, "recall_03")) == 3
+    gated = [run for run in runs if run.data.tags.get("gate") and run.data.tags["kind"] == "launch"]
+    assert len(gated) == 3
+    assert {file.path for file in client.list_artifacts(gated[0].info.run_id, "gate")} >= {"gate/junit.xml"}
+
+
+REFUSED = [
+    (("tokenizer: words", "tokenizer: words\nevidence: {coverage: 0.9}"), "the coverage is not as in the baseline"),
+    (("tokenizer: words", "tokenizer: o200k_base"), "the tokenizer is not as in the baseline"),
+    (("gate:", "judges: [heuristic_precision]\ngate:"), "the judges are not as in the baseline"),
+    (("gate:", "grid: {selector.top_k.k: [3, 4]}\ngate:"), "the trials are"),
+    (("recall@3: 0.02", "recall@3: -1"), "gate.margins.recall@3: expected a difference"),
+    (("recall@3: 0.02", "recal@3: 0.02"), "gate.margins: "),
+    (("gate: {", "gate: {alfa: 1, "), "gate: expected a mapping with the keys margins, alpha"),
+]
+
+
+def test_what_cannot_be_compared_is_refused(harness: Harness, tmp_path: Path, garden_data: Path) -> None:
+    """Other ways of counting, judges, trials or queries, and faults of the file: one line, exit code 2, no night."""
+    harness("--accept", "--why", "first", "--who", "Ada")
+    for change, message in REFUSED:
+        (tmp_path / "nightly.yaml").write_text(NIGHTLY.replace(*change))
+        done = harness(code=2)
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+    (tmp_path / "nightly.yaml").write_text(NIGHTLY)
+    harness("--out", "out")
+    assert len(json.loads((tmp_path / "out/gate.json").read_text())["history"]["base"]) == 1
+    path = garden_data / "queries/validation.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+    subprocess.run([HARNESS, "data", "pin", str(garden_data)], check=True, capture_output=True)
+    assert "the queries are not as in the baseline" in harness(code=2).stderr

@@ -1,0 +1,272 @@
+"""The report page in a real browser: what it shows is what was measured, whatever the documents hold."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import ConfigError, Experiment, Launch, Trial, run
+from harness.chunkers import Fixed, Recursive
+from harness.dataset.manifest import Manifest, PinnedFile, write_manifest
+from harness.embedders import Hashing
+from harness.retrievers import BM25, Dense
+from harness.selectors import Dedup, TopK
+from judges import HeuristicPrecision
+from reports import compare, launch_report, report
+from reports.page.explorer import pack
+
+HOSTILE = [
+    "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'></script><!-- {{ 7 * 7 }} ${hacked}",
+    "𝒜𝒮𝒯ℛ𝒜ℒ 😀😀 signs come before the gate of amber and jade, ‮backwards‬ and after it \x00 nothing.",
+    "wide" * 30_000,
+    "<svg onload='window.hacked = 3'><math><style>*{display:none}</style> ]]> &amp; the ochre bell rings twice.",
+]
+
+
+@pytest.fixture(scope="module")
+def launch(tmp_path_factory: pytest.TempPathFactory) -> Launch:
+    """Two chunkers and two retrievers on plain documents, and on some that would like to run scripts."""
+    folder = tmp_path_factory.mktemp("page")
+    root = folder / "datasets/odd"
+    (root / "queries").mkdir(parents=True)
+    plain = [f"Plain row {n} holds {word} beans. " * 3 + f"The {word} tower is {n} feet high. " for n, word in PLAIN]
+    documents = [{"id": f"d{n}<b>", "text": text, "title": "<i>t"} for n, text in enumerate([*HOSTILE, *plain])]
+    queries = []
+    for number, quote in QUOTES:
+        start = documents[number]["text"].index(quote)
+        place = {"doc": documents[number]["id"], "start": start, "end": start + len(quote), "quote": quote}
+        text = f"Where is {quote}? <script>window.hacked = 4</script>"
+        queries.append({"id": f"q{number}", "text": text, "answer": "<b>there", "evidence": [place]})
+    queries.append({"id": "none", "text": "Nothing answers this", "evidence": []})
+    for name, records in (("corpus", documents), ("queries/validation", queries)):
+        (root / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    sets = {"validation": PinnedFile(root / "queries/validation.jsonl", "")}
+    write_manifest(Manifest(root, "odd", PinnedFile(root / "corpus.jsonl", ""), sets, licence="<u>none"))
+    base = Trial(
+        "odd",
+        Fixed(size=12),
+        Dense(depth=20),
+        tokenizer="words",
+        embedder=Hashing(dimensions=64),
+        selector=(Dedup(), TopK(k=4)),
+        metrics=("recall@30t", "recall@3"),
+        judges=(HeuristicPrecision(),),
+    )
+    grid = {"chunker": [Fixed(size=12), Recursive(size=20)], "retriever": [Dense(depth=20), BM25(depth=20)]}
+    experiment = Experiment(
+        "odd <script>", base, grid, question="Which <script>window.hacked = 5</script>?", beside=folder
+    )
+    return run(experiment, store=folder / "store", log=False)
+
+
+PLAIN = list(enumerate(["amber", "basil", "cedar", "dill", "elder", "fennel", "ginger", "hyssop"]))
+QUOTES = [
+    (1, "the gate of amber and jade"),
+    (3, "the ochre bell rings twice"),
+    *((4 + n, f"The {word} tower is {n} feet high") for n, word in PLAIN),
+]
+
+
+@pytest.fixture
+def shown(browser: Any, launch: Launch, tmp_path: Path) -> Iterator[Any]:
+    """The page, opened from disk, its explorer ready; nothing may have been fetched and no script may have failed."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    path = report(launch).write(tmp_path / "report.html")
+    browser.get(path.as_uri())
+    ready = "return document.getElementById('explorer')?.dataset.ready === 'true'"
+    WebDriverWait(browser, 30).until(lambda driver: driver.execute_script(ready))
+    yield browser
+    assert browser.execute_script("return window.hacked") is None
+    assert browser.execute_script("return performance.getEntriesByType('resource').map((one) => one.name)") == []
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def detail(browser: Any) -> str:
+    return str(browser.execute_script("return document.getElementById('detail').innerText"))
+
+
+def choose(browser: Any, query: str) -> None:
+    """Click on a query in the list, and wait until it is shown."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    button = "[...document.querySelectorAll('#queries button')].find((one) => one.textContent.includes(arguments[0]))"
+    browser.execute_script(f"{button}.click()", query)
+    done = "return document.querySelector('#detail h3')?.textContent.includes(arguments[0])"
+    WebDriverWait(browser, 30).until(lambda driver: driver.execute_script(done, query))
+
+
+def test_the_page_says_what_was_measured(shown: Any, launch: Launch) -> None:
+    """Answer, sections, and in the table every mean and verdict of the comparison; hostile text is only text."""
+    found = compare(launch)
+    body = shown.execute_script("return document.body.innerText")
+    assert "Which <script>window.hacked = 5</script>?" in body
+    assert report(launch).answer in body
+    for title in ("Comparison", "Recall against token budget", "Quality against cost", "What each factor does"):
+        assert title in body
+    for title in ("Where evidence is lost", "Judges", "What a score is worth", "Query explorer", "Data", "Provenance"):
+        assert title in body
+    rows = shown.execute_script(
+        "return [...document.querySelectorAll('#comparison tbody tr')].map((row) => "
+        "[...row.cells].map((cell) => cell.textContent))"
+    )
+    assert [(row[0], row[1], row[7]) for row in rows] == [(r.name, f"{r.mean:.3f}", r.verdict) for r in found.rows]
+    assert launch.session is not None
+    assert launch.session.manifest.corpus.sha256 in body
+
+
+def test_the_explorer_shows_each_trials_passages(shown: Any, launch: Launch) -> None:
+    """In order, with the very text of the document, ticked where the harness calls them relevant, evidence marked."""
+    assert launch.session is not None
+    session = launch.session
+    columns = "[...document.querySelectorAll('.pair > article')]"
+    read = (
+        f"return {columns}.map((column) => [column.querySelector('h4').textContent, "
+        "[...column.querySelectorAll(':scope > .passages > li')].map((card) => "
+        "[card.querySelector('.where').textContent, card.querySelector('.text').textContent])])"
+    )
+    names = [result.name for result in launch.results]
+    for query, quote in (("the gate of amber", QUOTES[0][1]), ("the ochre bell", QUOTES[1][1])):
+        choose(shown, query)
+        for name, cards in shown.execute_script(read):
+            rows = list(session.pipeline(session.trials[0]).rows(session.trials[names.index(name)]))
+            (row,) = (row for row in rows if query in row["query"])
+            assert [text for _, text in cards] == [passage["text"] for passage in row["kept"]]
+            for (where, _), passage in zip(cards, row["kept"], strict=True):
+                assert f"{passage['doc']}:{passage['start']}–{passage['end']}" in where
+                assert ("✓ evidence" in where) == passage["relevant"]
+        marked = shown.execute_script("return [...document.querySelectorAll('mark')].map((one) => one.textContent)")
+        assert marked
+        assert all(piece.strip() in quote for piece in marked)
+        assert quote in detail(shown)
+
+
+def test_what_was_dropped_and_why(shown: Any, launch: Launch) -> None:
+    """Each step's drops behind a fold, as many as the step dropped, with the reasons it gave."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    choose(shown, "cedar tower")
+    shown.execute_script("document.querySelectorAll('details.dropped').forEach((one) => { one.open = true; })")
+    count = "return document.querySelectorAll('details.dropped li').length"
+    told = shown.execute_script(
+        "return [...document.querySelectorAll('.pair > article')].map((one) => one.querySelector('h4').textContent)"
+    )
+    assert launch.session is not None
+    session, names = launch.session, [result.name for result in launch.results]
+    wanted, reasons = 0, set()
+    for name in told:
+        trial = session.trials[names.index(name)]
+        (row,) = (row for row in session.pipeline(trial).rows(trial) if "cedar tower" in row["query"])
+        wanted += len(row["dropped"])
+        reasons |= {passage["reason"] for passage in row["dropped"]}
+    WebDriverWait(shown, 30).until(lambda driver: driver.execute_script(count) == wanted)
+    body = detail(shown)
+    assert all(reason in body for reason in reasons)
+    assert "heuristic_precision: grade" in body
+
+
+def test_keys_and_clicks(shown: Any) -> None:
+    """Arrow keys walk the list, heads sort it, words filter it, another trial redraws it; tables sort as well."""
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import Select, WebDriverWait
+
+    first = shown.find_elements("css selector", "#queries button")[0]
+    first.send_keys(Keys.ARROW_DOWN)
+    second = shown.switch_to.active_element
+    wanted = second.text
+    assert wanted != first.text
+    title = "return document.querySelector('#detail h3').textContent"
+    WebDriverWait(shown, 30).until(lambda driver: driver.execute_script(title) == wanted)
+
+    differences = "return [...document.querySelectorAll('#queries tr')].map((row) => row.cells[3].textContent)"
+
+    def numbers() -> list[float]:
+        told = (text.replace("−", "-") for text in shown.execute_script(differences))
+        return [float(text) for text in told if text != "–"]
+
+    assert numbers() == sorted(numbers())
+    shown.find_element("css selector", "#querylist th[data-sort=difference] button").click()
+    assert numbers() == sorted(numbers(), reverse=True)
+    shown.find_element("id", "filter").send_keys("cedar")
+    assert len(shown.execute_script(differences)) == 1
+    assert shown.find_element("id", "count").text == "1 of 11 queries"
+    shown.find_element("id", "filter").clear()
+    shown.find_element("id", "filter").send_keys(" ")
+
+    Select(shown.find_element("id", "b")).select_by_index(3)
+    name = shown.execute_script("return document.getElementById('b').selectedOptions[0].textContent")
+    headings = "return [...document.querySelectorAll('.pair h4')].map((one) => one.textContent)"
+    WebDriverWait(shown, 30).until(lambda driver: name in driver.execute_script(headings))
+
+    means = (
+        "return [...document.querySelectorAll('#comparison tbody tr')].map((row) => Number(row.cells[1].textContent))"
+    )
+    head = shown.find_elements("css selector", "#comparison th button")[1]
+    shown.execute_script("arguments[0].scrollIntoView({block: 'center'})", head)
+    head.click()
+    assert shown.execute_script(means) == sorted(shown.execute_script(means), reverse=True)
+
+
+@pytest.mark.parametrize("width", [390, 1900])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_any_window_light_or_dark(shown: Any, width: int, scheme: str) -> None:
+    """Nothing sticks out of the window, and text stands out from what it is written on."""
+    shown.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    window = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    shown.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", window)
+    assert shown.execute_script("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    ink, paper = shown.execute_script(
+        "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"
+    )
+    light, dark = sorted((luminance(ink), luminance(paper)), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) > 7  # WCAG 2.2, success criterion 1.4.6
+    assert (luminance(paper) > 0.5) == (scheme == "light")
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of `rgb(r, g, b)`, as WCAG defines it."""
+    channels = [int(number) / 255 for number in re.findall(r"\d+", colour)[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(weight * channel for weight, channel in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_a_small_budget_leaves_out_and_says_so(launch: Launch) -> None:
+    """First what was dropped, then trials; the most important stay."""
+    order = [2, 0, 1, 3]
+    whole = pack(launch, ["recall@3"], order, 10**9)
+    assert whole.notes == []
+    less = pack(launch, ["recall@3"], order, whole.size - 1)
+    assert less.size < whole.size
+    assert "of what selector steps dropped" in less.notes[0]
+    least = pack(launch, ["recall@3"], order, 1)
+    assert "the explorer holds 2 of 4 trials" in least.notes[0]
+
+
+def test_files_and_tags_for_mlflow(launch: Launch) -> None:
+    """The page is among the files of a launch; every trial is told how it compares."""
+    found = launch_report(launch)
+    assert b"<!doctype html>" in found.files["report.html"][:20]
+    assert set(found.tags) == {result.name for result in launch.results}
+    assert found.tags[compare(launch).baseline]["verdict"] == "baseline"
+
+
+def test_faults(launch: Launch) -> None:
+    """An unknown trial, an unknown metric, and a launch of results alone: one line each."""
+    with pytest.raises(ConfigError, match="no trial 'x'"):
+        report(launch, explore=("x",))
+    with pytest.raises(ConfigError, match="'recall@7' was not scored"):
+        report(launch, on="recall@7")
+    with pytest.raises(ConfigError, match="has results only"):
+        report(Launch("l", launch.experiment, launch.results))
+
+
+def test_for_notebooks(launch: Launch) -> None:
+    """The page in a frame of its own, escaped."""
+    told = report(launch)._repr_html_()
+    assert told.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert "<script" not in told
