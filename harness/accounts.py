@@ -1,5 +1,6 @@
 """What a finished trial has to say for itself: scores, what it cost, and what one should know about it."""
 
+import hashlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ from harness.evaluation import efficiency, metric_values
 from harness.experiment import Trial
 from harness.pipeline import Pipeline
 from harness.results import TrialResult
+from harness.store import Artifact, digest
 
 
 def trial_result(pipeline: Pipeline, trial: Trial, name: str) -> TrialResult:
@@ -18,7 +20,7 @@ def trial_result(pipeline: Pipeline, trial: Trial, name: str) -> TrialResult:
     embedding = pipeline.query_latency(trial.embedder).arrays["ms"] if trial.embeds_queries else np.zeros(0)
     return TrialResult(
         name=name,
-        fingerprint=pipeline.fingerprint(trial),
+        fingerprint=digest({"trial": pipeline.fingerprint(trial), "scores": _outcome(made)}),
         params=trial.params(),
         queries=made.data["queries"],
         clusters=made.data["clusters"],
@@ -28,6 +30,12 @@ def trial_result(pipeline: Pipeline, trial: Trial, name: str) -> TrialResult:
         warnings=list(_warnings(pipeline, trial)),
         settings=trial.identity(),
     )
+
+
+def _outcome(scores: Artifact) -> str:
+    """A digest of what came out: a model elsewhere may answer otherwise where nothing in the settings has changed."""
+    arrays = sorted((name, hashlib.sha256(column.tobytes()).hexdigest()) for name, column in scores.arrays.items())
+    return digest({"arrays": arrays, "data": scores.data})
 
 
 def dollars(pipeline: Pipeline, trial: Trial) -> dict[str, float]:

@@ -8,16 +8,16 @@ Params = Mapping[str, str]
 
 
 def varied(every: Sequence[Params]) -> list[str]:
-    """The params that differ between trials, in their order; to lack one is to differ.
+    """The params that differ between the trials that have them, in their order.
 
     A trial that searches no vectors has no embedder: that follows from its retriever and tells nothing.
     """
-    keys = dict.fromkeys(key for params in every for key in params)
-    return [
-        key
-        for key in keys
-        if len({params.get(key) for params in every if slot_of(key) != "embedder" or params["embedder"] != "none"}) > 1
-    ]
+    values: dict[str, set[str]] = {}
+    for params in every:
+        for key, value in params.items():
+            if slot_of(key) != "embedder" or params["embedder"] != "none":
+                values.setdefault(key, set()).add(value)
+    return [key for key, found in values.items() if len(found) > 1]
 
 
 def slot_of(key: str) -> str:

@@ -18,6 +18,10 @@ LARGEST = 20_000
 """MLflow's limit on the characters of a saved view."""
 
 
+_WIDE = {"difference": 200, "interval": 130, "verdict": 100}
+"""Pixels of columns that are wider than MLflow's default, which cuts them."""
+
+
 class View(NamedTuple):
     """A saved view: its key in the link, its name, the page's state, and what the link needs besides."""
 
@@ -70,7 +74,7 @@ def _state(query: str, order: str, columns: Sequence[str]) -> dict[str, Any]:
         "modelVersionFilter": "All Runs",
         "selectedColumns": list(columns),
         "columnOrder": list(columns),
-        "columnWidths": {},
+        "columnWidths": {f"tags.`{tag}`": width for tag, width in _WIDE.items()},
         "runsExpanded": {},
         "runsPinned": [],
         "runsHidden": [],
@@ -90,6 +94,19 @@ def _state(query: str, order: str, columns: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def trend_view(keys: Sequence[str]) -> View:
+    """The nights of a regression gate: a line over time for each metric, a run per trial."""
+    shared = _state(
+        "tags.kind = 'trend'", "attributes.`Created`", [*(f"metrics.`{key}`" for key in keys), "tags.`gate`"]
+    )
+    charts = [
+        _line(f"c{at}", "s0", key, xAxisKey="time", xAxisScaleType="linear", useGlobalXaxisKey=False)
+        for at, key in enumerate(keys)
+    ]
+    drawn = {"compareRunCharts": charts, "compareRunSections": [_section("s0", "Nights of the regression gate")]}
+    return View("nights", "Nights", {**shared, **drawn}, "&compareRunsMode=CHART")
+
+
 def _charts(metric: str, axes: Sequence[str]) -> dict[str, Any]:
     sections = {"s0": "Which settings win", "s1": "Quality against cost", "s2": "Recall over rank and token budget"}
     charts = [
@@ -105,30 +122,23 @@ def _charts(metric: str, axes: Sequence[str]) -> dict[str, Any]:
         _chart("c2", "SCATTER", "s1", xaxis=_axis("context_tokens"), yaxis=_axis(metric)),
         _chart("c3", "SCATTER", "s1", xaxis=_axis("lat_p50_ms"), yaxis=_axis(metric)),
         *(
-            _chart(
-                f"c{4 + at}",
-                "LINE",
-                "s2",
-                metricKey=key,
-                selectedMetricKeys=[key],
-                xAxisKey="step",
-                xAxisScaleType="log",
-                scaleType="linear",
-                lineSmoothness=0,
-                useGlobalXaxisKey=False,
-                useGlobalLineSmoothing=False,
-                range={},
-            )
+            _line(f"c{4 + at}", "s2", key, xAxisKey="step", xAxisScaleType="log", useGlobalXaxisKey=False)
             for at, key in enumerate(("curve/recall_vs_k", "curve/recall_vs_tokens"))
         ),
     ]
     return {
         "compareRunCharts": charts,
-        "compareRunSections": [
-            {"uuid": key, "name": name, "display": True, "isReordered": True, "deleted": False, "isGenerated": False}
-            for key, name in sections.items()
-        ],
+        "compareRunSections": [_section(key, name) for key, name in sections.items()],
     }
+
+
+def _section(key: str, name: str) -> dict[str, Any]:
+    return {"uuid": key, "name": name, "display": True, "isReordered": True, "deleted": False, "isGenerated": False}
+
+
+def _line(key: str, section: str, metric: str, **settings: Any) -> dict[str, Any]:
+    shared = {"scaleType": "linear", "lineSmoothness": 0, "useGlobalLineSmoothing": False, "range": {}}
+    return _chart(key, "LINE", section, metricKey=metric, selectedMetricKeys=[metric], **shared, **settings)
 
 
 def _axis(metric: str) -> dict[str, str]:

@@ -87,6 +87,8 @@ class GateResult:
     changed: Sequence[str]
     """Settings that are not as they were accepted, a line each."""
     history: Mapping[str, Sequence[Night]]
+    link: str = ""
+    """The page of the MLflow UI that shows the nights."""
 
     @property
     def verdict(self) -> Verdict:
@@ -150,8 +152,9 @@ def gate(
         found = replace(found, history=history)
         from reports.nightly import files
 
-        nights.log_night(launch.id, found.verdict, points, files(found))
-    return found
+        keys = [metric_key(metric) for metric in _margins(launch)]
+        link = nights.log_night(launch.id, found.verdict, points, files(found), keys)
+    return replace(found, link=link)
 
 
 def accept_launch(

@@ -4,6 +4,7 @@ import html as escaping
 import io
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from reports.compare import Comparison, Row
@@ -76,7 +77,7 @@ def _explained(comparison: Comparison) -> list[str]:
         words = {"yes": "more than", "no": "less than", "cannot tell": "perhaps more than"}
         rows = [row for row in comparison.rows if row.verdict != "baseline"]
         groups = {word: [row.name for row in rows if row.matters == matters] for matters, word in words.items()}
-        parts = [f"{word}: {', '.join(names)}" for word, names in groups.items() if names]
+        parts = [f"{word}: {_listed(names)}" for word, names in groups.items() if names]
         told.append(f"against the margin of {comparison.margin:g}, the difference is {'; '.join(parts)}")
     named = f"highest mean: '{best.name}'"
     if not math.isnan(best.corrected):
@@ -88,8 +89,11 @@ def _separable(comparison: Comparison) -> str:
     names = comparison.best.not_separable
     if len(names) == 1:
         return "all others are separable from it at 95 %"
-    listed = ", ".join(names) if len(names) <= 8 else f"{', '.join(names[:7])} and {len(names) - 7} more"
-    return f"not separable from the best at 95 %, {len(names)} of {len(comparison.rows)} trials: {listed}"
+    return f"not separable from the best at 95 %, {len(names)} of {len(comparison.rows)} trials: {_listed(names)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 8 else f"{', '.join(names[:7])} and {len(names) - 7} more"
 
 
 def cells(row: Row) -> tuple[str, ...]:

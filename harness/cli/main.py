@@ -249,6 +249,7 @@ def _gate(options: argparse.Namespace) -> int:
         for name, content in files(found).items():
             _write(options.out / name, content)
     print(markdown(found))
+    print(f"In MLflow, {_how_to_open(options.tracking)}: {found.link}")
     return found.exit_code
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from harness.accepted import Accepted
 from harness.errors import DataError
 from harness.tracking.store import MlflowExperiment, measured, surroundings
+from harness.views import trend_view
 
 _FILE = "accepted.json"
 
@@ -57,13 +58,20 @@ class Nights(MlflowExperiment):
             raise DataError(f"{where}: cannot be read: {error}; accept a baseline anew") from None
 
     def log_night(
-        self, launch: str, verdict: str, points: Mapping[str, Mapping[str, float]], files: Mapping[str, bytes]
-    ) -> None:
-        """Add a point to the trend of each trial, and the gate's files to the launch.
+        self,
+        launch: str,
+        verdict: str,
+        points: Mapping[str, Mapping[str, float]],
+        files: Mapping[str, bytes],
+        keys: Sequence[str],
+    ) -> str:
+        """Add a point to the trend of each trial, and the gate's files to the launch; gives the link to the trends.
 
-        `points` gives values by metric key, by trial.
+        `points` gives values by metric key, by trial; `keys` are those that the saved view draws.
         """
         with self.explained(), self.alone():
+            view = trend_view(keys)
+            self.client.set_experiment_tag(self.experiment_id, f"mlflow.sharedViewState.{view.key}", view.encoded())
             for run in self.search(f"tags.kind = 'launch' and tags.launch = '{launch}'"):
                 self.client.set_tag(run.info.run_id, "gate", verdict)
                 self._write(run.info.run_id, files, "gate")
@@ -72,6 +80,7 @@ class Nights(MlflowExperiment):
                 self.client.log_batch(run_id, metrics=measured(values, nights + 1))
                 self.client.set_tag(run_id, "nights", str(nights + 1))
                 self.client.set_tag(run_id, "gate", verdict)
+            return self.link(view)
 
     def history(self, trials: Sequence[str], keys: Sequence[str]) -> dict[str, list[Night]]:
         """The nights of each trial, the oldest first, with the values of `keys` that each has."""

@@ -13,9 +13,11 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 from harness.errors import HarnessError
 from harness.store import locked
+from harness.views import View
 
 # Set before mlflow is imported; each switches off traffic to outside or chatter on stdout.
 QUIET = {
@@ -120,6 +122,11 @@ class MlflowExperiment:
             token = page.token
             if not token:
                 return
+
+    def link(self, view: View) -> str:
+        """The page of the UI that shows a saved view."""
+        host = self.uri if urlparse(self.uri).scheme in ("http", "https") else "http://127.0.0.1:5000"
+        return f"{host.rstrip('/')}/#/experiments/{self.experiment_id}/runs?viewStateShareKey={view.key}{view.suffix}"
 
 
 @lru_cache(maxsize=1)

@@ -5,14 +5,13 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlparse
 
 from harness.dataset import Manifest
 from harness.projection import TABLE, curves, metric_key, trial_metrics, write_files
 from harness.results import TrialResult, withheld_last
 from harness.store import digest, locked
 from harness.tracking.store import MlflowExperiment, measured, surroundings
-from harness.views import View, views
+from harness.views import views
 
 
 class Logged(NamedTuple):
@@ -197,12 +196,8 @@ class Tracker(MlflowExperiment):
         links: dict[str, str] = {}
         for view in views(finished.launch, finished.results, [metric_key(name) for name in finished.metrics]):
             self.client.set_experiment_tag(self.experiment_id, f"mlflow.sharedViewState.{view.key}", view.encoded())
-            links[view.name] = self._link(view)
+            links[view.name] = self.link(view)
         return links
-
-    def _link(self, view: View) -> str:
-        host = self.uri if urlparse(self.uri).scheme in ("http", "https") else "http://127.0.0.1:5000"
-        return f"{host.rstrip('/')}/#/experiments/{self.experiment_id}/runs?viewStateShareKey={view.key}{view.suffix}"
 
 
 def _own_parts(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
