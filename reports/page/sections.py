@@ -74,7 +74,9 @@ def _comparison(material: Material) -> Iterator[Part]:
         yield Figure(figures.forest(comparison))
         drawn = "Thin lines hold for all differences at once, thick ones for each by itself"
         yield Text(f"{drawn}. ▲ better, ▼ worse, ● cannot tell, ■ the baseline.", soft=True)
-    yield Table(_HEAD, [_line(row, bool(comparison.margin)) for row in comparison.rows], comparison.metric)
+    at = _HEAD.index("verdict") + 1
+    head = (*_HEAD[:at], f"beyond {comparison.margin:g}", *_HEAD[at:]) if comparison.margin else _HEAD
+    yield Table(head, [_line(row, bool(comparison.margin)) for row in comparison.rows], comparison.metric)
     yield Notes([note.removeprefix("note: ") for note in footnotes(comparison)])
 
 
@@ -87,7 +89,6 @@ _HEAD = (
 def _line(row: Row, margin: bool) -> Line:
     name, mean, interval, difference, together, p, verdict, needed, best, lost, tokens = cells(row)
     alone = "" if row.verdict == "baseline" or math.isnan(row.alone_low) else _range(row.alone_low, row.alone_high, "+")
-    word = f"{verdict}, matters: {row.matters}" if margin and row.matters else verdict
     made = [
         Cell(name, name),
         Cell(mean, _number(row.mean)),
@@ -96,7 +97,8 @@ def _line(row: Row, margin: bool) -> Line:
         Cell(together, _number(row.difference_low), "range"),
         Cell(alone, _number(row.alone_low), "range"),
         Cell(p, _number(row.p)),
-        Cell(word, word, f"left nowrap {row.verdict}" if row.verdict in ("better", "worse") else "left nowrap"),
+        Cell(verdict, verdict, f"left nowrap {row.verdict}" if row.verdict in ("better", "worse") else "left nowrap"),
+        *([Cell(row.matters, row.matters, "left nowrap")] if margin else []),
         Cell(needed, _number(row.needed)),
         Cell(best, _number(row.p_best)),
         Cell("yes" if row.may_be_best else "", None, "left"),
