@@ -156,13 +156,14 @@ def compare(
     most, _ = cluster_sums(scores.high, scores.clusters)
     choice = best_of(least, most, sizes, seed=scores.seed)
     told = _against(at, scores, settings)
+    baseline_mean = _mean(results[at], scores, at)
     rows = [
         Row(
             name=result.name,
             mean=(mean := _mean(result, scores, n)),
             low=float(means.low[n]),
             high=float(means.high[n]),
-            difference=mean - _mean(results[at], scores, at),
+            difference=_paired_mean(scores, n, at) if not math.isnan(mean + baseline_mean) else math.nan,
             **told[n]._asdict(),
             p_best=float(choice.p_best[n]),
             may_be_best=n == choice.best or float(choice.p_value[n]) > ALPHA,
@@ -277,6 +278,13 @@ def _mean(result: TrialResult, scores: Scores, at: int) -> float:
     if scores.metric in result.judged:
         return result.mean(scores.metric)
     return math.fsum(scores.low[at]) / scores.queries
+
+
+def _paired_mean(scores: Scores, trial: int, baseline: int) -> float:
+    """The mean difference over the queries that have a value in both trials; NaN where none has."""
+    both = (scores.low[[trial, baseline]] == scores.high[[trial, baseline]]).all(axis=0)
+    differences = (scores.low[trial] - scores.low[baseline])[both]
+    return math.fsum(differences) / len(differences) if len(differences) else math.nan
 
 
 def _settings(told: Compare, margin: float | None, effect: float | None, clusters: str | None) -> Compare:
