@@ -1,7 +1,7 @@
 """What the harness costs beside the work it cannot avoid: ratios within one run, since machines differ and are noisy.
 
-`make bench`, or `python -P bench/bench.py PART...` with some of: cold warm selector memory. Nothing is asserted;
-`memory` takes minutes and needs an imported data set named by BENCH_DATA (default datasets/chroma).
+`make bench`, or `python -P bench/bench.py PART...` with some of: cold warm selector memory judging reporting. Nothing
+is asserted; `memory` takes minutes and needs an imported data set named by BENCH_DATA (default datasets/chroma).
 """
 
 import json
@@ -185,7 +185,38 @@ def judging(folder: Path) -> None:
         print(f"a server that bears 25 requests a second: {len(server.calls) / 300:.3f} requests a call")
 
 
-PARTS = {"cold": cold, "warm": warm, "selector": selector, "memory": memory, "judging": judging}
+def reporting(folder: Path) -> None:
+    """Comparing and reporting on 100 trials of 500 queries, from process start, against running them warm."""
+    from harness.dataset.manifest import Manifest, PinnedFile, write_manifest
+
+    data = folder / "large"
+    (data / "queries").mkdir(parents=True)
+    source = ROOT / "datasets/cookbook/corpus.jsonl"
+    documents = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
+    queries = []
+    for number in range(500):
+        doc = documents[number % len(documents)]
+        start = (number * 397) % (len(doc["text"]) - 200)
+        place = {"doc": doc["id"], "start": start, "end": start + 120}
+        queries.append({"id": f"q{number}", "text": doc["text"][start + 20 : start + 90], "evidence": [place]})
+    for name, records in (("corpus", documents), ("queries/validation", queries)):
+        (data / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    sets = {"validation": PinnedFile(data / "queries/validation.jsonl", "")}
+    write_manifest(Manifest(data, "large", PinnedFile(data / "corpus.jsonl", ""), sets))
+    depths = ", ".join(map(str, range(1, 21)))
+    grid = f"selector: [dedup, {{top_k: {{k: 5}}}}]\ngrid:\n  selector.top_k.k: [{depths}]\n"
+    file = experiment(folder, grid + "  chunker.size: [64, 96, 128, 192, 256]\n", embedder="hashing", data=data)
+    run = [HARNESS, "run", file, "--no-mlflow"]
+    children_cpu(run, folder)
+    warm, _, _ = children_cpu(run, folder)
+    compared, _, _ = children_cpu([HARNESS, "compare", file, "--json"], folder)
+    reported, memory, told = children_cpu([HARNESS, "report", file, "--out", "r.html"], folder)
+    print(f"100 trials x 500 queries: compare {compared:.1f} CPU s, x {compared / warm:.1f} of running them warm")
+    print(f"  report {reported:.1f} CPU s, x {reported / warm:.1f}; {memory:.0f} MB at most")
+    print(f"  {told.splitlines()[-1]}")
+
+
+PARTS = {"cold": cold, "warm": warm, "selector": selector, "memory": memory, "judging": judging, "reporting": reporting}
 
 if __name__ == "__main__":
     os.environ["HF_HUB_OFFLINE"] = "1"

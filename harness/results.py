@@ -34,11 +34,6 @@ FACTS = (
 """What is known of a trial besides scores (`TrialResult.efficiency`), where it applies; and `step_<label>_<fact>`."""
 
 
-def withheld_last(mean: float) -> float:
-    """What to sort means by, the greatest first in reverse order: one that is withheld is no reason to be on top."""
-    return -math.inf if math.isnan(mean) else mean
-
-
 class Picked(NamedTuple):
     """One passage in one query's result: kept, or dropped by a step with a reason."""
 
@@ -200,6 +195,11 @@ class TrialResult:
         values = values[~np.isnan(values)]
         # fsum: the mean must not depend on numpy's order of summation.
         return math.fsum(values) / len(values) if len(values) else math.nan
+
+    def least(self, metric: str) -> float:
+        """The least the mean can be, whatever missing judgments would have been: what to rank trials by."""
+        least = self.judged[metric].bounds[0] if metric in self.judged else self.mean(metric)
+        return -math.inf if math.isnan(least) else least
 
     def means(self) -> dict[str, float]:
         """`mean` of every metric and every measure of a judge."""

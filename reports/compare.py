@@ -43,15 +43,18 @@ ALPHA = 0.05
 class Row:
     """One trial: its mean, and its paired difference to the baseline. Bounds are of 95 % intervals, NaN where refused.
 
-    `difference_low` and `difference_high` hold for all trials at once, `alone_low` and `alone_high` for this one by
-    itself. `p` is adjusted for the number of trials, and decides the `verdict`; `p_alone` is not, `p_holm` by Holm's
-    method. `matters` says whether the difference exceeds the experiment's margin, empty without one. `needed` are the
-    queries that would show a difference of the experiment's `effect`. `p_best` is the chance to be the best trial,
-    `may_be_best` whether it cannot be told from the best.
+    `least` and `most` bound the mean over all queries, whatever missing judgments would have been; without any, they
+    are the mean. `difference_low` and `difference_high` hold for all trials at once, `alone_low` and `alone_high` for
+    this one by itself. `p` is adjusted for the number of trials, and decides the `verdict`; `p_alone` is not, `p_holm`
+    by Holm's method. `matters` says whether the difference exceeds the experiment's margin, empty without one. `needed`
+    are the queries that would show a difference of the experiment's `effect`. `p_best` is the chance to be the best
+    trial, `may_be_best` whether it cannot be told from the best.
     """
 
     name: str
     mean: float
+    least: float
+    most: float
     low: float
     high: float
     difference: float
@@ -161,6 +164,8 @@ def compare(
         Row(
             name=result.name,
             mean=(mean := _mean(result, scores, n)),
+            least=math.fsum(scores.low[n]) / scores.queries,
+            most=math.fsum(scores.high[n]) / scores.queries,
             low=float(means.low[n]),
             high=float(means.high[n]),
             difference=_paired_mean(scores, n, at) if not math.isnan(mean + baseline_mean) else math.nan,

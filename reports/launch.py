@@ -3,7 +3,6 @@
 import json
 
 from harness.launch import Findings, Launch
-from harness.results import withheld_last
 from reports import bands, columns
 from reports.answer import answer
 from reports.compare import Comparison, Row, compare
@@ -32,7 +31,8 @@ def launch_report(launch: Launch) -> Findings:
     And `score_bands.png` and `.json` where a trial's scores are cosines.
     """
     comparison = compare(launch)
-    ordered = sorted(comparison.rows, key=lambda row: -withheld_last(row.mean))
+    # By the least each can be: a trial whose judge failed more must not rise for it.
+    ordered = sorted(comparison.rows, key=lambda row: -row.least)
     leaderboard = {"columns": list(_COLUMNS), "data": [list(cells(row)) for row in ordered]}
     show = launch.experiment.compare.show
     beside = columns.markdown(launch, show) if show else ""
@@ -42,7 +42,7 @@ def launch_report(launch: Launch) -> Findings:
         "comparison.json": as_json(comparison).encode(),
         "leaderboard.json": json.dumps(leaderboard, ensure_ascii=False).encode(),
         "recall_over_budget.png": recall_over_budget(launch.results, launch.experiment.question),
-        "report.html": page(launch).encode(),
+        "report.html": page(launch, comparison).encode(),
     }
     if launch.bands:
         files |= {

@@ -41,4 +41,4 @@ def report(launch: Launch, *, on: str | None = None, explore: tuple[str, ...] = 
     ConfigError for an unknown metric or trial, or a launch that was made up from results alone.
     """
     comparison = compare(launch, on=on)
-    return Report(page(launch, on=on, explore=explore), comparison, answer(comparison))
+    return Report(page(launch, comparison, explore=explore), comparison, answer(comparison))

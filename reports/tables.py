@@ -101,7 +101,7 @@ def cells(row: Row) -> tuple[str, ...]:
     own = row.verdict == "baseline"
     return (
         row.name,
-        "withheld" if math.isnan(row.mean) else f"{row.mean:.3f}",
+        mean_in_bounds(row),
         _interval(row.low, row.high, ".3f"),
         "" if own or math.isnan(row.difference) else f"{row.difference:+.3f}",
         "" if own else _interval(row.difference_low, row.difference_high, "+.3f"),
@@ -112,6 +112,15 @@ def cells(row: Row) -> tuple[str, ...]:
         _loss(row),
         f"{row.context_tokens:.0f}",
     )
+
+
+def mean_in_bounds(row: Row) -> str:
+    """The mean; where judgments are missing, with the bounds that hold whatever they would have been.
+
+    `0.412`, `0.412 [0.402 … 0.427]`, `withheld [0.310 … 0.610]`.
+    """
+    mean = "withheld" if math.isnan(row.mean) else f"{row.mean:.3f}"
+    return mean if row.least == row.most else f"{mean} [{row.least:.3f} … {row.most:.3f}]"
 
 
 def markdown(comparison: Comparison) -> str:

@@ -2,7 +2,7 @@
 
 from harness.stats.bootstrap import Intervals, bootstrap_means, cluster_bootstrap
 from harness.stats.choice import Choice, best_of
-from harness.stats.clusters import FEW_CLUSTERS, FEWEST_CLUSTERS, Floats, cluster_sums, design_effect
+from harness.stats.clusters import FEW_CLUSTERS, FEWEST_CLUSTERS, Flags, Floats, cluster_sums, design_effect
 from harness.stats.effects import Effect, factor_effects
 from harness.stats.power import queries_needed
 from harness.stats.rates import Rate, clustered_rate
@@ -15,6 +15,7 @@ __all__ = [
     "Choice",
     "Differences",
     "Effect",
+    "Flags",
     "Floats",
     "Intervals",
     "Rate",

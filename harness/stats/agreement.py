@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from harness.stats.clusters import Flags, Floats
 
 Z = 1.959963984540054
 """The normal quantile of a 95 % interval."""

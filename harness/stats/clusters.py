@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 FEWEST_CLUSTERS = 5
 """Below this many clusters no interval is given: too few units to say how they vary."""

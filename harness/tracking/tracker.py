@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from harness.dataset import Manifest
 from harness.projection import TABLE, curves, metric_key, trial_metrics, write_files
-from harness.results import TrialResult, withheld_last
+from harness.results import TrialResult
 from harness.store import digest, locked
 from harness.tracking.store import MlflowExperiment, measured, surroundings
 from harness.views import views
@@ -157,7 +157,7 @@ class Tracker(MlflowExperiment):
 
     def _write_launch(self, finished: FinishedLaunch) -> None:
         launch, results, metrics, begun, final, openings, work, spend, report, said = finished
-        top = max(results, key=lambda result: (withheld_last(result.mean(metrics[0])), result.name))
+        top = max(results, key=lambda result: (result.least(metrics[0]), result.name))
         tags = {
             **surroundings(),
             "kind": "launch",

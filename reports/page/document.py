@@ -12,7 +12,7 @@ from harness.bands import score_bands
 from harness.errors import ConfigError
 from harness.launch import Launch
 from reports.answer import answer
-from reports.compare import compare
+from reports.compare import Comparison
 from reports.final import final_scores
 from reports.page.explorer import Packed, pack
 from reports.page.parts import Section
@@ -27,17 +27,16 @@ _SLACK = 20_000
 """Bytes for the names of the explorer's blocks and its notes."""
 
 
-def page(launch: Launch, *, on: str | None = None, explore: tuple[str, ...] = ()) -> str:
-    """The report on a launch, on the metric `on` or that of the experiment.
+def page(launch: Launch, comparison: Comparison, *, explore: tuple[str, ...] = ()) -> str:
+    """The report on a launch and a comparison of its trials.
 
     `explore` names trials that the query explorer holds in any case, where it cannot hold all. Raises ConfigError for
-    a launch without a session, an unknown metric, or an unknown trial.
+    a launch without a session or an unknown trial.
     """
     if launch.session is None:
         raise ConfigError("report: the launch has results only; read one from a store, or run an experiment")
-    comparison = compare(launch, on=on)
     bands = launch.bands or score_bands(launch.session)
-    material = Material(launch, comparison, final_scores(launch, on), bands)
+    material = Material(launch, comparison, final_scores(launch, comparison.metric), bands)
     made = list(sections(material))
     metrics = list(dict.fromkeys((comparison.metric, *launch.experiment.metrics, *launch.results[0].judged)))[:8]
     bare = _written(material, made, Packed("", [], [], []))

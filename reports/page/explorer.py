@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from harness.launch import Launch
 from harness.llm import Verdict
 from harness.model import Floats, Ints, Query
 from harness.selecting import KEPT
+from harness.stats import Flags
 from harness.verdicts import told_verdict
 from reports.page.figures import fate_words
 
@@ -135,7 +137,7 @@ class _Packer:
             firsts.append(first)
             blocks.append(_packed(self._block(told, level, first, last, used)))
             # Blocks are alike: a few tell how large all will be.
-            if budget is not None and sum(map(len, blocks)) * queries > 1.2 * budget * max(last, queries // 10):
+            if budget is not None and sum(map(len, blocks)) * queries > 1.05 * budget * max(last, queries // 10):
                 return None
         texts, where = self._texts(used)
         index = self._index(told, firsts, where)
@@ -147,35 +149,44 @@ class _Packer:
         each = max(1, int(_BLOCK * queries / max(1, 12 * rows)))
         yield from ((first, min(queries, first + each)) for first in range(0, queries, each))
 
-    def _block(self, told: Sequence[int], level: _Level, first: int, last: int, used: Any) -> dict[str, Any]:
+    def _block(self, told: Sequence[int], level: _Level, first: int, last: int, used: Flags) -> dict[str, Any]:
+        """A range of queries: by trial, by query, the passages kept, their scores, and those dropped with the number
+        of step and reason after each."""
         reasons: dict[tuple[str, str], int] = {}
-        rows = [
-            [self._query(self._selections[at], query, level, reasons, used) for query in range(first, last)]
-            for at in told
-        ]
+        rows = [self._rows(self._selections[at], level, first, last, reasons, used) for at in told]
         made: dict[str, Any] = {"rows": rows, "reasons": list(reasons)}
         if self._launch.courtroom is not None:
             made["judged"] = [self._judged(at, first, last) for at in told]
         return made
 
-    def _query(
-        self, one: _Selected, query: int, level: _Level, reasons: dict[tuple[str, str], int], used: Any
-    ) -> list[Any]:
-        """The passages kept, their scores, and those dropped: each followed by the number of its step and reason."""
-        lo, hi = one.bounds[query], one.bounds[query + 1]
-        passage, step = one.passage[lo:hi], one.step[lo:hi]
-        kept = step == KEPT
-        dropped = np.flatnonzero(~kept)
-        if level.dropped is not None and len(dropped) > level.dropped:
-            dropped = np.sort(dropped[np.argsort(-one.score[lo:hi][dropped], kind="stable")[: level.dropped]])
+    def _rows(
+        self,
+        one: _Selected,
+        level: _Level,
+        first: int,
+        last: int,
+        reasons: dict[tuple[str, str], int],
+        used: Flags,
+    ) -> list[list[Any]]:
+        part = slice(one.bounds[first], one.bounds[last])
+        query = np.repeat(np.arange(last - first), np.diff(one.bounds[first : last + 1]))
+        passage, score, step, reason = (column[part] for column in (one.passage, one.score, one.step, one.reason))
+        kept, dropped = step == KEPT, step != KEPT
+        if level.dropped is not None:
+            dropped &= _foremost(query, np.where(dropped, score, -np.inf), level.dropped)
         used[passage[kept]] = True
         if level.texts:
             used[passage[dropped]] = True
-        flat: list[int] = []
-        whys = one.reason[lo:hi][dropped].tolist()
-        for number, at, why in zip(passage[dropped].tolist(), step[dropped].tolist(), whys, strict=True):
-            flat += (number, reasons.setdefault((one.steps[at], one.reasons[why]), len(reasons)))
-        return [passage[kept].tolist(), np.round(one.score[lo:hi][kept], 4).tolist(), flat]
+        whys, number = np.unique(step[dropped] * len(one.reasons) + reason[dropped], return_inverse=True)
+        known = [divmod(int(why), len(one.reasons)) for why in whys]
+        codes = [reasons.setdefault((one.steps[at], one.reasons[why]), len(reasons)) for at, why in known]
+        pairs = np.column_stack([passage[dropped], np.array(codes, np.int64)[number] if codes else number])
+        ends = [np.searchsorted(query[chosen], np.arange(last - first + 1)).tolist() for chosen in (kept, dropped)]
+        keeps, scores, drops = passage[kept].tolist(), np.round(score[kept], 4).tolist(), pairs.ravel().tolist()
+        return [
+            [keeps[lo:hi], scores[lo:hi], drops[2 * begin : 2 * end]]
+            for (lo, hi), (begin, end) in zip(*map(pairwise, ends), strict=True)
+        ]
 
     def _judged(self, trial: int, first: int, last: int) -> list[dict[str, Any]]:
         """What the judges say of a trial's queries, judge by judge."""
@@ -186,7 +197,7 @@ class _Packer:
             self._verdicts[trial] = courtroom.verdicts(session.trials[trial])
         return [{label: told_verdict(one) for label, one in row.items()} for row in self._verdicts[trial][first:last]]
 
-    def _texts(self, used: Any) -> tuple[list[str], dict[int, int]]:
+    def _texts(self, used: Flags) -> tuple[list[str], dict[int, int]]:
         """Blocks of `{document: [[start, text], …]}`, and the block of each document."""
         stretches: dict[int, list[tuple[int, int]]] = {}
         numbers = np.flatnonzero(used)
@@ -248,6 +259,15 @@ class _Packer:
             told = f"the best {level.dropped} a query" if level.dropped else "none"
             notes.append(f"of what selector steps dropped, {told} can be looked at; all of it is in per_query.jsonl.gz")
         return [f"To keep the page small, {note}." for note in notes]
+
+
+def _foremost(query: Ints, score: Floats, count: int) -> Flags:
+    """Whether a row is among the `count` of its query with the highest score; queries are in order."""
+    order = np.lexsort((-score, query))
+    begin = np.searchsorted(query, query)  # where each row's query begins; the same in both orders
+    rank = np.empty(len(query), np.int64)
+    rank[order] = np.arange(len(query)) - begin
+    return np.asarray(rank < count)
 
 
 def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

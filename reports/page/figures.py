@@ -26,7 +26,7 @@ PALETTE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 MARKS = ("o", "s", "^", "D", "v", "P")
 VERDICTS = {"better": (BLUE, "^"), "worse": (VERMILION, "v"), "cannot tell": (INK, "o"), "baseline": (INK, "s")}
-MOST_ROWS = 60
+MOST_ROWS = 40
 
 
 class Series(NamedTuple):

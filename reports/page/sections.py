@@ -41,8 +41,7 @@ class Material:
 
         def rank(at: int) -> tuple[bool, bool, bool, float]:
             row = rows[at]
-            mean = -math.inf if math.isnan(row.mean) else row.mean
-            return row.verdict != "baseline", row.name != self.comparison.best.name, not row.may_be_best, -mean
+            return row.verdict != "baseline", row.name != self.comparison.best.name, not row.may_be_best, -row.least
 
         return sorted(range(len(rows)), key=rank)
 

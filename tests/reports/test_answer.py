@@ -17,6 +17,8 @@ def row(name: str, difference: float, verdict: str, **others: object) -> Row:
     made = Row(
         name=name,
         mean=0.5 + difference,
+        least=0.5 + difference,
+        most=0.5 + difference,
         low=0.4,
         high=0.6,
         difference=difference,
@@ -54,8 +56,8 @@ def test_better() -> None:
     found = answer(comparison(BASELINE, row("x", 0.1, "better"), row("y", 0.05, "better"), row("z", -0.2, "worse")))
     assert found == (
         "On 40 queries, 'x' is better than the baseline 'b': recall@5 +0.100 (+0.080 … +0.120), p .012, and 1 other "
-        "trial is better too. The highest mean, 0.600 (0.550 once corrected for the choice), is that of 'x', from which "
-        "3 other trials cannot be separated."
+        "trial is better too. The highest mean, 0.600 (0.550 once corrected for the choice), is that of 'x', from "
+        "which 3 other trials cannot be separated."
     )
 
 

@@ -18,7 +18,7 @@ from judges import HeuristicPrecision
 from reports import Row, compare, scores_frame
 from reports.compare import losses_at
 from reports.figure import recall_over_budget
-from reports.tables import as_csv, as_json, html, markdown
+from reports.tables import as_csv, as_json, html, markdown, mean_in_bounds
 
 QUERIES = 40
 
@@ -207,6 +207,8 @@ def test_missing_judgments_never_make_a_trial_look_better() -> None:
     whole, short = compared(better), compared(lost)
     assert (whole.verdict, whole.complete, short.complete) == ("better", 40, 35)
     assert short.low < whole.low < whole.high < short.high
+    assert short.least < whole.least == whole.mean == whole.most < short.most
+    assert f"{short.mean:.3f} [{short.least:.3f} … {short.most:.3f}]" == mean_in_bounds(short)
     assert short.difference_low < whole.difference_low
     assert short.p >= whole.p
     assert short.p_best <= whole.p_best

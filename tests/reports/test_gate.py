@@ -13,13 +13,15 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from harness import ConfigError, Experiment, Launch, Trial
+from harness import ConfigError, Experiment, Launch, Trial, read_experiment
 from harness.accepted import Accepted, AcceptedTrial
 from harness.chunkers import Fixed
+from harness.dataset.manifest import read_manifest, write_manifest
 from harness.experiment import Compare, Gate
 from harness.results import Judged, TrialResult
 from harness.retrievers import BM25
 from harness.stats import Floats
+from reports import accept_launch, gate
 from reports.gate import GateResult, hold_against
 from reports.nightly import as_json, junit, markdown
 
@@ -34,9 +36,9 @@ def result(values: Sequence[float] | Floats, name: str = "t", clusters: int = 60
     return TrialResult(name, name, {"chunker": name}, queries, labels, {"recall@5": np.array(values, float)}, fates)
 
 
-def launch(*results: TrialResult, gate: Gate | None = None, clusters: str = "documents") -> Launch:
+def launch(*results: TrialResult, margins: Gate | None = None, clusters: str = "documents") -> Launch:
     base = Trial("d", Fixed(), BM25(), metrics=("recall@5",))
-    settings = gate or Gate({"recall@5": 0.03})
+    settings = margins or Gate({"recall@5": 0.03})
     made = Experiment("n", base, compare=Compare(clusters=clusters), gate=settings)
     return Launch("l", made, results)
 
@@ -95,7 +97,7 @@ def test_a_little_worse_within_the_margin_is_fine() -> None:
     """One query of 120 is lost: 0.008 less, and surely less than the margin of 0.05."""
     after = HALF.copy()
     after[1] = 0.0
-    assert verdict(HALF, after, gate=Gate({"recall@5": 0.05})).verdict == "fine"
+    assert verdict(HALF, after, margins=Gate({"recall@5": 0.05})).verdict == "fine"
 
 
 def test_noise_cannot_be_told() -> None:
@@ -125,7 +127,7 @@ def test_failing_judgments_never_pass() -> None:
     """Thirty judgments missing bound what today can be; with too many, the mean is withheld: 3 both times, never 0."""
     missing = np.where(np.arange(QUERIES) % 4 == 1, np.nan, HALF)
     for max_failed in (0.5, 0.02):
-        made = launch(judged(missing, max_failed), gate=Gate({"useful": 0.03}))
+        made = launch(judged(missing, max_failed), margins=Gate({"useful": 0.03}))
         found = hold_against(made, accepted(judged(HALF, 0.02)))
         assert found.exit_code == 3
         assert found.checks[0].complete == 90
@@ -135,7 +137,7 @@ def test_failing_judgments_never_pass() -> None:
 def test_a_new_metric_needs_a_new_baseline() -> None:
     """What was not accepted cannot be held against."""
     with pytest.raises(ConfigError, match="baseline has no mrr"):
-        hold_against(launch(result(HALF), gate=Gate({"mrr": 0.1})), accepted(result(HALF)))
+        hold_against(launch(result(HALF), margins=Gate({"mrr": 0.1})), accepted(result(HALF)))
 
 
 def test_settings_that_changed_are_told() -> None:
@@ -162,7 +164,7 @@ def test_renderings() -> None:
     assert "&lt;script&gt;" in found._repr_html_()
 
 
-NIGHTS = [pytest.param(250, id="small"), pytest.param(1000, id="large", marks=pytest.mark.long)]
+NIGHTS = [pytest.param(120, id="small"), pytest.param(1000, id="large", marks=pytest.mark.long)]
 
 
 def night(rng: np.random.Generator, drop: float, noise: float) -> TrialResult:
@@ -272,18 +274,20 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_compared_is_refused(harness: Harness, tmp_path: Path, garden_data: Path) -> None:
-    """Other ways of counting, judges, trials or queries, and faults of the file: one line, exit code 2, no night."""
-    harness("--accept", "--why", "first", "--who", "Ada")
+def test_what_cannot_be_compared_is_refused(garden_data: Path, tmp_path: Path, tracking: str) -> None:
+    """Other ways of counting, judges, trials or queries, and faults of the file: one line each, and no night."""
+    file, given = tmp_path / "nightly.yaml", {"store": tmp_path / "s", "tracking": tracking}
+    file.write_text(NIGHTLY)
+    accept_launch(read_experiment(file), why="first", who="Ada", **given)
     for change, message in REFUSED:
-        (tmp_path / "nightly.yaml").write_text(NIGHTLY.replace(*change))
-        done = harness(code=2)
-        assert message in done.stderr
-        assert done.stderr.count("\n") == 1
-    (tmp_path / "nightly.yaml").write_text(NIGHTLY)
-    harness("--out", "out")
-    assert len(json.loads((tmp_path / "out/gate.json").read_text())["history"]["base"]) == 1
+        file.write_text(NIGHTLY.replace(*change))
+        with pytest.raises(ConfigError, match=message):
+            gate(read_experiment(file), **given)
+    file.write_text(NIGHTLY)
+    found = gate(read_experiment(file), **given)
+    assert (found.verdict, len(found.history["base"])) == ("fine", 1)
     path = garden_data / "queries/validation.jsonl"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
-    subprocess.run([HARNESS, "data", "pin", str(garden_data)], check=True, capture_output=True)
-    assert "the queries are not as in the baseline" in harness(code=2).stderr
+    write_manifest(read_manifest(garden_data))
+    with pytest.raises(ConfigError, match="the queries are not as in the baseline accepted on .* by Ada"):
+        gate(read_experiment(file), **given)
