@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.experiment import Compare, Experiment, Trial
     from harness.judging import Models
     from harness.launch import Launch
+    from harness.launching import run
     from harness.model import (
         Case,
         Chunk,
@@ -44,9 +45,8 @@ if TYPE_CHECKING:
         best_first,
         spanning,
     )
-    from harness.plan import plan
+    from harness.planning import plan
     from harness.reader import Reader
-    from harness.run import run
     from harness.store import Artifact
     from harness.yaml_file import read_experiment
 
@@ -98,8 +98,8 @@ _HOME = {
     ),
     "harness.store": ("Artifact",),
     "harness.launch": ("Launch",),
-    "harness.plan": ("plan",),
-    "harness.run": ("run",),
+    "harness.planning": ("plan",),
+    "harness.launching": ("run",),
     "harness.yaml_file": ("read_experiment",),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
@@ -159,7 +159,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULE:
         raise AttributeError(f"module 'harness' has no attribute '{name}'")
-    # `from harness import run` must give the function, though importing the module of that name binds it here too.
     value = getattr(import_module(_MODULE[name]), name)
     globals()[name] = value
     return value

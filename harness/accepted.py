@@ -33,6 +33,12 @@ class AcceptedTrial:
         low, high = (np.array([math.nan if v is None else v for v in side]) for side in self.scores[metric])
         return low, high
 
+    def mean(self, metric: str) -> float:
+        """The mean over the queries that have a value; of what is missing, the middle of what it can be."""
+        low, high = self.bounds(metric)
+        values = ((low + high) / 2)[~np.isnan(low)]
+        return math.fsum(values) / len(values) if len(values) else math.nan
+
 
 @dataclass(frozen=True)
 class Accepted:
@@ -59,8 +65,19 @@ class Accepted:
         """Read back what `to_json` gave; raises DataError where it is something else."""
         if not isinstance(value, Mapping) or value.get("format") != FORMAT:
             raise DataError(f"{where}: is no accepted baseline of format {FORMAT}; accept one anew")
-        known = {name: inner for name, inner in value.items() if name != "format"}
-        return cls(**{**known, "trials": [AcceptedTrial(**trial) for trial in value["trials"]]})
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            found = TypeAdapter(cls).validate_python({name: inner for name, inner in value.items() if name != "format"})
+        except ValidationError as error:
+            first = error.errors()[0]
+            told = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise DataError(f"{where}: {told}; accept a baseline anew") from None
+        count = len(found.queries)
+        sides = (side for trial in found.trials for pair in trial.scores.values() for side in pair)
+        if any(len(side) != count for side in sides) or any(len(trial.fates) != count for trial in found.trials):
+            raise DataError(f"{where}: its scores are not one for each of {count} queries; accept a baseline anew")
+        return found
 
 
 def accept(launch: Launch, *, who: str, when: str, why: str) -> Accepted:
@@ -107,12 +124,13 @@ def require_comparable(accepted: Accepted, session: Session) -> None:
     """Raise ConfigError where the session's scores would not mean what the accepted ones meant."""
     today = measured_on(session)
     by = f"accepted on {accepted.when} by {accepted.who}"
-    for what, before in accepted.measured.items():
-        if before != today.get(what):
+    for what, now in today.items():
+        if accepted.measured.get(what) != now:
             verb = "are" if what.endswith("s") else "is"
             raise ConfigError(
-                f"gate: the {what} {verb} not as in the baseline {by}: {_short(today.get(what))} instead of "
-                f"{_short(before)}; scores on them cannot be compared; --accept --why sets a new baseline"
+                f"gate: the {what} {verb} not as in the baseline {by}: {_short(now)} instead of "
+                f"{_short(accepted.measured.get(what))}; scores on them cannot be compared; "
+                "--accept --why sets a new baseline"
             )
     known = [trial.name for trial in accepted.trials]
     if len(session.names) != len(known) or (len(known) > 1 and set(session.names) != set(known)):

@@ -70,7 +70,7 @@ def _warnings(pipeline: Pipeline, trial: Trial) -> Iterator[str]:
         yield advice
     facts = pipeline.rankings(trial).data
     if facts["truncated"]:
-        window = f"the window of the embedder {trial.embedder.name()}"
+        window = f"the window of {trial.embedder.label}"
         cut = f"{facts['truncated']} of {facts['chunks']} chunks"
         yield f"{cut} are longer than {window}, which saw only their beginning"
     yield from _unanswered(pipeline, trial)

@@ -37,7 +37,7 @@ def finalists(
         scores = scores_of(results, headline_metric(experiment, results), experiment.compare.clusters)
         low, sizes = cluster_sums(scores.low, scores.clusters)
         high, _ = cluster_sums(scores.high, scores.clusters)
-        chosen = best_of(low, high, sizes, seed=scores.seed).best
+        chosen = best_of(low, high, sizes, seed=scores.seed, tested=~scores.withheld).best
     kept = list(dict.fromkeys((baseline, chosen)))
     return replace(
         experiment,

@@ -10,6 +10,7 @@ from harness.experiment import Experiment
 from harness.metrics import parse_metric
 from harness.model import Floats
 from harness.results import TrialResult, resampling_seed
+from harness.stats import Flags
 
 BUDGET = "recall@1000t"
 """What chunkers are compared on where the experiment names nothing at a token budget; scored for every trial."""
@@ -28,6 +29,8 @@ class Scores:
     clusters: Sequence[str]
     index: Sequence[int]
     seed: int
+    withheld: Flags
+    """Whether too many judgments of a trial are missing for it to be tested, (trials,)."""
 
     @property
     def queries(self) -> int:
@@ -50,7 +53,8 @@ def scores_of(results: Sequence[TrialResult], metric: str, clusters_by: str) -> 
     labels = results[0].queries if by_query else results[0].clusters
     index = np.flatnonzero(answerable).tolist()
     seed = resampling_seed(results[0].queries, metric)
-    return Scores(metric, lows[:, index], highs[:, index], [labels[at] for at in index], index, seed)
+    withheld = np.array([metric in result.judged and result.judged[metric].withheld for result in results])
+    return Scores(metric, lows[:, index], highs[:, index], [labels[at] for at in index], index, seed, withheld)
 
 
 def headline_metric(experiment: Experiment, results: Sequence[TrialResult]) -> str:

@@ -42,7 +42,8 @@ def _second(comparison: Comparison, others: list[Row]) -> str:
     best = comparison.best
     if math.isnan(best.mean):
         return "Too many judgments are missing to say which trial has the highest mean."
-    told = f"The highest mean, {best.mean:.3f}"
+    sure = any(row.least < row.most for row in comparison.rows)
+    told = f"The highest mean{' that is sure, whatever is missing' if sure else ''}, {best.mean:.3f}"
     if not math.isnan(best.corrected) and round(best.corrected, 3) != round(best.mean, 3):
         told += f" ({best.corrected:.3f} once corrected for the choice)"
     told += f", is that of '{best.name}'"
@@ -61,7 +62,8 @@ def _mean(comparison: Comparison, row: Row) -> str:
 
 
 def _difference(row: Row) -> str:
-    return f"{row.difference:+.3f} ({row.difference_low:+.3f} … {row.difference_high:+.3f}), p {_p(row.p)}"
+    bounds = "" if math.isnan(row.difference_low) else f" ({row.difference_low:+.3f} … {row.difference_high:+.3f})"
+    return f"{row.difference:+.3f}{bounds}, p {_p(row.p)}"
 
 
 def _p(value: float) -> str:

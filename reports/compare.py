@@ -113,6 +113,8 @@ class Comparison:
     design_effect: float
     margin: float
     effect: float
+    final: bool
+    """Whether this is the locked query set, where nothing is chosen any more."""
     warnings: Sequence[str]
 
     def frame(self) -> "DataFrame":
@@ -157,7 +159,9 @@ def compare(
     means = interval(scores.low, scores.high, scores)
     least, sizes = cluster_sums(scores.low, scores.clusters)
     most, _ = cluster_sums(scores.high, scores.clusters)
-    choice = best_of(least, most, sizes, seed=scores.seed)
+    choice = best_of(least, most, sizes, seed=scores.seed, tested=~scores.withheld)
+    # Where no test can tell a difference, none can exclude a trial.
+    undecidable = too_few(len(sizes))
     told = _against(at, scores, settings)
     baseline_mean = _mean(results[at], scores, at)
     rows = [
@@ -171,7 +175,7 @@ def compare(
             difference=_paired_mean(scores, n, at) if not math.isnan(mean + baseline_mean) else math.nan,
             **told[n]._asdict(),
             p_best=float(choice.p_best[n]),
-            may_be_best=n == choice.best or float(choice.p_value[n]) > ALPHA,
+            may_be_best=undecidable or n == choice.best or float(choice.p_value[n]) > ALPHA,
             losses=losses_at(result, metric),
             context_tokens=result.efficiency["context_tokens"],
             complete=result.judged[metric].complete if metric in result.judged else scores.queries,
@@ -194,6 +198,7 @@ def compare(
         design_effect=float(np.median(effects[~np.isnan(effects)])) if not np.isnan(effects).all() else math.nan,
         margin=settings.margin,
         effect=settings.effect,
+        final=launch.session is not None and launch.session.final,
         warnings=[*_warnings(launch, metric, len(sizes)), *_judge_notes(launch, metric)],
     )
 
@@ -227,9 +232,10 @@ def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
     alone = interval(worst, best, scores)
     least, sizes = cluster_sums(worst, scores.clusters)
     most, _ = cluster_sums(best, scores.clusters)
-    family = paired_differences(least, most, sizes, seed=scores.seed, level=1 - ALPHA)
+    tested = ~(scores.withheld[others] | scores.withheld[at])
+    family = paired_differences(least, most, sizes, seed=scores.seed, tested=tested, level=1 - ALPHA)
     errors = standard_errors((least + most) / 2, sizes)
-    needed = queries_needed(errors, scores.queries, settings.effect, critical=family.critical)
+    needed = queries_needed(errors, scores.queries, settings.effect, critical=max(family.critical, 1.96))
     refused = len(sizes) < FEWEST_CLUSTERS
     p_holm = holm(family.p)
     made = [_Difference()] * len(scores.low)
@@ -249,6 +255,11 @@ def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
             float(needed[n]) if verdict == "cannot tell" and math.isfinite(needed[n]) else math.nan,
         )
     return made
+
+
+def too_few(clusters: int) -> bool:
+    """Whether clusters have too few sign patterns for p to reach 5 %, whatever the differences."""
+    return bool(2 ** (clusters - 1) * ALPHA < 1)
 
 
 def _finite_bounds(low: float, high: float, refused: bool) -> tuple[float, float]:
@@ -273,7 +284,7 @@ def _matters(low: float, high: float, margin: float) -> Matters:
 
 def _best(choice: Choice, rows: Sequence[Row]) -> Best:
     row = rows[choice.best]
-    shift = choice.corrected - row.mean
+    shift = choice.corrected - row.least
     names = [other.name for other in rows if other.may_be_best]
     return Best(row.name, row.mean, choice.corrected, row.low + shift, row.high + shift, names)
 
@@ -336,8 +347,8 @@ def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
     warnings = list(launch.warnings)
     if clusters < FEWEST_CLUSTERS:
         warnings.append(f"no intervals: {clusters} clusters of queries, at least {FEWEST_CLUSTERS} are needed")
-    elif 2 ** (clusters - 1) * ALPHA < 1:
-        least = next(count for count in range(clusters, 64) if 2 ** (count - 1) * ALPHA >= 1)
+    elif too_few(clusters):
+        least = next(count for count in range(clusters, 64) if not too_few(count))
         told = f"{clusters} clusters of queries tell no difference, however large: flipping their signs allows"
         told += f" {2 ** (clusters - 1)} patterns, too few for p to reach {ALPHA:g}; {least} documents would do"
         warnings.append(f"{told}; `clusters: queries` asks about further queries on the same documents")

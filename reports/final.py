@@ -8,6 +8,7 @@ from harness.launch import Launch
 from harness.launches import final_of, stored_launch
 from harness.openings import openings
 from reports.compare import Comparison, compare
+from reports.tables import probability
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,20 @@ def lines(final: Final) -> list[str]:
             parts.append(f"corrected for the choice {corrected}")
         parts.append(f"test {_told(score.test, score.test_low, score.test_high)}")
         told.append(f"  {'chosen' if score.chosen else 'baseline'} '{score.name}': {', '.join(parts)}")
-    return told
+    return [*told, conclusion(final)]
+
+
+def conclusion(final: Final) -> str:
+    """What the locked set says of the choice, in a sentence."""
+    opened = f"On the locked query set ({final.test.queries} queries, opened {times(final.openings)})"
+    rows = [row for row in final.test.rows if row.verdict != "baseline"]
+    if not rows:
+        return f"{opened}, there is nothing to compare: the chosen trial is the baseline."
+    (row,) = rows
+    word = "cannot be told from" if row.verdict == "cannot tell" else f"is {row.verdict} than"
+    bounds = "" if math.isnan(row.difference_low) else f" ({row.difference_low:+.3f} … {row.difference_high:+.3f})"
+    p = "" if math.isnan(row.p) else f", p {probability(row.p)}"
+    return f"{opened}, the chosen '{row.name}' {word} the baseline: {final.metric} {row.difference:+.3f}{bounds}{p}."
 
 
 def times(count: int) -> str:

@@ -18,15 +18,15 @@ from harness.experiment import Experiment, Gate
 from harness.headline import bounds_of, headline_metric
 from harness.judging import Models
 from harness.launch import Launch
+from harness.launching import run
 from harness.model import Floats
 from harness.projection import metric_key
 from harness.results import TrialResult, resampling_seed
-from harness.run import run
 from harness.session import Session, default_store
 from harness.stats import Differences, cluster_bootstrap, cluster_sums, paired_differences
 from harness.tracking import Night, Nights
 from reports.launch import launch_report
-from reports.page.figures import fate_words
+from reports.tables import fate_words
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -198,6 +198,8 @@ def hold_against(launch: Launch, accepted: Accepted) -> GateResult:
     Raises ConfigError where the accepted one lacks a metric.
     """
     gate = launch.experiment.gate
+    if list(accepted.queries) != list(launch.results[0].queries):
+        raise ConfigError("gate: the accepted baseline lists other queries; --accept --why sets a new baseline")
     pairs = [(result, _before(result, accepted), metric) for result in launch.results for metric in _margins(launch)]
     for _, before, metric in pairs:
         if metric not in before.scores:
@@ -230,8 +232,11 @@ def _checks(launch: Launch, pairs: Sequence[Pair], gate: Gate) -> list[Check]:
     most, _ = cluster_sums(np.where(valid, high, 0.0), clusters)
     sizes, _ = cluster_sums(valid.astype(np.float64), clusters)
     seed = resampling_seed(results.queries, "gate")
-    found = paired_differences(least, most, sizes, seed=seed, level=1 - 2 * gate.alpha)
+    tested = np.array([not (metric in one.judged and one.judged[metric].withheld) for one, _, metric in pairs])
+    tested &= valid.any(axis=1)
+    found = paired_differences(least, most, sizes, seed=seed, tested=tested, level=1 - 2 * gate.alpha)
     same = (np.where(valid, low, 0.0) == 0).all(axis=1) & (np.where(valid, high, 0.0) == 0).all(axis=1)
+    same &= valid.any(axis=1)
     means = np.where(valid, (low + high) / 2, 0.0).sum(axis=1) / np.maximum(1, valid.sum(axis=1))
     return [_check(launch, pair, at, float(means[at]), found, same=bool(same[at])) for at, pair in enumerate(pairs)]
 
@@ -246,16 +251,15 @@ def _differences(result: TrialResult, before: AcceptedTrial, metric: str) -> tup
 def _check(launch: Launch, pair: Pair, at: int, difference: float, found: Differences, *, same: bool) -> Check:
     result, before, metric = pair
     margin = _margins(launch)[metric]
-    (low,), (high,) = bounds_of([result], metric)
-    accepted = _middle(*before.bounds(metric))
-    today = result.mean(metric) if metric in result.judged else _middle(low, high)
+    (low,), _ = bounds_of([result], metric)
+    today = _today(result, metric)
     # Where no query differs there is nothing to be uncertain about, however few documents there are.
     bottom, top = (0.0, 0.0) if same else (float(found.low[at]), float(found.high[at]))
     judged = result.judged.get(metric)
     total = judged.total if judged else int((~np.isnan(low)).sum())
     verdict: Verdict = "cannot tell"
-    if math.isnan(today):
-        verdict = "cannot tell"  # withheld: too many judgments are missing
+    if math.isnan(today) or math.isnan(before.mean(metric)):
+        verdict = "cannot tell"  # withheld, as too many judgments are missing, or nothing to compare with
     elif bottom >= -margin:
         verdict = "fine"
     elif top < 0:
@@ -263,7 +267,7 @@ def _check(launch: Launch, pair: Pair, at: int, difference: float, found: Differ
     return Check(
         result.name,
         metric,
-        accepted,
+        before.mean(metric),
         today,
         difference,
         bottom if math.isfinite(bottom) else math.nan,
@@ -275,10 +279,12 @@ def _check(launch: Launch, pair: Pair, at: int, difference: float, found: Differ
     )
 
 
-def _middle(low: Floats, high: Floats) -> float:
-    """The mean; of what is missing, the middle of what it can be."""
-    values = ((low + high) / 2)[~np.isnan(low)]
-    return math.fsum(values) / len(values) if len(values) else math.nan
+def _today(result: TrialResult, metric: str) -> float:
+    """The mean as the accepted one is taken: of what is missing, the middle; NaN where it is withheld."""
+    if math.isnan(result.mean(metric)):
+        return math.nan
+    (low,), (high,) = bounds_of([result], metric)
+    return math.fsum(((low + high) / 2)[~np.isnan(low)]) / int((~np.isnan(low)).sum())
 
 
 def _drops(launch: Launch, result: TrialResult, before: AcceptedTrial, metric: str, check: Check) -> list[Drop]:

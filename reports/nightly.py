@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree
 
+from harness.stats import FEW_CLUSTERS
 from harness.tracking import Night
 from reports.gate import Check, Drop, GateResult, trend_keys
 from reports.page.figures import NightSeries, nights, standalone
@@ -14,25 +15,24 @@ from reports.plain import plain
 
 _HEAD = ("trial", "metric", "accepted", "today", "difference", "bounds", "margin", "queries", "verdict")
 _SAYS = {
-    "fine": "as good as accepted, within the margin",
+    "fine": "fine, as good as accepted within the margin",
     "worse": "worse than accepted",
-    "cannot tell": "neither shown to be as good nor to be worse",
+    "cannot tell": "cannot tell whether it is as good as accepted",
 }
+_LISTED = 10
+"""Queries that are listed for each check; `gate.json` has more."""
 
 
 def files(found: GateResult) -> dict[str, bytes]:
     """`gate.md`, `gate.json`, `junit.xml`, and `history.svg`."""
-    return {
-        "gate.md": markdown(found).encode(),
-        "gate.json": as_json(found).encode(),
-        "junit.xml": junit(found).encode(),
-        "history.svg": history(found).encode(),
-    }
+    made = {"gate.md": markdown(found), "gate.json": as_json(found), "junit.xml": junit(found)}
+    # Half a surrogate pair, which a reason may hold, has no UTF-8.
+    return {name: text.encode("utf-8", "replace") for name, text in {**made, "history.svg": history(found)}.items()}
 
 
 def title(found: GateResult) -> str:
     """The verdict in a line."""
-    return f"{found.experiment}: {found.verdict} ({_SAYS[found.verdict]})"
+    return f"{found.experiment}: {_SAYS[found.verdict]}"
 
 
 def against(found: GateResult) -> str:
@@ -61,21 +61,42 @@ def notes(found: GateResult) -> list[str]:
     """What the table does not say by itself."""
     sides = f"bounds hold for all {len(found.checks)} checks at once" if len(found.checks) > 1 else "bounds"
     told = [f"{sides}, each side at {1 - found.alpha:.0%}; fine: above minus the margin; worse: below 0, and not fine"]
+    clusters = len(set(found.launch.results[0].clusters))
+    if found.launch.experiment.compare.clusters == "documents" and clusters < FEW_CLUSTERS:
+        told.append(f"{clusters} clusters of queries only: the bounds are rough")
     if any(math.isnan(check.low) for check in found.checks):
         told.append("there are too few documents for bounds; `compare: {clusters: queries}` asks about these documents")
-    told += [f"changed since: {line}" for line in found.changed]
     return [*told, *found.launch.warnings]
+
+
+def _changed(found: GateResult) -> list[str]:
+    """Settings that changed since: the first thing to look at."""
+    return [f"- changed since: {line}" for line in found.changed]
 
 
 def markdown(found: GateResult) -> str:
     """The gate for a CI summary."""
-    lines = [f"## {title(found)}", "", against(found), "", *_table(_HEAD, [cells(check) for check in found.checks])]
+    lines = [f"## {_cell(title(found))}", "", _cell(against(found)), ""]
+    if found.changed:
+        lines += [*map(_cell, _changed(found)), ""]
+    lines += _table(_HEAD, [cells(check) for check in found.checks])
     if found.drops:
-        lines += ["", "### Queries that got worse", "", *_table(_DROPS, [_drop_cells(drop) for drop in found.drops])]
-    return "\n".join([*lines, "", *(f"- {note}" for note in notes(found))]) + "\n"
+        shown = _worst(found)
+        lines += ["", "### Queries that got worse", "", *_table(_DROPS, [_drop_cells(drop) for drop in shown])]
+        if len(shown) < len(found.drops):
+            lines += ["", f"and {len(found.drops) - len(shown)} more in gate.json"]
+    return "\n".join([*lines, "", *(f"- {_cell(note)}" for note in notes(found))]) + "\n"
 
 
 _DROPS = ("trial", "metric", "query", "question", "accepted", "today", "why")
+
+
+def _worst(found: GateResult) -> list[Drop]:
+    """The queries that lost most, of each check."""
+    listed: dict[tuple[str, str], list[Drop]] = {}
+    for drop in found.drops:
+        listed.setdefault((drop.trial, drop.metric), []).append(drop)
+    return [drop for drops in listed.values() for drop in drops[:_LISTED]]
 
 
 def _drop_cells(drop: Drop) -> tuple[str, ...]:
@@ -96,14 +117,14 @@ def _cell(text: str) -> str:
 def html(found: GateResult) -> str:
     """The gate as HTML, for notebooks."""
     parts = [f"<p><b>{escaping.escape(title(found))}</b><br>{escaping.escape(against(found))}</p>"]
-    for head, rows in ((_HEAD, [cells(c) for c in found.checks]), (_DROPS, [_drop_cells(d) for d in found.drops])):
+    for head, rows in ((_HEAD, [cells(c) for c in found.checks]), (_DROPS, [_drop_cells(d) for d in _worst(found)])):
         if rows:
             top = "".join(f"<th>{name}</th>" for name in head)
             body = "".join(
                 "<tr>" + "".join(f"<td>{escaping.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
             )
             parts.append(f"<table><tr>{top}</tr>{body}</table>")
-    parts += [f"<p>{escaping.escape(note)}</p>" for note in notes(found)]
+    parts += [f"<p>{escaping.escape(note)}</p>" for note in (*_changed(found), *notes(found))]
     return "".join([*parts, history(found)])
 
 
@@ -148,6 +169,21 @@ def junit(found: GateResult) -> str:
         worse.text = _xml("\n".join(f"{d.query}: {d.before:.3f} → {d.after:.3f}: {d.why}: {d.text}" for d in drops))
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def refused(experiment: str, why: str) -> dict[str, bytes]:
+    """The files of a night on which nothing could be compared, and why."""
+    suites = ElementTree.Element("testsuites", {"tests": "1", "failures": "0", "errors": "1"})
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": _xml(experiment), **suites.attrib})
+    case = ElementTree.SubElement(suite, "testcase", {"classname": _xml(experiment), "name": "gate"})
+    ElementTree.SubElement(case, "error", {"type": "not compared", "message": _xml(why)})
+    ElementTree.indent(suites)
+    told = {"experiment": experiment, "verdict": "not compared", "exit_code": 2, "why": why}
+    return {
+        "gate.md": f"## {experiment}: not compared\n\n{_cell(why)}\n".encode(),
+        "gate.json": json.dumps(told, indent=1, ensure_ascii=False).encode(),
+        "junit.xml": (ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n").encode(),
+    }
 
 
 def _xml(text: str) -> str:

@@ -14,31 +14,48 @@ _HEAD = (
     *("trial", "mean", "95 % interval", "difference", "95 % interval", "p", "verdict", "needed", "P(best)"),
     *("lost mostly", "tokens"),
 )
+_DISPENSABLE = (10, 9, 8, 7, 2, 5)
+"""Columns to do without in a narrow terminal: tokens, lost mostly, P(best), needed, the mean's interval, p."""
 
 
-def text(comparison: Comparison) -> str:
+def text(comparison: Comparison, width: int = 170) -> str:
     """A table for the terminal."""
     from rich.console import Console
 
     out = io.StringIO()
-    Console(file=out, width=170, color_system=None).print(table(comparison))
+    Console(file=out, width=width, color_system=None).print(table(comparison, width))
     return out.getvalue()
 
 
-def table(comparison: Comparison) -> "object":
-    """The comparison as a rich renderable."""
+def table(comparison: Comparison, width: int = 170) -> "object":
+    """The comparison as a rich renderable that fits a width in characters, with fewer columns where it must."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
 
+    rows = [cells(row) for row in comparison.rows]
+    shown = _fitting(rows, width)
     grid = Table(title=title(comparison), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in _HEAD:
-        grid.add_column(
-            name, justify="left" if name in ("trial", "verdict", "lost mostly") else "right", overflow="fold"
-        )
-    for row in comparison.rows:
-        grid.add_row(*cells(row))
-    return Group(grid, *footnotes(comparison))
+    for at in shown:
+        left = _HEAD[at] in ("trial", "verdict", "lost mostly")
+        grid.add_column(_HEAD[at], justify="left" if left else "right", overflow="fold", no_wrap=at > 0)
+    for row in rows:
+        grid.add_row(*(row[at] for at in shown))
+    left_out = len(_HEAD) - len(shown)
+    more = [f"{left_out} more columns in a wider terminal, or with --csv"] if left_out else []
+    return Group(grid, *more, *footnotes(comparison))
+
+
+def _fitting(rows: Sequence[tuple[str, ...]], width: int) -> list[int]:
+    """Numbers of the columns that fit, the least important left out first; the trial's name may wrap."""
+    widths = [max(map(len, column)) for column in zip(_HEAD, *rows, strict=True)]
+    widths[0] = min(widths[0], 30)
+    shown = list(range(len(_HEAD)))
+    for at in _DISPENSABLE:
+        if sum(widths[n] for n in shown) + 3 * len(shown) <= width:
+            break
+        shown.remove(at)
+    return shown
 
 
 def title(comparison: Comparison) -> str:
@@ -74,12 +91,18 @@ def _explained(comparison: Comparison) -> list[str]:
     if any(not math.isnan(row.needed) for row in comparison.rows):
         told.append(f"needed: queries like these that would show a difference of {comparison.effect:g} (power 80 %)")
     if comparison.margin:
-        words = {"yes": "more than", "no": "less than", "cannot tell": "perhaps more than"}
+        words = {"yes": "more", "no": "less", "cannot tell": "more or less, that cannot be told"}
         rows = [row for row in comparison.rows if row.verdict != "baseline"]
         groups = {word: [row.name for row in rows if row.matters == matters] for matters, word in words.items()}
         parts = [f"{word}: {_listed(names)}" for word, names in groups.items() if names]
-        told.append(f"against the margin of {comparison.margin:g}, the difference is {'; '.join(parts)}")
+        told.append(f"the difference is, next to the margin of {comparison.margin:g}, {'; '.join(parts)}")
+    if comparison.final:
+        return told
+    if math.isnan(best.mean):
+        return [*told, "too many judgments are missing to say which trial has the highest mean"]
     named = f"highest mean: '{best.name}'"
+    if any(row.least < row.most for row in comparison.rows):
+        named = f"highest of the least that means can be: '{best.name}'"
     if not math.isnan(best.corrected):
         named += f", {best.mean:.3f}, or {best.corrected:.3f} corrected for having been chosen on these queries"
     return [*told, named, _separable(comparison)]
@@ -173,6 +196,15 @@ def probability(value: float) -> str:
     )
 
 
+def fate_words(fate: str) -> str:
+    """A fate of the loss ledger in words.
+
+    >>> fate_words("dropped:top_k"), fate_words("not_retrieved")
+    ('dropped by top_k', 'not retrieved')
+    """
+    return f"dropped by {fate.removeprefix('dropped:')}" if fate.startswith("dropped:") else fate.replace("_", " ")
+
+
 def _interval(low: float, high: float, form: str) -> str:
     return "–" if math.isnan(low) else f"{low:{form}} … {high:{form}}"
 
@@ -184,5 +216,4 @@ def _loss(row: Row) -> str:
     if not lost:
         return "nothing"
     fate = max(lost, key=lambda name: (lost[name], name))
-    told = f"by {fate.removeprefix('dropped:')}" if fate.startswith("dropped:") else fate.replace("_", " ")
-    return f"{told} {100 * lost[fate] / total:.0f} %"
+    return f"{fate_words(fate)} {100 * lost[fate] / total:.0f} %"

@@ -78,8 +78,9 @@ def _parser() -> argparse.ArgumentParser:
         "--clusters", choices=CLUSTERS, help="whether the claim is about further documents, or queries on the same"
     )
     compared.add_argument("--final", action="store_true", help="the newest launch that opened the locked query set")
-    compared.add_argument("--json", action="store_true", help="print JSON")
-    compared.add_argument("--csv", action="store_true", help="print CSV, a row per trial")
+    form = compared.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--csv", action="store_true", help="print CSV, a row per trial")
     compared.add_argument("--show", metavar="NAMES", help="metrics and other facts to show too, parted by commas")
     reported = command("report", _report, "write the report on an experiment: one HTML file that opens from disk")
     reported.add_argument("experiment", help="the experiment file, or the name of an experiment that has run")
@@ -121,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from harness.plan import plan
+    from harness.planning import plan
     from harness.yaml_file import read_experiment
 
     made = plan(read_experiment(options.experiment), store=options.store, models=models_of(options))
@@ -143,7 +144,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from harness.run import run
+    from harness.launching import run
     from harness.yaml_file import read_experiment
     from reports import columns, compare, launch_report
     from reports.answer import answer
@@ -151,6 +152,8 @@ def _run(options: argparse.Namespace) -> int:
     from reports.judging import judge_table
     from reports.tables import table
 
+    if options.choose and not options.final:
+        raise ConfigError("run: --choose goes with --final")
     launch = run(
         read_experiment(options.experiment),
         workers=options.workers,
@@ -165,7 +168,7 @@ def _run(options: argparse.Namespace) -> int:
         tell=lambda line: print(line, flush=True),
     )
     comparison = compare(launch)
-    _show(table(comparison))
+    _show(table(comparison, _width()))
     print(answer(comparison))
     final = final_scores(launch)
     for line in lines(final) if final else ():
@@ -195,9 +198,15 @@ def _how_to_open(tracking: str | None) -> str:
 def _show(shown: Any) -> None:
     from rich.console import Console
 
+    Console(width=_width()).print(shown)
+
+
+def _width() -> int:
+    """Characters in a line; where no terminal tells, lines must not be cut to the 80 that rich assumes."""
+    from rich.console import Console
+
     console = Console()
-    # Where no terminal tells its width, lines must not be cut to the 80 columns rich assumes.
-    Console(width=None if console.is_terminal else 160).print(shown)
+    return console.width if console.is_terminal else 170
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -219,16 +228,16 @@ def _compare(options: argparse.Namespace) -> int:
     elif options.csv:
         print(as_csv(comparison), end="")
     else:
-        _show(table(comparison))
-        if show:
-            _show(columns.table(launch, show))
+        beside = [columns.table(launch, show)] if show else []
+        for shown in (table(comparison, _width()), *beside):
+            _show(shown)
     return CANNOT_TELL if any(math.isnan(row.mean) for row in comparison.rows) else OK
 
 
 def _gate(options: argparse.Namespace) -> int:
     from harness.yaml_file import read_experiment
     from reports.gate import accept_launch, gate
-    from reports.nightly import files, markdown
+    from reports.nightly import files, markdown, refused
 
     experiment = read_experiment(options.experiment)
     given: dict[str, Any] = {
@@ -241,10 +250,20 @@ def _gate(options: argparse.Namespace) -> int:
     if options.accept:
         accepted = accept_launch(experiment, why=options.why, who=options.who, **given)
         print(f"{experiment.name}: {accepted.who} accepts launch {accepted.launch}: {accepted.why}")
+        for trial in accepted.trials:
+            told = (f"{name} {trial.mean(name):.3f}" for name in (*experiment.metrics, *experiment.judged))
+            print(f"  {trial.name}: {', '.join(told)}")
         return OK
     if options.why or options.who:
         raise ConfigError("gate: --why and --who go with --accept")
-    found = gate(experiment, fresh=options.fresh, **given)
+    try:
+        found = gate(experiment, fresh=options.fresh, **given)
+    except HarnessError as error:
+        # What lies there from an earlier night must not be taken for this one's result.
+        if options.out:
+            for name, content in refused(experiment.name, str(error)).items():
+                _write(options.out / name, content)
+        raise
     if options.out:
         for name, content in files(found).items():
             _write(options.out / name, content)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.stats.bootstrap import bootstrap_means
-from harness.stats.clusters import Floats
-from harness.stats.signflips import sign_flips
+from harness.stats.clusters import Flags, Floats
+from harness.stats.signflips import least_norms, scaled, sign_flips
 
 _FOLDS = 10
 _PARTITIONS = 200
@@ -26,10 +26,11 @@ class Choice(NamedTuple):
     corrected: float
 
 
-def best_of(low: Floats, high: Floats, sizes: Floats, *, seed: int) -> Choice:
+def best_of(low: Floats, high: Floats, sizes: Floats, *, seed: int, tested: Flags | None = None) -> Choice:
     """Choose among trials by sums of scores by cluster, `low` and `high` of shape (trials, clusters).
 
     They differ where judgments are missing: a trial is then chosen by the least it can have, and excluded by the most.
+    What is not `tested`, as too much is missing, is neither excluded nor a reason to exclude others.
     """
     best = int(np.argmax(low.sum(axis=1)))
     if len(sizes) < 2:
@@ -39,7 +40,7 @@ def best_of(low: Floats, high: Floats, sizes: Floats, *, seed: int) -> Choice:
     return Choice(
         best,
         _share_best(bootstrap_means(low, sizes, seed=seed)),
-        _not_beaten(low, high, sizes, seed),
+        _not_beaten(low, high, np.ones(len(low), bool) if tested is None else tested, seed),
         cross_validated(low, sizes, seed=seed),
     )
 
@@ -50,28 +51,27 @@ def _share_best(means: Floats) -> Floats:
     return np.asarray((top / top.sum(axis=1, keepdims=True)).mean(axis=0))
 
 
-def _not_beaten(low: Floats, high: Floats, sizes: Floats, seed: int) -> Floats:
+def _not_beaten(low: Floats, high: Floats, tested: Flags, seed: int) -> Floats:
     """For each trial, the p of no other being better: the greatest one-sided statistic of all against it.
 
     The trials that are not rejected hold the best with the chosen confidence, whichever it is: a trial that is the
     best is rejected no more often than the level says (Hsu, Annals of Statistics 9, 1981; Mogstad, Romano, Shaikh &
     Wilhelm, Review of Economic Studies 91, 2024). Each test uses the joint distribution under sign flips.
     """
-    signs = sign_flips(len(sizes), seed, 4000)
-    middle = (low + high) / 2
-    flipped = signs @ middle.T
-    gram = middle @ middle.T
-    squares = np.diag(gram)
+    signs = sign_flips(low.shape[1], seed, 4000)
+    flipped = signs @ ((low + high) / 2).T
     p = np.ones(len(low))
-    for at in range(len(low)):
-        norms = np.sqrt(np.maximum(squares + squares[at] - 2 * gram[at], 0.0))
-        others = norms > 1e-9 * np.sqrt(max(squares.max(), 1e-300))
-        if not others.any():
+    for at in np.flatnonzero(tested).tolist():
+        others = np.flatnonzero(tested & ((low != low[at]).any(axis=1) | (high != high[at]).any(axis=1)))
+        if not len(others):
             continue
         gains, drops = low[others] - high[at], high[others] - low[at]
         widest = np.sqrt(np.maximum(gains**2, drops**2).sum(axis=1))
-        observed = (gains.sum(axis=1) / widest).max()
-        drawn = (flipped[:, others] - flipped[:, [at]]) / norms[others]
+        observed = (gains.sum(axis=1) / np.maximum(widest, 1e-300)).max()
+        reached = flipped[:, others] - flipped[:, [at]]
+        slack, norms = ((drops - gains) / 2).sum(axis=1), least_norms(gains, drops)
+        reached = np.where(reached >= 0, reached + slack, reached - slack)
+        drawn = np.sign(reached) * scaled(np.abs(reached), norms, low.shape[1])
         # Sign patterns come without their mirrors where all are gone through: both ways count.
         both = np.concatenate([drawn.max(axis=1), (-drawn).max(axis=1)])
         p[at] = (both >= observed - 1e-12).mean()

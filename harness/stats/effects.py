@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harness.stats.bootstrap import cluster_bootstrap
-from harness.stats.clusters import Floats
+from harness.stats.clusters import FEWEST_CLUSTERS, Floats, cluster_sums
+from harness.stats.signflips import paired_differences
 
 
 class Effect(NamedTuple):
@@ -31,9 +31,9 @@ def factor_effects(
 
     `scores` has shape (trials, queries); each factor names its level in every trial. Effects are least-squares
     estimates under sum-to-zero coding (Searle, Linear Models, 1971, section 4.3), so that every level of the other
-    factors weighs the same in grids that are not full products. They are linear in the trials' scores: each query has
-    effects of its own, and intervals resample clusters of queries. A factor whose effect the grid cannot tell from
-    another's is left out.
+    factors weighs the same in grids that are not full products. They are linear in the trials' scores, so each query
+    has effects of its own; intervals are those of `paired_differences` by cluster, for all main effects at once and for
+    all interactions at once. A factor whose effect the grid cannot tell from another's is left out.
     """
     model = _Model(len(scores))
     for name, levels in factors.items():
@@ -45,9 +45,18 @@ def factor_effects(
             model.add((one, two), _crossed(mains[one], mains[two]))
     if not model.terms:
         return []
-    found = cluster_bootstrap(model.weights() @ scores, clusters, seed=seed)
+    per_query = model.weights() @ scores
+    sums, sizes = cluster_sums(per_query, clusters)
     labels = [(term.factors, levels) for term in model.terms for levels in term.coding.levels]
-    rows = zip(labels, found.mean.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+    single = np.array([len(factors) == 1 for factors, _ in labels])
+    low, high = np.full(len(labels), np.nan), np.full(len(labels), np.nan)
+    for family in (single, ~single):
+        if family.any() and len(sizes) >= FEWEST_CLUSTERS:
+            found = paired_differences(sums[family], sums[family], sizes, seed=seed)
+            low[family], high[family] = found.low, found.high
+    unbounded = ~np.isfinite(low + high)
+    low[unbounded] = high[unbounded] = np.nan
+    rows = zip(labels, per_query.mean(axis=1).tolist(), low.tolist(), high.tolist(), strict=True)
     return [Effect(*label, *numbers) for label, *numbers in rows]
 
 

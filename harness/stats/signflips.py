@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.stats.clusters import Floats
+from harness.stats.clusters import Flags, Floats
 
 FLIPS = 10_000
 
@@ -29,13 +29,22 @@ class Differences(NamedTuple):
 
 
 def paired_differences(
-    low: Floats, high: Floats, sizes: Floats, *, seed: int, level: float = 0.95, flips: int = FLIPS
+    low: Floats,
+    high: Floats,
+    sizes: Floats,
+    *,
+    seed: int,
+    tested: Flags | None = None,
+    level: float = 0.95,
+    flips: int = FLIPS,
 ) -> Differences:
     """Tests and simultaneous intervals of mean differences; `low` and `high` are sums by cluster (trials, clusters).
 
-    They are the same but where judgments are missing: there they are the least and greatest a difference can be, and
-    tests and intervals hold for whatever it is. `sizes` counts the queries of each cluster, (clusters,), or by trial
-    where not all have a value for the same queries, (trials, clusters).
+    They are the same but where judgments are missing: there they are the least and the greatest a difference can be,
+    and tests and intervals hold for whatever it is, as the least statistic observed is held against the greatest under
+    flips. `tested`, of shape (trials,), leaves out trials with too much missing, which have p 1 and would weaken the
+    tests of the others. `sizes` counts the queries of each cluster, (clusters,), or by trial where not all have a
+    value for the same queries, (trials, clusters).
 
     The statistic is |sum of differences| / root of the sum of their squares, which flipping signs leaves as it is below
     the line. Adjusted p: step-down max-T (Westfall & Young, Resampling-Based Multiple Testing, 1993, algorithm 2.8;
@@ -43,17 +52,23 @@ def paired_differences(
     statistic would not reject. With up to 13 clusters all sign patterns are gone through.
     """
     sizes = np.broadcast_to(sizes, low.shape)
+    p, adjusted = np.ones(len(low)), np.ones(len(low))
     if not len(low):
-        nothing = np.zeros(0)
-        return Differences(nothing, nothing, nothing, nothing, 0.0)
+        return Differences(p, adjusted, p, p, 0.0)
+    chosen = np.ones(len(low), bool) if tested is None else tested
     signs = sign_flips(low.shape[1], seed, flips)
-    observed = least_statistic(low, high, sizes, 0.0)
+    # Where nothing can be tested, the bounds of differences still need a quantile: that of the middle of what they are.
     middle = (low + high) / 2
-    drawn = normalised(middle, signs)
-    p, adjusted = _stepped_down(observed, drawn)
-    # Centred: intervals are about what each difference is, not about there being none.
-    centred = middle - middle.sum(axis=1, keepdims=True) / sizes.sum(axis=1, keepdims=True) * sizes
-    critical = upper_point(normalised(centred, signs).max(axis=1), 1 - level)
+    least, most = (low[chosen], high[chosen]) if chosen.any() else (middle, middle)
+    drawn = greatest_statistics(least, most, signs)
+    if chosen.any():
+        p[chosen], adjusted[chosen] = _stepped_down(least_statistic(least, most, sizes[chosen], 0.0), drawn)
+    # Centred: intervals are about what each difference is, not about there being none. With few clusters the two
+    # points differ; the greater one keeps an interval from leaving out 0 where the test does not.
+    counts = sizes[chosen] if chosen.any() else sizes
+    shift = (least + most).sum(axis=1, keepdims=True) / (2 * np.maximum(1, counts.sum(axis=1, keepdims=True))) * counts
+    centred = greatest_statistics(least - shift, most - shift, signs)
+    critical = max(upper_point(table.max(axis=1), 1 - level) for table in (drawn, centred))
     return Differences(p, adjusted, *bounds(low, high, sizes, critical), critical)
 
 
@@ -68,11 +83,27 @@ def sign_flips(clusters: int, seed: int, flips: int = FLIPS) -> Floats:
     return signs
 
 
-def normalised(sums: Floats, signs: Floats) -> Floats:
-    """The statistic under each flip, shape (flips, trials); 0 where a trial never differs."""
-    norms = np.sqrt((sums**2).sum(axis=1))
-    scaled = np.divide(sums, norms[:, None], out=np.zeros_like(sums), where=norms[:, None] > 0)
-    return np.asarray(np.abs(signs @ scaled.T))
+def greatest_statistics(low: Floats, high: Floats, signs: Floats) -> Floats:
+    """The greatest the statistic can be under each flip, for whatever lies between `low` and `high`.
+
+    Shape (flips, trials); 0 where a trial never differs, and never more than the root of the number of clusters.
+    """
+    norms, slack = least_norms(low, high), ((high - low) / 2).sum(axis=1)
+    reached = np.abs(signs @ ((low + high) / 2).T) + slack
+    return scaled(reached, norms, low.shape[1])
+
+
+def least_norms(low: Floats, high: Floats) -> Floats:
+    """The least root of a sum of squares of what lies between `low` and `high`, by row."""
+    nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
+    return np.asarray(np.sqrt((nearest**2).sum(axis=1)))
+
+
+def scaled(reached: Floats, norms: Floats, clusters: int) -> Floats:
+    """Sums over norms, by column: 0 where both are 0, and at most what Cauchy and Schwarz allow."""
+    most = np.sqrt(clusters)
+    found = np.divide(reached, norms, out=np.where(reached > 0, most, 0.0), where=norms > 0)
+    return np.asarray(np.minimum(found, most))
 
 
 def upper_point(drawn: Floats, share: float) -> float:

@@ -13,7 +13,7 @@ from harness.errors import ConfigError
 from harness.launch import Launch
 from reports.answer import answer
 from reports.compare import Comparison
-from reports.final import final_scores
+from reports.final import conclusion, final_scores
 from reports.page.explorer import Packed, pack
 from reports.page.parts import Section
 from reports.page.sections import Material, sections
@@ -63,6 +63,7 @@ def _written(material: Material, made: list[Section], packed: Packed) -> str:
         name=material.launch.experiment.name,
         question=material.launch.experiment.question,
         answer=answer(material.comparison),
+        locked=conclusion(material.final) if material.final else "",
         sections=made,
         explorer_notes=packed.notes,
         data=data,

@@ -19,11 +19,12 @@ import numpy as np
 from harness.dataset import Dataset
 from harness.launch import Launch
 from harness.llm import Verdict
+from harness.metrics import is_metric, parse_metric
 from harness.model import Floats, Ints, Query
 from harness.selecting import KEPT
 from harness.stats import Flags
 from harness.verdicts import told_verdict
-from reports.page.figures import fate_words
+from reports.tables import fate_words
 
 _LENGTH_BITS = 24
 """A passage is one number: where it begins in the corpus, and these bits for its length."""
@@ -54,6 +55,7 @@ class _Selected(NamedTuple):
     bounds: list[int]
     passage: Ints
     score: Floats
+    tokens: Ints
     step: Ints
     reason: Ints
     steps: list[str]
@@ -122,7 +124,8 @@ class _Packer:
         where = ((self._base[doc] + start) << _LENGTH_BITS) | np.minimum(end - start, (1 << _LENGTH_BITS) - 1)
         bounds = np.searchsorted(columns["query"][order], np.arange(found.data["queries"] + 1)).tolist()
         score, step, reason = (columns[name][order] for name in ("score", "step", "reason"))
-        return _Selected(bounds, where, score, step, reason, found.data["steps"], found.data["reasons"])
+        tokens = (columns["tokens"] + columns["context_tokens"])[order].astype(np.int64)
+        return _Selected(bounds, where, score, tokens, step, reason, found.data["steps"], found.data["reasons"])
 
     # -- parts
 
@@ -150,8 +153,8 @@ class _Packer:
         yield from ((first, min(queries, first + each)) for first in range(0, queries, each))
 
     def _block(self, told: Sequence[int], level: _Level, first: int, last: int, used: Flags) -> dict[str, Any]:
-        """A range of queries: by trial, by query, the passages kept, their scores, and those dropped with the number
-        of step and reason after each."""
+        """A range of queries: by trial, by query, the passages kept, their scores, those dropped with the number of
+        step and reason after each, and the tokens of those kept."""
         reasons: dict[tuple[str, str], int] = {}
         rows = [self._rows(self._selections[at], level, first, last, reasons, used) for at in told]
         made: dict[str, Any] = {"rows": rows, "reasons": list(reasons)}
@@ -183,8 +186,9 @@ class _Packer:
         pairs = np.column_stack([passage[dropped], np.array(codes, np.int64)[number] if codes else number])
         ends = [np.searchsorted(query[chosen], np.arange(last - first + 1)).tolist() for chosen in (kept, dropped)]
         keeps, scores, drops = passage[kept].tolist(), np.round(score[kept], 4).tolist(), pairs.ravel().tolist()
+        tokens = one.tokens[part][kept].tolist()
         return [
-            [keeps[lo:hi], scores[lo:hi], drops[2 * begin : 2 * end]]
+            [keeps[lo:hi], scores[lo:hi], drops[2 * begin : 2 * end], tokens[lo:hi]]
             for (lo, hi), (begin, end) in zip(*map(pairwise, ends), strict=True)
         ]
 
@@ -238,6 +242,7 @@ class _Packer:
             "documents": {str(at): [self._data.documents[at].id, where.get(at, -1)] for at in sorted(documents)},
             "passages": [self._doc.tolist(), self._start.tolist(), self._length.tolist()],
             "metrics": list(self._metrics),
+            "cutoffs": [_cutoff(metric) for metric in self._metrics],
             "scores": [[_tenths(_values(result, metric)) for result in results] for metric in self._metrics],
             "fates": [fate_words(fate) for fate in fates],
             "fated": [[[code[fate] for fate in row] for row in result.fates] for result in results],
@@ -284,6 +289,16 @@ def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 def _values(result: Any, metric: str) -> Floats:
     found: Floats = result.judged[metric].values if metric in result.judged else result.scores[metric]
     return found
+
+
+def _cutoff(metric: str) -> dict[str, int]:
+    """Where a metric stops reading: after so many passages, or tokens; nothing for one that reads on."""
+    if not is_metric(metric):
+        return {}
+    parsed = parse_metric(metric)
+    if parsed.tokens is not None:
+        return {"tokens": parsed.tokens}
+    return {"passages": parsed.k} if parsed.k is not None else {}
 
 
 def _tenths(values: Floats) -> list[int | None]:

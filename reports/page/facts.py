@@ -25,7 +25,9 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
     manifest, trial = session.manifest, session.trials[0]
     data = session.pipeline(trial).data
     lengths = np.array([len(doc.text) for doc in data.documents])
-    yield "data set", f"{manifest.name}{', ' + manifest.licence if manifest.licence else ''}"
+    yield "data set", manifest.name
+    if manifest.licence:
+        yield "licence", manifest.licence
     if manifest.description:
         yield "description", manifest.description
     if manifest.source:

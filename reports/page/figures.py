@@ -8,7 +8,7 @@ import io
 import math
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from harness.results import ScoreBands
 from harness.stats import Effect
 from reports.bands import label as band_label
 from reports.compare import Comparison, Row
+from reports.tables import fate_words
 
 INK, FAINT = "#010203", "#040506"
 """Stand-ins for the page's own colours of text and of lines that step back."""
@@ -152,7 +153,7 @@ def curves(told: Sequence[Series], others: Sequence[Series]) -> str:
     for at, line in enumerate(told):
         style = {"color": PALETTE[at % 6], "linestyle": DASHES[at % 6], "marker": MARKS[at % 6]}
         axes.plot(line.x, line.mean, label=_short(line.name, 44), markersize=4.5, linewidth=1.7, **style)
-        if not np.isnan(line.low).any():
+        if at < 2 and not np.isnan(line.low).any():
             axes.fill_between(line.x, line.low, line.high, color=PALETTE[at % 6], alpha=0.10, linewidth=0)
     axes.set_xscale("log", base=2)
     axes.set_xticks(told[0].x, [f"{step:g}" for step in told[0].x])
@@ -182,12 +183,25 @@ def pareto(panels: Mapping[str, Sequence[Point]], quality: str) -> str:
                 [point.cost], [point.value], "D" if on_front else "o", color=colour, markersize=6 if on_front else 4.5
             )
             drawing.say(mark, f"{point.name}: {quality} {point.value:.3f} at {point.cost:,.4g} {cost}")
-        for number, point in enumerate(front, 1):
+        for number, point in _apart(front):
             axes.annotate(str(number), (point.cost, point.value), (5, 4), textcoords="offset points", fontsize=8)
         axes.set_xlabel(cost, fontsize=9)
         axes.grid(color=FAINT, alpha=0.35)
     drawing.axes[0].set_ylabel(quality, fontsize=9)
     return drawing.svg(f"{quality} against cost; the front is listed below")
+
+
+def _apart(front: Sequence[Point]) -> Iterator[tuple[int, Point]]:
+    """The points of the front with their numbers, without those that would be written over the one before."""
+    if not front:
+        return
+    across = max(front[-1].cost - front[0].cost, 1e-9)
+    upward = max(front[-1].value - front[0].value, 0.05)
+    last = None
+    for number, point in enumerate(front, 1):
+        if last is None or (point.cost - last.cost) / across > 0.04 or (point.value - last.value) / upward > 0.12:
+            yield number, point
+            last = point
 
 
 def pareto_front(points: Sequence[Point]) -> list[Point]:
@@ -228,15 +242,6 @@ def ledger(losses: Mapping[str, Mapping[str, int]]) -> str:
     axes.set_xlabel("share of evidence items", fontsize=9)
     drawing.figure.legend(loc="outside upper center", ncols=4, fontsize=8, frameon=False, labelcolor=INK)
     return drawing.svg("What became of the evidence, by trial")
-
-
-def fate_words(fate: str) -> str:
-    """A fate of the loss ledger in words.
-
-    >>> fate_words("dropped:top_k"), fate_words("not_retrieved")
-    ('dropped by top_k', 'not retrieved')
-    """
-    return f"dropped by {fate.removeprefix('dropped:')}" if fate.startswith("dropped:") else fate.replace("_", " ")
 
 
 def factor_bars(effects: Sequence[Effect], metric: str) -> str:
@@ -297,24 +302,25 @@ def nights(told: Sequence[NightSeries]) -> str:
     """The history of a gate, a panel per check: means with their intervals, what was accepted, and its margin."""
     from datetime import UTC, datetime
 
-    drawing = Drawing(9.5, 0.6 + 2.3 * max(1, len(told)), rows=max(1, len(told)))
+    drawing = Drawing(9.5, 0.6 + 2.7 * max(1, len(told)), rows=max(1, len(told)))
     for axes, one in zip(drawing.axes, told, strict=False):
         place = range(len(one.when))
         accepted = np.array(one.accepted)
-        axes.step(place, accepted, where="mid", color=FAINT, linewidth=1.2)
-        axes.fill_between(place, accepted - one.margin, accepted, step="mid", color=SKY, alpha=0.2, linewidth=0)
+        axes.step(place, accepted, where="mid", color=FAINT, linewidth=1.4, label="accepted")
+        margin = f"margin {one.margin:g}"
+        axes.fill_between(place, accepted - one.margin, accepted, step="mid", color=SKY, alpha=0.2, label=margin)
         axes.plot(place, one.mean, color=BLUE, linewidth=0.8, alpha=0.6)
-        for at in place:
-            axes.plot([at] * 2, [one.low[at], one.high[at]], color=FAINT, linewidth=1)
+        # The verdict rests on paired differences, which are surer than the intervals of the two means.
+        axes.vlines(place, one.low, one.high, color=FAINT, linewidth=1, label="95 % of the mean by itself")
         for code, mark, colour, word in _NIGHTS:
             chosen = [at for at in place if one.verdict[at] == code]
             if chosen:
                 axes.plot(chosen, [one.mean[at] for at in chosen], mark, color=colour, markersize=6, label=word)
-        days = [datetime.fromtimestamp(when / 1000, UTC).strftime("%m-%d %H:%M") for when in one.when]
+        days = [f"{at}\n{datetime.fromtimestamp(when / 1000, UTC):%m-%d %H:%M}" for at, when in enumerate(one.when, 1)]
         shown = place[:: max(1, len(place) // 8)]
         axes.set_xticks(shown, [days[at] for at in shown], fontsize=8)
         axes.set_title(_short(one.name, 90), loc="left", fontsize=9, color=INK)
-        axes.legend(fontsize=8, frameon=False, labelcolor=INK, ncols=3, loc="lower left")
+        axes.legend(fontsize=8, frameon=False, labelcolor=INK, ncols=6, loc="lower left", bbox_to_anchor=(0, -0.42))
         axes.grid(axis="y", color=FAINT, alpha=0.35)
     return drawing.svg("Nights of the regression gate: means, 95 % intervals, the accepted mean and its margin")
 

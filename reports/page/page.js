@@ -89,7 +89,7 @@
           make("td", {}, button), make("td", {}, shown(row.a)), make("td", {}, shown(row.b)),
           make("td", {}, shown(row.difference, true)));
       }));
-    byId("count").textContent = `${rows.length} of ${index.queries.length} queries`;
+    byId("count").textContent = rows.length ? `${rows.length} of ${index.queries.length} queries` : "no query has these words";
     for (const header of byId("querylist").tHead.rows[0].cells) {
       const own = header.dataset.sort === sorting.by;
       if (own) header.setAttribute("aria-sort", sorting.down ? "descending" : "ascending");
@@ -156,23 +156,27 @@
     const told = make("li", { class: holds ? "passage holds" : "passage" },
       make("div", { class: "where" }, `${head}${named(where)}${holds ? " · ✓ evidence" : ""}`));
     told.append(text === null ? make("p", { class: "soft" }, "(text left out to keep the page small)")
-      : make("p", { class: "text", dir: "auto", tabindex: text.length > 1500 ? "0" : "-1" }, ...marked(where, text, query)));
+      : make("p", text.length > 4000 ? { class: "text long", dir: "auto", tabindex: "0" } : { class: "text", dir: "auto" },
+        ...marked(where, text, query)));
     told.append(...extra);
     return told;
   };
 
   const column = async (trial, query, block, at) => {
-    const [keeps, scores, drops] = block.rows[trial][at];
+    const [keeps, scores, drops, tokens] = block.rows[trial][at];
     const verdicts = block.judged?.[trial]?.[at];
     const cards = await Promise.all(keeps.map((number, rank) =>
-      card(passage(number), `${rank + 1} · score ${scores[rank]} · `, query, judgedPassages(verdicts, rank + 1))));
+      card(passage(number), `${rank + 1} · score ${scores[rank]} · ${tokens[rank]} tokens · `, query,
+        judgedPassages(verdicts, rank + 1))));
+    const ends = cutoff(tokens);
+    if (ends !== null) cards.splice(ends.before, 0, make("li", { class: "cutoff" }, ends.text));
     const parts = [make("h4", {}, index.trials[trial]),
       make("p", { class: "soft" }, `${index.metrics[chosen.metric]} ${shown(score(trial, current))}`),
       cards.length ? make("ol", { class: "passages" }, ...cards) : make("p", {}, "Nothing was selected.")];
     for (const [judge, verdict] of Object.entries(verdicts ?? {})) {
       const items = verdict.findings.filter((finding) => finding.item !== undefined);
       const told = [...verdict.flags, ...items.flatMap((finding) =>
-        finding.judgments.map((one) => `${finding.item}: ${judgment(one)}`))];
+        finding.judgments.map((one) => `${finding.item} → ${judgment({ ...one, quote: finding.item.includes(one.quote) ? "" : one.quote })}`))];
       if (told.length) parts.push(make("p", { class: "judged", dir: "auto" }, `${judge}: ${told.join(" | ")}`));
     }
     const steps = new Map();
@@ -194,6 +198,21 @@
       parts.push(fold);
     }
     return make("article", {}, ...parts);
+  };
+
+  // What lies beyond the metric's cutoff counts as not shown: a line tells where it stops reading.
+  const cutoff = (tokens) => {
+    const { tokens: budget, passages } = index.cutoffs[chosen.metric];
+    const name = index.metrics[chosen.metric];
+    if (passages !== undefined) return passages < tokens.length ? { before: passages, text: `${name} ends here` } : null;
+    if (budget === undefined) return null;
+    let spent = 0;
+    for (const [rank, count] of tokens.entries()) {
+      spent += count;
+      if (spent === budget && rank + 1 < tokens.length) return { before: rank + 1, text: `${name} ends here` };
+      if (spent > budget) return { before: rank + 1, text: `${name} ends ${count - (spent - budget)} tokens into the passage above` };
+    }
+    return null;
   };
 
   const fate = (trial, at, item) => index.fates[index.fated[trial][at][item]];
@@ -218,6 +237,7 @@
     if (turn !== asked) return; // another query was chosen meanwhile
     const detail = byId("detail");
     detail.replaceChildren(
+      make("a", { class: "back", href: "#querylist" }, "back to the list"),
       make("h3", { dir: "auto" }, query.text || query.id),
       make("p", { class: "where" }, [query.id, query.type].filter(Boolean).join(" · ")),
       query.answer ? make("p", { dir: "auto" }, `Reference answer: ${query.answer}`) : "",

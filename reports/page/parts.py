@@ -86,6 +86,12 @@ class Table:
     sortable: bool = True
     kind: ClassVar[str] = "table"
 
+    @property
+    def heads(self) -> list[tuple[str, bool]]:
+        """Each head, and whether its column reads from the left."""
+        marks = [cell.mark for cell in self.rows[0].cells] if self.rows else [""] * len(self.head)
+        return [(head, "left" in mark.split()) for head, mark in zip(self.head, marks, strict=True)]
+
 
 @dataclass(frozen=True)
 class Explorer:

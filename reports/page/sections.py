@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.evaluation import CURVE_TOKENS
 from harness.launch import Launch
 from harness.projection import curves as curves_of
 from harness.results import ScoreBands, TrialResult, resampling_seed
@@ -14,12 +13,12 @@ from harness.stats import Floats, cluster_bootstrap
 from reports.columns import shown
 from reports.compare import Comparison, Row, losses_at
 from reports.effects import effects
-from reports.final import Final, times
+from reports.final import Final, conclusion, times
 from reports.judging import cell, headline_measures, judge_notes, variance_notes
 from reports.page import figures
 from reports.page.facts import data_facts, experiment_text, provenance, trials_text
 from reports.page.parts import Cell, Explorer, Facts, Figure, Folded, Heading, Line, Notes, Part, Section, Table, Text
-from reports.tables import cells, footnotes
+from reports.tables import cells, fate_words, footnotes
 
 TOLD = 6
 """Trials that are drawn with colour and band where all would be too many."""
@@ -49,8 +48,8 @@ class Material:
 def sections(material: Material) -> Iterator[Section]:
     """All sections that the launch has something for."""
     made = (
-        ("comparison", "Comparison", _comparison),
         ("test", "Locked test set", _final),
+        ("comparison", "Comparison", _comparison),
         ("budget", "Recall against token budget", _budget),
         ("cost", "Quality against cost", _cost),
         ("factors", "What each factor does", _factors),
@@ -75,32 +74,43 @@ def _comparison(material: Material) -> Iterator[Part]:
         yield Text(f"{drawn}. ▲ better, ▼ worse, ● cannot tell, ■ the baseline.", soft=True)
     at = _HEAD.index("verdict") + 1
     head = (*_HEAD[:at], f"beyond {comparison.margin:g}", *_HEAD[at:]) if comparison.margin else _HEAD
-    yield Table(head, [_line(row, bool(comparison.margin)) for row in comparison.rows], comparison.metric)
+    ranked = sorted(comparison.rows, key=lambda row: -row.least)
+    yield Table(head, [_line(row, bool(comparison.margin)) for row in ranked], comparison.metric)
+    yield Folded("How to read this table", _GLOSSARY)
     yield Notes([note.removeprefix("note: ") for note in footnotes(comparison)])
 
 
 _HEAD = (
-    *("trial", "mean", "95 % interval", "difference", "95 %, all at once", "95 %, alone", "p", "verdict", "needed"),
-    *("P(best)", "may be best", "lost mostly", "tokens"),
+    *("trial", "mean", "95 % interval", "difference", "95 % interval", "p", "verdict", "needed", "P(best)"),
+    *("lost mostly", "tokens"),
 )
+_GLOSSARY = """\
+mean            over all queries that can have a value
+95 % interval   of the mean: by resampling documents with their queries
+difference      to the baseline, query by query; its interval holds for all trials of the table at once
+p               chance of such a difference, or a greater one on any trial, if no trial differed from the baseline
+verdict         better or worse where p is up to .05, else cannot tell
+beyond …        whether the difference surely exceeds the experiment's margin, or surely does not
+needed          queries like these that would show a difference of the experiment's `effect` in 80 % of cases
+P(best)         share of resamples in which the trial has the highest mean
+lost mostly     what became of most of the evidence that the metric does not see
+tokens          of the whole selection, contexts included, on average
+"""
 
 
 def _line(row: Row, margin: bool) -> Line:
     name, mean, interval, difference, together, p, verdict, needed, best, lost, tokens = cells(row)
-    alone = "" if row.verdict == "baseline" or math.isnan(row.alone_low) else _range(row.alone_low, row.alone_high, "+")
     made = [
         Cell(name, name),
         Cell(mean, _number(row.mean)),
         Cell(interval, _number(row.low), "range"),
         Cell(difference, _number(row.difference)),
         Cell(together, _number(row.difference_low), "range"),
-        Cell(alone, _number(row.alone_low), "range"),
         Cell(p, _number(row.p)),
         Cell(verdict, verdict, f"left nowrap {row.verdict}" if row.verdict in ("better", "worse") else "left nowrap"),
         *([Cell(row.matters, row.matters, "left nowrap")] if margin else []),
         Cell(needed, _number(row.needed)),
         Cell(best, _number(row.p_best)),
-        Cell("yes" if row.may_be_best else "", None, "left"),
         Cell(lost, lost, "left"),
         Cell(tokens, _number(row.context_tokens)),
     ]
@@ -129,11 +139,7 @@ def _final(material: Material) -> Iterator[Part]:
         for score in final.scores
     ]
     yield Table(head, rows, sortable=False)
-    others = [row for row in final.test.rows if row.verdict != "baseline"]
-    for row in others:
-        interval = _range(row.difference_low, row.difference_high, "+")
-        told = f"'{row.name}' against the baseline: {row.difference:+.3f} ({interval}), {row.verdict}"
-        yield Text(f"On the locked set, {told}.")
+    yield Text(conclusion(final))
 
 
 def _budget(material: Material) -> Iterator[Part]:
@@ -142,13 +148,11 @@ def _budget(material: Material) -> Iterator[Part]:
     drawn = [_series(results[at], material.comparison.clusters_by) for at in told]
     others = [_series(results[at], None) for at in important[TOLD:]]
     yield Figure(figures.curves(drawn, others))
+    bands = "Bands are 95 % intervals at each budget by itself, of two trials, which may overlap and yet differ."
     more = f" The other {len(others)} are drawn faintly." if others else ""
-    yield Text(
-        f"Bands are 95 % intervals at each budget by itself; those of two trials may overlap and yet differ.{more}",
-        True,
-    )
+    yield Text(f"{bands}{more}", soft=True)
     rows = [Line([Cell(line.name), *(Cell(f"{mean:.3f}", mean) for mean in line.mean)]) for line in (*drawn, *others)]
-    yield Table(("trial", *(f"{tokens} tokens" for tokens in CURVE_TOKENS)), rows)
+    yield Table(("trial", *(f"{tokens:g} tokens" for tokens in drawn[0].x)), rows)
 
 
 def _series(result: TrialResult, clusters_by: str | None) -> figures.Series:
@@ -200,8 +204,14 @@ def _cost(material: Material) -> Iterator[Part]:
     yield Text(f"{told}. ◆ on the line: no trial finds more for the same cost or less.", soft=True)
     for cost, points in panels.items():
         front = enumerate(figures.pareto_front(points), 1)
-        yield Notes([f"{cost}: {n}. {point.name}, {point.value:.3f} at {point.cost:,.4g}" for n, point in front])
+        yield Heading(f"On the line of {cost}")
+        yield Notes([f"{n}: {point.name}, {point.value:.3f} at {shown_cost(cost, point.cost)}" for n, point in front])
     yield _cost_table(results)
+
+
+def shown_cost(cost: str, value: float) -> str:
+    """A cost in the form that suits its unit."""
+    return shown(next(name for name, told in _COSTS.items() if told == cost), value)
 
 
 _FACTS = (
@@ -232,15 +242,16 @@ def _factors(material: Material) -> Iterator[Part]:
         return
     yield Figure(figures.factor_bars(mains, comparison.metric))
     yield Text(
-        "How far a level lies from the average of its factor's levels, all else equal, with 95 % intervals, each by "
-        "itself. ◆ leaves out 0.",
+        "How far a level lies from the average of its factor's levels, all else equal, with 95 % intervals that hold "
+        "for all of them at once. ◆ leaves out 0.",
         soft=True,
     )
     meetings = [effect for effect in found if len(effect.factors) == 2]
     if meetings:
         yield Heading("Interactions")
         most = f" The {_MEETINGS} largest of {len(meetings)}." if len(meetings) > _MEETINGS else ""
-        yield Text(f"What two levels together add to, or take from, the sum of their effects.{most}", soft=True)
+        told = "What two levels together add to, or take from, the sum of their effects; intervals for all at once."
+        yield Text(f"{told}{most}", soft=True)
         rows = [
             Line(
                 [
@@ -268,7 +279,7 @@ def _losses(material: Material) -> Iterator[Part]:
         Line([Cell(name, name), *(Cell(str(counts.get(fate, 0)), counts.get(fate, 0)) for fate in fates)])
         for name, counts in losses.items()
     ]
-    yield Table(("trial", *map(figures.fate_words, fates)), rows)
+    yield Table(("trial", *map(fate_words, fates)), rows)
 
 
 def _judges(material: Material) -> Iterator[Part]:
@@ -306,7 +317,13 @@ def _bands(material: Material) -> Iterator[Part]:
     for found in material.bands:
         yield Figure(figures.band_bars(found))
     if material.bands:
-        yield Text("Relevant is what the evidence says; what nobody has marked counts as irrelevant.", soft=True)
+        told = "All hits of every query with evidence, before any selection"
+        pooled = "; ".join(
+            f"{one.embedder}: {one.queries} queries, {one.chunkings} chunkings" for one in material.bands
+        )
+        yield Text(
+            f"{told} ({pooled}). Relevant is what the evidence says; what is not marked is irrelevant.", soft=True
+        )
 
 
 def _explorer(_: Material) -> Iterator[Part]:

@@ -45,7 +45,7 @@ def comparison(*rows: Row, margin: float = 0.0, corrected: float = 0.55) -> Comp
     best = max(rows, key=lambda one: one.mean)
     names = [one.name for one in rows if one.may_be_best]
     chosen = Best(best.name, best.mean, corrected, 0.4, 0.6, names)
-    return Comparison("?", "recall@5", "b", rows, chosen, 40, 0, 0, 20, "documents", 1.0, margin, 0.03, [])
+    return Comparison("?", "recall@5", "b", rows, chosen, 40, 0, 0, 20, "documents", 1.0, margin, 0.03, False, [])
 
 
 BASELINE = row("b", 0.0, "baseline")

@@ -130,9 +130,8 @@ def test_a_margin_tells_what_matters() -> None:
     assert [row.matters for row in compare(made).rows] == ["", "", ""]
     assert [row.matters for row in compare(made, margin=0.02).rows] == ["", "yes", "no"]
     assert [row.matters for row in compare(made, margin=0.5).rows] == ["", "no", "no"]
-    assert "against the margin of 0.02, the difference is more than: b; less than: twin" in str(
-        compare(made, margin=0.02)
-    )
+    told = "the difference is, next to the margin of 0.02, more: b; less: twin"
+    assert told in str(compare(made, margin=0.02))
 
 
 def test_cannot_tell_says_what_would() -> None:
@@ -209,6 +208,7 @@ def test_missing_judgments_never_make_a_trial_look_better() -> None:
     assert short.low < whole.low < whole.high < short.high
     assert short.least < whole.least == whole.mean == whole.most < short.most
     assert f"{short.mean:.3f} [{short.least:.3f} … {short.most:.3f}]" == mean_in_bounds(short)
-    assert short.difference_low < whole.difference_low
+    # With so many missing, nothing bounds the difference.
+    assert np.isnan(short.difference_low) or short.difference_low < whole.difference_low
     assert short.p >= whole.p
     assert short.p_best <= whole.p_best

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from harness import ConfigError, Experiment, Launch, Trial, read_experiment
+from harness import ConfigError, DataError, Experiment, Launch, Trial, read_experiment
 from harness.accepted import Accepted, AcceptedTrial
 from harness.chunkers import Fixed
 from harness.dataset.manifest import read_manifest, write_manifest
@@ -23,7 +23,7 @@ from harness.retrievers import BM25
 from harness.stats import Floats
 from reports import accept_launch, gate
 from reports.gate import GateResult, hold_against
-from reports.nightly import as_json, junit, markdown
+from reports.nightly import as_json, files, junit, markdown
 
 QUERIES = 120
 HARNESS = str(Path(sys.executable).parent / "harness")
@@ -134,6 +134,21 @@ def test_failing_judgments_never_pass() -> None:
         assert found.drops[0].why == "a judgment is missing today"
 
 
+def test_nothing_in_common_is_never_fine() -> None:
+    """A baseline without a single value cannot be as good as, nor worse than, anything."""
+    before = result(HALF)
+    empty = accepted(replace(before, scores={"recall@5": np.full(QUERIES, np.nan)}))
+    assert hold_against(launch(before), empty).verdict == "cannot tell"
+
+
+def test_one_document_changes_its_mind() -> None:
+    """Of six documents five lose and one wins: 7 of 64 sign patterns do as badly, so that is no sure loss."""
+    lost = np.where(np.arange(QUERIES) % 6 < 5, 0.0, 1.0)
+    won = np.where(np.arange(QUERIES) % 6 < 5, 1.0, 0.0)
+    found = hold_against(launch(result(lost, clusters=6)), accepted(result(won, clusters=6)))
+    assert found.verdict == "cannot tell"
+
+
 def test_a_new_metric_needs_a_new_baseline() -> None:
     """What was not accepted cannot be held against."""
     with pytest.raises(ConfigError, match="baseline has no mrr"):
@@ -159,6 +174,9 @@ def test_renderings() -> None:
     (row,) = (line for line in markdown(found).splitlines() if "new line" in line)
     assert row.count(" | ") == 6
     assert "<script>" not in row
+    injected = replace(found, accepted=replace(found.accepted, why="fine\n## <script> \ud800"))
+    assert "\n## <script>" not in markdown(injected)
+    assert all(isinstance(content, bytes) for content in files(injected).values())
     assert json.loads(as_json(found))["exit_code"] == 1
     assert found.frame().loc[0, "verdict"] == "worse"
     assert "&lt;script&gt;" in found._repr_html_()
@@ -187,7 +205,10 @@ def test_identical_nights_raise_few_alarms(nights: int, noise: float) -> None:
 
 @pytest.mark.parametrize("nights", NIGHTS)
 def test_a_drop_is_seen(nights: int) -> None:
-    """Without noise a loss of 0.03 on 120 queries is called worse more often than not, and one of 0.1 always."""
+    """Without noise, a loss of 0.03 on 120 queries is called worse now and then, one of 0.1 nearly always.
+
+    Three or four queries lost and none won are no sure sign yet: as many heads in a row come up by chance.
+    """
     rng = np.random.default_rng(43)
     before = accepted(night(rng, 0, 0))
     seen = [
@@ -195,8 +216,8 @@ def test_a_drop_is_seen(nights: int) -> None:
         for drop in (0.0, 0.03, 0.1)
     ]
     assert seen[0] == 0
-    assert 0.3 < seen[1] < 0.9
-    assert seen[2] > 0.98
+    assert 0.1 < seen[1] < 0.5
+    assert seen[2] > 0.9
 
 
 # -- the command
@@ -261,6 +282,26 @@ def test_nights_on_a_real_store(harness: Harness, tmp_path: Path, tracking: str)
     gated = [run for run in runs if run.data.tags.get("gate") and run.data.tags["kind"] == "launch"]
     assert len(gated) == 3
     assert {file.path for file in client.list_artifacts(gated[0].info.run_id, "gate")} >= {"gate/junit.xml"}
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda value: value["trials"][0]["scores"].update({"recall@5": [[1.0]]}), "trials.0.scores"),
+        (lambda value: value["trials"][0]["scores"]["recall@5"][0].pop(), "not one for each of 120 queries"),
+        (lambda value: value["trials"][0].update(fates=[]), "not one for each of 120 queries"),
+        (lambda value: value.update(measured=None), "measured"),
+        (lambda value: value.pop("queries"), "queries"),
+        (lambda value: value.update(format=0), "is no accepted baseline of format 1"),
+    ],
+)
+def test_a_damaged_baseline_is_told(damage: Callable[[dict[str, Any]], Any], message: str) -> None:
+    """One line that names the place, whatever is wrong with it."""
+    value = json.loads(json.dumps(accepted(result(HALF)).to_json()))
+    assert Accepted.from_json(value, where="here") == accepted(result(HALF))
+    damage(value)
+    with pytest.raises(DataError, match=f"^here: .*{message}"):
+        Accepted.from_json(value, where="here")
 
 
 REFUSED = [

@@ -116,6 +116,15 @@ def test_the_page_says_what_was_measured(shown: Any, launch: Launch) -> None:
     assert [(row[0], row[1], row[7]) for row in rows] == [(r.name, f"{r.mean:.3f}", r.verdict) for r in found.rows]
     assert launch.session is not None
     assert launch.session.manifest.corpus.sha256 in body
+    # Budgets that were asked for stand among those of the curves, over their own numbers.
+    heads, first = shown.execute_script(
+        "const rows = document.querySelector('#budget table').rows; "
+        "return [rows[0], rows[1]].map((row) => [...row.cells].map((cell) => cell.textContent))"
+    )
+    told = dict(zip(heads, first, strict=True))
+    (result,) = (one for one in launch.results if one.name == told["trial"])
+    assert told["30 tokens"] == f"{result.mean('recall@30t'):.3f}"
+    assert told["125 tokens"] == f"{result.mean('recall@125t'):.3f}"
 
 
 def test_the_explorer_shows_each_trials_passages(shown: Any, launch: Launch) -> None:
@@ -142,6 +151,10 @@ def test_the_explorer_shows_each_trials_passages(shown: Any, launch: Launch) -> 
         assert marked
         assert all(piece.strip() in quote for piece in marked)
         assert quote in detail(shown)
+    # The metric reads 30 tokens: within the third passage of twelve words, or the second of twenty.
+    lines = shown.execute_script("return [...document.querySelectorAll('.cutoff')].map((one) => one.textContent)")
+    assert len(lines) == 2
+    assert all(re.fullmatch(r"recall@30t ends( \d+ tokens into the passage above| here)", line) for line in lines)
 
 
 def test_what_was_dropped_and_why(shown: Any, launch: Launch) -> None:

@@ -46,9 +46,9 @@ def test_chances_are_those_of_counting() -> None:
 
 
 def test_missing_judgments_choose_by_the_least_and_exclude_by_the_most() -> None:
-    """A trial that might be worth anything is not chosen, and not excluded."""
+    """A trial that might be worth anything is not chosen, not excluded, and no reason to keep others."""
     base = np.random.default_rng(0).random(30) * 0.1 + 0.4
     low, high = np.array([base, base * 0, base - 0.2]), np.array([base, base * 0 + 1, base - 0.2])
-    found = best_of(low, high, ONES, seed=0)
+    found = best_of(low, high, ONES, seed=0, tested=np.array([True, False, True]))
     assert found.best == 0
     assert (found.p_value > 0.05).tolist() == [True, True, False]
