@@ -206,7 +206,12 @@ def fate_words(fate: str) -> str:
 
 
 def _interval(low: float, high: float, form: str) -> str:
-    return "–" if math.isnan(low) else f"{low:{form}} … {high:{form}}"
+    return "–" if math.isnan(low) else f"{_unsigned(low):{form}} … {_unsigned(high):{form}}"
+
+
+def _unsigned(value: float) -> float:
+    """The value as it is told, and 0 for what would be told as -0."""
+    return round(value, 3) + 0.0
 
 
 def _loss(row: Row) -> str:
