@@ -96,6 +96,15 @@ def test_shipped_experiments_expand(path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(trials) >= {"quickstart.yaml": 12, "nightly.yaml": 1}.get(path.name, 2)
 
 
+def test_the_workflow_runs_the_shipped_gate() -> None:
+    """GitHub's file is YAML, keeps the exit code, and names the experiment and the files that the command writes."""
+    steps = yaml.safe_load((ROOT / ".github/workflows/regression.yml").read_text())["jobs"]["gate"]["steps"]
+    (script,) = (step["run"] for step in steps if step.get("name") == "Gate")
+    assert "harness gate experiments/nightly.yaml --out gate" in script
+    assert "gate/gate.md" in script
+    assert script.rstrip().endswith("exit $code")
+
+
 def test_the_yaml_example_expands(tmp_path: Path) -> None:
     """README's experiment, beside the shipped chunker: two chunkers by three budgets."""
     from harness import read_experiment

@@ -65,16 +65,16 @@ def _not_beaten(low: Floats, high: Floats, tested: Flags, seed: int) -> Floats:
         others = np.flatnonzero(tested & ((low != low[at]).any(axis=1) | (high != high[at]).any(axis=1)))
         if not len(others):
             continue
-        gains, drops = low[others] - high[at], high[others] - low[at]
-        widest = np.sqrt(np.maximum(gains**2, drops**2).sum(axis=1))
+        gains, most = low[others] - high[at], high[others] - low[at]
+        widest = np.sqrt(np.maximum(gains**2, most**2).sum(axis=1))
         observed = (gains.sum(axis=1) / np.maximum(widest, 1e-300)).max()
+        if observed <= 0:
+            continue  # none has a greater mean
         reached = flipped[:, others] - flipped[:, [at]]
-        slack, norms = ((drops - gains) / 2).sum(axis=1), least_norms(gains, drops)
-        reached = np.where(reached >= 0, reached + slack, reached - slack)
-        drawn = np.sign(reached) * scaled(np.abs(reached), norms, low.shape[1])
+        slack, norms = ((most - gains) / 2).sum(axis=1), least_norms(gains, most)
         # Sign patterns come without their mirrors where all are gone through: both ways count.
-        both = np.concatenate([drawn.max(axis=1), (-drawn).max(axis=1)])
-        p[at] = (both >= observed - 1e-12).mean()
+        both = (scaled(np.maximum(0, way + slack), norms, low.shape[1]).max(axis=1) for way in (reached, -reached))
+        p[at] = np.mean([drawn >= observed - 1e-12 for drawn in both])
     return p
 
 
