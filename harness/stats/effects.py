@@ -54,7 +54,7 @@ def factor_effects(
         if family.any() and len(sizes) >= FEWEST_CLUSTERS:
             found = paired_differences(sums[family], sums[family], sizes, seed=seed)
             low[family], high[family] = found.low, found.high
-    unbounded = ~np.isfinite(low + high)
+    unbounded = ~(np.isfinite(low) & np.isfinite(high))
     low[unbounded] = high[unbounded] = np.nan
     rows = zip(labels, per_query.mean(axis=1).tolist(), low.tolist(), high.tolist(), strict=True)
     return [Effect(*label, *numbers) for label, *numbers in rows]
