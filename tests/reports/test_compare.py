@@ -78,6 +78,18 @@ def test_the_default_metric_is_at_a_token_budget() -> None:
     assert any("contexts of different size" in warning for warning in compare(launch(*results)).warnings)
 
 
+def test_chunkers_are_compared_at_a_budget_even_if_none_is_asked_for() -> None:
+    """recall@1000t is scored for every trial; where nothing but k differs, the first metric asked for will do."""
+    base = Trial("d", Fixed(), BM25(), metrics=("recall@5",))
+    made = [result("base", HALF), result("x", HALF, size=900)]
+    for one in made:
+        one.scores["recall@1000t"] = np.array(HALF)  # type: ignore[index]
+    experiment = Experiment("n", base, compare=Compare({"chunker": "base"}))
+    assert compare(Launch("l", experiment, made)).metric == "recall@1000t"
+    same = [made[0], dataclasses.replace(made[1], params={**made[0].params, "selector.k": "9"})]
+    assert compare(Launch("l", experiment, same)).metric == "recall@5"
+
+
 def test_the_first_trial_is_the_baseline_where_none_is_named() -> None:
     """And its name is always shown."""
     made = launch(result("x", HALF), result("base", HALF))
