@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.errors import ConfigError, did_you_mean
+from harness.errors import ConfigError, HarnessError, did_you_mean
 from harness.experiment import Compare, Experiment, Gate, Trial
 from harness.judging import results_of
 from harness.launch import Launch
@@ -70,7 +70,10 @@ def final_of(launch: Launch) -> Launch | None:
     records = [record for record in _records(launch.session.store) if record["final"]]
     if launch.experiment.name not in {record["experiment"] for record in records}:
         return None
-    found = stored_launch(launch.experiment.name, store=launch.session.store, final=True)
+    try:
+        found = stored_launch(launch.experiment.name, store=launch.session.store, final=True)
+    except HarnessError:
+        return None  # what it was opened on has changed or is gone
     known = {_tried(trial) for trial in launch.session.trials}
     assert found.session is not None
     same_data = found.session.manifest.corpus.sha256 == launch.session.manifest.corpus.sha256

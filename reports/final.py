@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.errors import HarnessError
 from harness.launch import Launch
 from harness.launches import final_of, stored_launch
 from harness.openings import openings
@@ -44,16 +45,21 @@ class Final:
 def final_scores(launch: Launch, on: str | None = None) -> Final | None:
     """The finalists of an experiment, from either of its launches: on validation, or on the locked set.
 
-    None where the locked set has not been opened for the trial chosen from this grid.
+    None where the locked set has not been opened for the trial chosen from this grid, or one of the two is gone.
     """
     if launch.session is None:
         return None
     final = launch if launch.session.final else final_of(launch)
     if final is None or final.session is None or not final.experiment.chosen:
         return None
-    whole = stored_launch(launch.experiment.name, store=launch.session.store) if launch.session.final else launch
+    try:
+        whole = stored_launch(launch.experiment.name, store=launch.session.store) if launch.session.final else launch
+    except HarnessError:
+        return None  # a trial may be chosen by hand, without a validation launch
     before, after = compare(whole, on=on), compare(final, on=on)
     rows = {row.name: row for row in before.rows}
+    if any(row.name not in rows for row in after.rows):
+        return None  # the grid has changed since
     scores = []
     for row in after.rows:
         own, best = rows[row.name], before.best

@@ -432,3 +432,10 @@ def test_the_finalists(project: Path) -> None:
     report = harness(project, "report", "experiments/garden.yaml", "--out", "r.html").stdout
     assert "r.html" in report
     assert "corrected for the choice" in (project / "r.html").read_text(encoding="utf-8")
+    # A locked set that has changed since is no reason to fail; nor is a choice by hand before any validation.
+    locked = project / "datasets/garden/queries/test.jsonl"
+    locked.write_text(locked.read_text() + locked.read_text().replace("locked-1", "locked-2"))
+    harness(project, "data", "pin", "garden")
+    harness(project, "report", "experiments/garden.yaml", "--out", "r.html")
+    assert "Locked test set" not in (project / "r.html").read_text(encoding="utf-8")
+    harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--final", "--store", "new", *chosen)
