@@ -1,31 +1,22 @@
 """The regression gate: is today's retrieval as good as what was accepted?"""
 
-import getpass
 import math
-import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from harness.accepted import Accepted, AcceptedTrial, accept, require_comparable
+from harness.accepted import Accepted, AcceptedTrial
 from harness.errors import ConfigError
-from harness.experiment import Experiment, Gate
+from harness.experiment import Gate
 from harness.headline import bounds_of, headline_metric
-from harness.judging import Models
 from harness.launch import Launch
-from harness.launching import run
 from harness.model import Floats
 from harness.projection import metric_key
 from harness.results import TrialResult, resampling_seed
-from harness.session import Session, default_store
-from harness.stats import Differences, cluster_bootstrap, cluster_sums, paired_differences
-from harness.tracking import Night, Nights
-from reports.launch import launch_report
+from harness.stats import Differences, cluster_sums, paired_differences
+from harness.tracking import Night
 from reports.tables import fate_words
 
 if TYPE_CHECKING:
@@ -37,7 +28,8 @@ MARGIN = 0.02
 """How far the headline metric may fall where the experiment gives no margins."""
 _TOLD = 20
 """Queries that are named for each check, those that lost most."""
-_CODES: Mapping[Verdict, float] = {"fine": 0, "worse": 1, "cannot tell": 3}
+CODES: Mapping[Verdict, float] = {"fine": 0, "worse": 1, "cannot tell": 3}
+"""Exit codes, and the verdict in a trial's trend."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +89,7 @@ class GateResult:
 
     @property
     def exit_code(self) -> int:
-        return int(_CODES[self.verdict])
+        return int(CODES[self.verdict])
 
     def frame(self) -> "DataFrame":
         """A row per check, a column per field."""
@@ -116,82 +108,6 @@ class GateResult:
         return markdown(self)
 
 
-def gate(
-    experiment: Experiment,
-    *,
-    workers: int = 1,
-    store: Path | None = None,
-    tracking: str | None = None,
-    models: Models | None = None,
-    fresh: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
-) -> GateResult:
-    """Run an experiment and hold it against the baseline accepted in its MLflow experiment.
-
-    `fresh` forgets everything stored, so that models elsewhere answer anew. The launch, the verdict and a point of
-    each trial's history are logged. Raises ConfigError where no baseline has been accepted, or where data, queries or
-    judges are not those of the baseline; then no night is counted.
-    """
-    nights = Nights(experiment.name, tracking)
-    accepted = nights.accepted()
-    if accepted is None:
-        told = f"no baseline of '{experiment.name}' has been accepted in {nights.uri}"
-        raise ConfigError(f"gate: {told}; `--accept --why TEXT` accepts today's results")
-    require_comparable(accepted, Session(experiment, store or default_store()))
-    with tempfile.TemporaryDirectory() as forgotten:
-        place = Path(forgotten) if fresh else store
-        launch = run(
-            experiment, workers=workers, store=place, tracking=tracking, report=launch_report, models=models, tell=tell
-        )
-        found = hold_against(launch, accepted)
-        keys = [key for metric in _margins(launch) for key in trend_keys(metric)]
-        points = {result.name: _point(found, result) for result in launch.results}
-        before = nights.history([result.name for result in launch.results], keys)
-        now = int(time.time() * 1000)
-        history = {name: [*past, Night(now, points[name])] for name, past in before.items()}
-        found = replace(found, history=history)
-        from reports.nightly import files
-
-        keys = [metric_key(metric) for metric in _margins(launch)]
-        link = nights.log_night(launch.id, found.verdict, points, files(found), keys)
-    return replace(found, link=link)
-
-
-def accept_launch(
-    experiment: Experiment,
-    *,
-    why: str,
-    who: str | None = None,
-    workers: int = 1,
-    store: Path | None = None,
-    tracking: str | None = None,
-    models: Models | None = None,
-    tell: Callable[[str], None] = lambda _: None,
-) -> Accepted:
-    """Run an experiment and accept its results as the baseline of its gate, in the name of `who` (default: the user).
-
-    Raises ConfigError where a judge's mean is withheld: a baseline with holes would let anything pass.
-    """
-    if not why.strip():
-        raise ConfigError("gate: --accept needs a reason: --why TEXT")
-    launch = run(
-        experiment, workers=workers, store=store, tracking=tracking, report=launch_report, models=models, tell=tell
-    )
-    if launch.withheld:
-        raise ConfigError(f"gate: too many judgments of {', '.join(launch.withheld)} are missing to accept this")
-    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    accepted = accept(launch, who=who or _user(), when=when, why=why.strip())
-    Nights(experiment.name, tracking).accept(accepted)
-    return accepted
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container may run as a user without a name
-        raise ConfigError("gate: this user has no name; say who accepts with --who NAME") from None
-
-
 def hold_against(launch: Launch, accepted: Accepted) -> GateResult:
     """What the gate says of a launch on the data, queries and judges of the accepted one, without logging anything.
 
@@ -200,7 +116,7 @@ def hold_against(launch: Launch, accepted: Accepted) -> GateResult:
     gate = launch.experiment.gate
     if list(accepted.queries) != list(launch.results[0].queries):
         raise ConfigError("gate: the accepted baseline lists other queries; --accept --why sets a new baseline")
-    pairs = [(result, _before(result, accepted), metric) for result in launch.results for metric in _margins(launch)]
+    pairs = [(result, _before(result, accepted), metric) for result in launch.results for metric in margins(launch)]
     for _, before, metric in pairs:
         if metric not in before.scores:
             raise ConfigError(f"gate: the accepted baseline has no {metric}; --accept --why sets a new baseline")
@@ -210,7 +126,8 @@ def hold_against(launch: Launch, accepted: Accepted) -> GateResult:
     return GateResult(launch.experiment.name, launch, accepted, gate.alpha, checks, drops, changed, {})
 
 
-def _margins(launch: Launch) -> dict[str, float]:
+def margins(launch: Launch) -> dict[str, float]:
+    """How far each gated metric may fall."""
     return dict(launch.experiment.gate.margins) or {headline_metric(launch.experiment, launch.results): MARGIN}
 
 
@@ -250,7 +167,7 @@ def _differences(result: TrialResult, before: AcceptedTrial, metric: str) -> tup
 
 def _check(launch: Launch, pair: Pair, at: int, difference: float, found: Differences, *, same: bool) -> Check:
     result, before, metric = pair
-    margin = _margins(launch)[metric]
+    margin = margins(launch)[metric]
     (low,), _ = bounds_of([result], metric)
     today = _today(result, metric)
     # Where no query differs there is nothing to be uncertain about, however few documents there are.
@@ -338,19 +255,3 @@ def trend_keys(metric: str) -> tuple[str, str, str, str, str]:
     """The MLflow keys of a metric in a trial's trend: mean, its interval, the accepted mean, the verdict's code."""
     key = metric_key(metric)
     return key, f"ci/{key}_lo", f"ci/{key}_hi", f"accepted/{key}", f"gate/{key}"
-
-
-def _point(found: GateResult, result: TrialResult) -> dict[str, float]:
-    """Tonight's point of a trial's trend: each metric's mean with its interval, the accepted mean, and the verdict."""
-    values: dict[str, float] = {}
-    for check in found.checks:
-        if check.trial != result.name:
-            continue
-        (low,), (high,) = bounds_of([result], check.metric)
-        valid = ~np.isnan(low)
-        sides = np.array([low[valid], high[valid]])
-        seed = resampling_seed(result.queries, check.metric)
-        bounds = cluster_bootstrap(sides, np.array(result.clusters)[valid], seed=seed)
-        told = (check.today, float(bounds.low[0]), float(bounds.high[1]), check.accepted, _CODES[check.verdict])
-        values |= dict(zip(trend_keys(check.metric), told, strict=True))
-    return {name: value for name, value in values.items() if not math.isnan(value)}

@@ -236,8 +236,8 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _gate(options: argparse.Namespace) -> int:
     from harness.yaml_file import read_experiment
-    from reports.gate import accept_launch, gate
     from reports.nightly import files, markdown, refused
+    from reports.nights import accept_launch, gate
 
     experiment = read_experiment(options.experiment)
     given: dict[str, Any] = {
