@@ -34,7 +34,7 @@ def metric_key(name: str) -> str:
 def trial_metrics(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
     """All scalar metrics of a trial: the headline ones with their intervals, costs, losses."""
     values = {metric_key(name): result.mean(name) for name in metrics}
-    return values | dict(_efficiency(result)) | _intervals(result, metrics) | dict(_judged(result))
+    return values | dict(_efficiency(result)) | intervals(result, metrics) | dict(_judged(result))
 
 
 def curves(result: TrialResult) -> dict[str, list[tuple[int, float]]]:
@@ -49,7 +49,7 @@ def curves(result: TrialResult) -> dict[str, list[tuple[int, float]]]:
     return {name: sorted(steps) for name, steps in points.items() if len(steps) > 1}
 
 
-def _intervals(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
+def intervals(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
     """95 % cluster-bootstrap intervals of the headline metrics, as `ci/<metric>_lo` and `_hi`."""
     bounds = {}
     for name in metrics:

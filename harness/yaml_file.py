@@ -172,9 +172,8 @@ def _axis(axis: str, values: Any, where: str, beside: Path) -> list[Any]:
 def _evidence(value: Any, where: str) -> dict[str, Any]:
     if value is None:
         return {}
-    if not isinstance(value, dict) or not set(value) <= {"coverage", "copies"}:
-        raise ConfigError(f"{where}: evidence: expected a mapping with the keys coverage, copies")
-    return value
+    _require_keys(value, ("coverage", "copies"), f"{where}: evidence")
+    return dict(value)
 
 
 def _reader(value: Any, where: str) -> Reader | None:
@@ -194,9 +193,7 @@ def _reader(value: Any, where: str) -> Reader | None:
 def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
     if value is None:
         return Compare()
-    keys = [f.name for f in fields(Compare)]
-    if not isinstance(value, dict) or not set(value) <= set(keys):
-        raise ConfigError(f"{where}: compare: expected a mapping with the keys {', '.join(keys)}")
+    _require_keys(value, [f.name for f in fields(Compare)], f"{where}: compare")
     baseline, on, show = value.get("baseline", {}), value.get("on"), value.get("show", [])
     if not isinstance(baseline, dict):
         raise ConfigError(f"{where}: compare.baseline: expected a mapping of params, such as {{chunker: fixed}}")
@@ -218,9 +215,7 @@ def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
 def _gate(value: Any, where: str, judged: Sequence[str]) -> Gate:
     if value is None:
         return Gate()
-    keys = [f.name for f in fields(Gate)]
-    if not isinstance(value, dict) or not set(value) <= set(keys):
-        raise ConfigError(f"{where}: gate: expected a mapping with the keys {', '.join(keys)}")
+    _require_keys(value, [f.name for f in fields(Gate)], f"{where}: gate")
     margins = value.get("margins", {})
     if not isinstance(margins, dict):
         raise ConfigError(f"{where}: gate.margins: expected a mapping of metrics, such as {{recall@1000t: 0.02}}")
@@ -230,6 +225,12 @@ def _gate(value: Any, where: str, judged: Sequence[str]) -> Gate:
         return Gate(**value)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
+
+
+def _require_keys(value: Any, keys: Sequence[str], where: str) -> None:
+    """Raise ConfigError for what is no mapping of these keys."""
+    if not isinstance(value, dict) or not set(value) <= set(keys):
+        raise ConfigError(f"{where}: expected a mapping with the keys {', '.join(keys)}")
 
 
 def _require_metric(name: Any, judged: Sequence[str], where: str) -> None:

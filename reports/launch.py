@@ -7,7 +7,7 @@ from reports import bands, columns
 from reports.answer import answer
 from reports.compare import Comparison, Row, compare
 from reports.figure import recall_over_budget
-from reports.final import final_scores, lines
+from reports.final import Final, final_scores, lines
 from reports.judging import judge_markdown
 from reports.page import page
 from reports.tables import as_json, cells, markdown
@@ -18,9 +18,8 @@ _COLUMNS = (
 )
 
 
-def answered(launch: Launch, comparison: Comparison) -> str:
+def answered(comparison: Comparison, final: Final | None) -> str:
     """The answer, and the finalists where the locked set has been opened, before the table."""
-    final = final_scores(launch)
     told = ["\n".join(f"{line}  " for line in lines(final))] if final else []
     return "\n\n".join([answer(comparison), *told, ""])
 
@@ -31,6 +30,7 @@ def launch_report(launch: Launch) -> Findings:
     And `score_bands.png` and `.json` where a trial's scores are cosines.
     """
     comparison = compare(launch)
+    final = final_scores(launch, comparison.metric)
     # By the least each can be: a trial whose judge failed more must not rise for it.
     ordered = sorted(comparison.rows, key=lambda row: -row.least)
     leaderboard = {"columns": list(_COLUMNS), "data": [list(cells(row)) for row in ordered]}
@@ -38,11 +38,11 @@ def launch_report(launch: Launch) -> Findings:
     beside = columns.markdown(launch, show) if show else ""
     judged = judge_markdown(launch) if launch.results[0].judged else ""
     files = {
-        "comparison.md": (answered(launch, comparison) + markdown(comparison) + beside + judged).encode(),
+        "comparison.md": (answered(comparison, final) + markdown(comparison) + beside + judged).encode(),
         "comparison.json": as_json(comparison).encode(),
         "leaderboard.json": json.dumps(leaderboard, ensure_ascii=False).encode(),
         "recall_over_budget.png": recall_over_budget(launch.results, launch.experiment.question),
-        "report.html": page(launch, comparison).encode(),
+        "report.html": page(launch, comparison, final).encode(),
     }
     if launch.bands:
         files |= {

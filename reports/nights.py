@@ -9,18 +9,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
-
 from harness.accepted import Accepted, accept, require_comparable
 from harness.errors import ConfigError
 from harness.experiment import Experiment
-from harness.headline import bounds_of
 from harness.judging import Models
 from harness.launching import run
-from harness.projection import metric_key
-from harness.results import TrialResult, resampling_seed
+from harness.projection import intervals, metric_key
+from harness.results import TrialResult
 from harness.session import Session, default_store
-from harness.stats import cluster_bootstrap
 from harness.tracking import Night, Nights
 from reports.gate import CODES, GateResult, hold_against, margins, trend_keys
 from reports.launch import launch_report
@@ -107,11 +103,7 @@ def _point(found: GateResult, result: TrialResult) -> dict[str, float]:
     for check in found.checks:
         if check.trial != result.name:
             continue
-        (low,), (high,) = bounds_of([result], check.metric)
-        valid = ~np.isnan(low)
-        sides = np.array([low[valid], high[valid]])
-        seed = resampling_seed(result.queries, check.metric)
-        bounds = cluster_bootstrap(sides, np.array(result.clusters)[valid], seed=seed)
-        told = (check.today, float(bounds.low[0]), float(bounds.high[1]), check.accepted, CODES[check.verdict])
-        values |= dict(zip(trend_keys(check.metric), told, strict=True))
+        mean, _, _, accepted, verdict = trend_keys(check.metric)
+        values |= {mean: check.today, accepted: check.accepted, verdict: CODES[check.verdict]}
+        values |= intervals(result, [check.metric])
     return {name: value for name, value in values.items() if not math.isnan(value)}

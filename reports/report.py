@@ -8,6 +8,7 @@ from harness.errors import ConfigError
 from harness.launch import Launch
 from reports.answer import answer
 from reports.compare import Comparison, compare
+from reports.final import final_scores
 from reports.page import page
 
 
@@ -41,4 +42,5 @@ def report(launch: Launch, *, on: str | None = None, explore: tuple[str, ...] = 
     ConfigError for an unknown metric or trial, or a launch that was made up from results alone.
     """
     comparison = compare(launch, on=on)
-    return Report(page(launch, comparison, explore=explore), comparison, answer(comparison))
+    final = final_scores(launch, comparison.metric)
+    return Report(page(launch, comparison, final, explore=explore), comparison, answer(comparison))

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from reports.compare import Comparison, Row
 from reports.plain import plain
 
-_HEAD = (
+HEAD = (
     *("trial", "mean", "95 % interval", "difference", "95 % interval", "p", "verdict", "needed", "P(best)"),
     *("lost mostly", "tokens"),
 )
@@ -37,20 +37,20 @@ def table(comparison: Comparison, width: int = 170) -> "object":
     shown = _fitting(rows, width)
     grid = Table(title=title(comparison), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for at in shown:
-        left = _HEAD[at] in ("trial", "verdict", "lost mostly")
-        grid.add_column(_HEAD[at], justify="left" if left else "right", overflow="fold", no_wrap=at > 0)
+        left = HEAD[at] in ("trial", "verdict", "lost mostly")
+        grid.add_column(HEAD[at], justify="left" if left else "right", overflow="fold", no_wrap=at > 0)
     for row in rows:
         grid.add_row(*(row[at] for at in shown))
-    left_out = len(_HEAD) - len(shown)
+    left_out = len(HEAD) - len(shown)
     more = [f"{left_out} more columns in a wider terminal, or with --csv"] if left_out else []
     return Group(grid, *more, *footnotes(comparison))
 
 
 def _fitting(rows: Sequence[tuple[str, ...]], width: int) -> list[int]:
     """Numbers of the columns that fit, the least important left out first; the trial's name may wrap."""
-    widths = [max(map(len, column)) for column in zip(_HEAD, *rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
     widths[0] = min(widths[0], 30)
-    shown = list(range(len(_HEAD)))
+    shown = list(range(len(HEAD)))
     for at in _DISPENSABLE:
         if sum(widths[n] for n in shown) + 3 * len(shown) <= width:
             break
@@ -64,10 +64,10 @@ def title(comparison: Comparison) -> str:
 
 def footnotes(comparison: Comparison) -> list[str]:
     """What must be said beside the table: what was counted, what the words mean, which trial may be the best."""
-    return [*_counted(comparison), *_explained(comparison), *(f"note: {warning}" for warning in comparison.warnings)]
+    return [_counted(comparison), *_explained(comparison), *(f"note: {warning}" for warning in comparison.warnings)]
 
 
-def _counted(comparison: Comparison) -> list[str]:
+def _counted(comparison: Comparison) -> str:
     counted = f"{comparison.queries} queries"
     if comparison.clusters_by == "documents":
         counted += f" in {comparison.clusters} clusters, the documents they are about"
@@ -79,7 +79,7 @@ def _counted(comparison: Comparison) -> list[str]:
         counted += f"; {comparison.unanswerable} queries without evidence have no value and are left out"
     if comparison.unmeasured:
         counted += f"; {comparison.unmeasured} cannot have a value of {comparison.metric}"
-    return [counted]
+    return counted
 
 
 def _explained(comparison: Comparison) -> list[str]:
@@ -125,9 +125,9 @@ def cells(row: Row) -> tuple[str, ...]:
     return (
         row.name,
         mean_in_bounds(row),
-        _interval(row.low, row.high, ".3f"),
+        interval(row.low, row.high, ".3f"),
         "" if own or math.isnan(row.difference) else f"{row.difference:+.3f}",
-        "" if own else _interval(row.difference_low, row.difference_high, "+.3f"),
+        "" if own else interval(row.difference_low, row.difference_high, "+.3f"),
         "" if own or math.isnan(row.p) else probability(row.p),
         row.verdict,
         "" if math.isnan(row.needed) else f"{row.needed:,.0f}",
@@ -149,14 +149,14 @@ def mean_in_bounds(row: Row) -> str:
 def markdown(comparison: Comparison) -> str:
     """The comparison for a run's note or a CI summary."""
     lines = [f"**{comparison.question}**", ""] if comparison.question else []
-    lines += [title(comparison), "", "| " + " | ".join(_HEAD) + " |", "|" + "---|" * len(_HEAD)]
+    lines += [title(comparison), "", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row)) + " |" for row in comparison.rows]
     return "\n".join([*lines, "", *(f"{note}  " for note in footnotes(comparison))]) + "\n"
 
 
 def html(comparison: Comparison) -> str:
     """The comparison as an HTML table, for notebooks."""
-    head = "".join(f"<th>{escaping.escape(name)}</th>" for name in _HEAD)
+    head = "".join(f"<th>{escaping.escape(name)}</th>" for name in HEAD)
     rows = "".join(
         "<tr>" + "".join(f"<td>{escaping.escape(cell)}</td>" for cell in cells(row)) + "</tr>"
         for row in comparison.rows
@@ -187,13 +187,9 @@ def probability(value: float) -> str:
         return "<.001"
     if 0.99 < value < 1:
         return ">.99"
-    return (
-        f"{value:.3f}".lstrip("0")
-        if 0 < value < 0.1
-        else f"{value:.2f}".lstrip("0")
-        if 0 < value < 1
-        else f"{value:.0f}"
-    )
+    if value in (0, 1):
+        return f"{value:.0f}"
+    return f"{value:{'.3f' if value < 0.1 else '.2f'}}".lstrip("0")
 
 
 def fate_words(fate: str) -> str:
@@ -205,7 +201,8 @@ def fate_words(fate: str) -> str:
     return f"dropped by {fate.removeprefix('dropped:')}" if fate.startswith("dropped:") else fate.replace("_", " ")
 
 
-def _interval(low: float, high: float, form: str) -> str:
+def interval(low: float, high: float, form: str) -> str:
+    """`0.711 … 0.865`, each bound in the given form; a dash where there is none."""
     return "–" if math.isnan(low) else f"{_unsigned(low):{form}} … {_unsigned(high):{form}}"
 
 

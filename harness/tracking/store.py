@@ -33,6 +33,10 @@ QUIET = {
 }
 
 
+COMMIT = "mlflow.source.git.commit"
+"""The tag that holds the git commit of the working folder."""
+
+
 def default_uri() -> str:
     """MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder, which `mlflow ui` finds by itself."""
     return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{Path('mlflow.db').resolve()}"
@@ -138,7 +142,7 @@ def surroundings() -> dict[str, str]:
     with contextlib.suppress(OSError):
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
         if commit.returncode == 0:
-            tags["mlflow.source.git.commit"] = commit.stdout.strip()
+            tags[COMMIT] = commit.stdout.strip()
     return tags
 
 

@@ -13,7 +13,7 @@ from harness.errors import ConfigError
 from harness.launch import Launch
 from reports.answer import answer
 from reports.compare import Comparison
-from reports.final import conclusion, final_scores
+from reports.final import Final, conclusion
 from reports.page.explorer import Packed, pack
 from reports.page.parts import Section
 from reports.page.sections import Material, sections
@@ -27,8 +27,8 @@ _SLACK = 20_000
 """Bytes for the names of the explorer's blocks and its notes."""
 
 
-def page(launch: Launch, comparison: Comparison, *, explore: tuple[str, ...] = ()) -> str:
-    """The report on a launch and a comparison of its trials.
+def page(launch: Launch, comparison: Comparison, final: Final | None, *, explore: tuple[str, ...] = ()) -> str:
+    """The report on a launch, a comparison of its trials, and the finalists on the same metric, if there are any.
 
     `explore` names trials that the query explorer holds in any case, where it cannot hold all. Raises ConfigError for
     a launch without a session or an unknown trial.
@@ -36,7 +36,7 @@ def page(launch: Launch, comparison: Comparison, *, explore: tuple[str, ...] = (
     if launch.session is None:
         raise ConfigError("report: the launch has results only; read one from a store, or run an experiment")
     bands = launch.bands or score_bands(launch.session)
-    material = Material(launch, comparison, final_scores(launch, comparison.metric), bands)
+    material = Material(launch, comparison, final, bands)
     made = list(sections(material))
     metrics = list(dict.fromkeys((comparison.metric, *launch.experiment.metrics, *launch.results[0].judged)))[:8]
     bare = _written(material, made, Packed("", [], [], []))

@@ -20,6 +20,7 @@ from harness.dataset import Dataset
 from harness.launch import Launch
 from harness.llm import Verdict
 from harness.metrics import is_metric, parse_metric
+from harness.metrics.intervals import union
 from harness.model import Floats, Ints, Query
 from harness.selecting import KEPT
 from harness.stats import Flags
@@ -217,7 +218,7 @@ class _Packer:
         size = 0
         for doc, spans in sorted(stretches.items()):
             text = self._data.documents[doc].text
-            pieces = [(start, text[start:end]) for start, end in _joined(spans)]
+            pieces = [(start, text[start:end]) for start, end in union(spans)]
             if size > _BLOCK:
                 blocks.append({})
                 size = 0
@@ -273,17 +274,6 @@ def _foremost(query: Ints, score: Floats, count: int) -> Flags:
     rank = np.empty(len(query), np.int64)
     rank[order] = np.arange(len(query)) - begin
     return np.asarray(rank < count)
-
-
-def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Stretches that touch or overlap as one."""
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    return joined
 
 
 def _values(result: Any, metric: str) -> Floats:

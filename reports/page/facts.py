@@ -2,7 +2,6 @@
 
 import json
 import platform
-import subprocess
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
@@ -11,6 +10,7 @@ import numpy as np
 from harness.launch import Launch
 from harness.openings import openings
 from harness.results import resampling_seed
+from harness.tracking.store import COMMIT, surroundings
 
 _PACKAGES = (
     *("retrieval-harness", "numpy", "scipy", "faiss-cpu", "nltk", "tiktoken", "torch", "sentence-transformers"),
@@ -63,7 +63,7 @@ def provenance(launch: Launch, metric: str) -> Iterator[tuple[str, str]]:
     if launch.id:
         yield "launch", launch.id
     yield "experiment", f"{launch.experiment.name}, {len(session.trials)} trials, from {launch.experiment.source}"
-    commit = _commit()
+    commit = surroundings().get(COMMIT)
     if commit:
         yield "git commit of the working folder", commit
     yield "Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
@@ -97,11 +97,3 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return ""
-
-
-def _commit() -> str:
-    try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

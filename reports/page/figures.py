@@ -213,9 +213,14 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
     return front
 
 
+def fates_of(losses: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """The fates that any trial knows, what was found first."""
+    return sorted({fate for counts in losses.values() for fate in counts}, key=lambda fate: (fate != "found", fate))
+
+
 def ledger(losses: Mapping[str, Mapping[str, int]]) -> str:
     """What became of the evidence items of each trial, as bars of shares; `losses` counts fates by trial."""
-    fates = sorted({fate for counts in losses.values() for fate in counts}, key=lambda fate: (fate != "found", fate))
+    fates = fates_of(losses)
     drawing = Drawing(9.5, 1.2 + 0.24 * len(losses))
     (axes,) = drawing.axes
     hatches = ("", "////", "....", "xxxx", "\\\\\\\\", "oo", "++", "--")

@@ -18,7 +18,7 @@ from reports.judging import cell, headline_measures, judge_notes, variance_notes
 from reports.page import figures
 from reports.page.facts import data_facts, experiment_text, provenance, trials_text
 from reports.page.parts import Cell, Explorer, Facts, Figure, Folded, Heading, Line, Notes, Part, Section, Table, Text
-from reports.tables import cells, fate_words, footnotes
+from reports.tables import HEAD, cells, fate_words, footnotes, interval
 
 TOLD = 6
 """Trials that are drawn with colour and band where all would be too many."""
@@ -72,18 +72,14 @@ def _comparison(material: Material) -> Iterator[Part]:
         yield Figure(figures.forest(comparison))
         drawn = "Thin lines hold for all differences at once, thick ones for each by itself"
         yield Text(f"{drawn}. ▲ better, ▼ worse, ● cannot tell, ■ the baseline.", soft=True)
-    at = _HEAD.index("verdict") + 1
-    head = (*_HEAD[:at], f"beyond {comparison.margin:g}", *_HEAD[at:]) if comparison.margin else _HEAD
+    at = HEAD.index("verdict") + 1
+    head = (*HEAD[:at], f"beyond {comparison.margin:g}", *HEAD[at:]) if comparison.margin else HEAD
     ranked = sorted(comparison.rows, key=lambda row: -row.least)
     yield Table(head, [_line(row, bool(comparison.margin)) for row in ranked], comparison.metric)
     yield Folded("How to read this table", _GLOSSARY)
     yield Notes([note.removeprefix("note: ") for note in footnotes(comparison)])
 
 
-_HEAD = (
-    *("trial", "mean", "95 % interval", "difference", "95 % interval", "p", "verdict", "needed", "P(best)"),
-    *("lost mostly", "tokens"),
-)
 _GLOSSARY = """\
 mean            over all queries that can have a value
 95 % interval   of the mean: by resampling documents with their queries
@@ -258,7 +254,7 @@ def _factors(material: Material) -> Iterator[Part]:
                     Cell(" × ".join(effect.factors)),
                     Cell(" × ".join(effect.levels), None, "left"),
                     Cell(f"{effect.value:+.3f}", effect.value),
-                    Cell(_range(effect.low, effect.high, "+"), effect.low, "range"),
+                    Cell(interval(effect.low, effect.high, "+.3f"), effect.low, "range"),
                 ]
             )
             for effect in sorted(meetings, key=lambda one: -abs(one.value))[:_MEETINGS]
@@ -274,7 +270,7 @@ def _losses(material: Material) -> Iterator[Part]:
     losses = {results[at].name: losses_at(results[at], metric) for at in order}
     yield Figure(figures.ledger(losses))
     yield Text(f"The first cause for each evidence item that {metric} does not see.", soft=True)
-    fates = sorted({fate for counts in losses.values() for fate in counts}, key=lambda fate: (fate != "found", fate))
+    fates = figures.fates_of(losses)
     rows = [
         Line([Cell(name, name), *(Cell(str(counts.get(fate, 0)), counts.get(fate, 0)) for fate in fates)])
         for name, counts in losses.items()
@@ -349,9 +345,5 @@ def _number(value: float) -> float | str:
     return "" if math.isnan(value) else round(value, 6)
 
 
-def _range(low: float, high: float, sign: str = "") -> str:
-    return "–" if math.isnan(low) else f"{low:{sign}.3f} … {high:{sign}.3f}"
-
-
 def _estimate(value: float, low: float, high: float) -> str:
-    return "" if math.isnan(value) else f"{value:.3f} ({_range(low, high)})"
+    return "" if math.isnan(value) else f"{value:.3f} ({interval(low, high, '.3f')})"
