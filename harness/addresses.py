@@ -6,7 +6,7 @@ Each key names the settings of its own stage and the address of the stage before
 from dataclasses import dataclass
 from typing import Any
 
-from harness.component import Embedder, EmbeddingChunker, Reranker, Retriever, identity, scoring_names
+from harness.component import Embedder, EmbeddingChunker, Recorded, Reranker, Retriever, identity, scoring_names
 from harness.dataset import Manifest
 from harness.experiment import Trial
 from harness.store import Key, digest
@@ -55,6 +55,7 @@ class Addresses:
             "queries": self._queries,
             "embedder": identity(trial.embedder) if embedded else None,
             "retriever": identity(retriever),
+            **({"run": self.manifest.run(retriever.run).sha256} if isinstance(retriever, Recorded) else {}),
         }
 
     def selection(self, trial: Trial) -> Key:

@@ -4,6 +4,7 @@ import dataclasses
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
@@ -248,6 +249,21 @@ class Retriever(Component):
         `corpus` holds one vector per chunk and `vectors` one per query, both None unless `uses_vectors`; `texts` are
         the queries.
         """
+
+
+class Recorded(Retriever):
+    """A retriever that searches nothing: the rankings are in a file that the data set's manifest names as a `run`."""
+
+    run: str
+
+    @abstractmethod
+    def replay(self, path: Path, queries: Sequence[str], first: Mapping[str, int]) -> Rankings:
+        """The rankings in the file for the ids of queries, in order; `first` is the first chunk of each document."""
+
+    def search(
+        self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
+    ) -> Rankings:
+        raise TypeError("a recorded ranking is not searched; see `replay`")
 
 
 class Searched(NamedTuple):

@@ -73,23 +73,29 @@ class Evidence:
     """One thing a query needs, found at any one of its equivalent `places`.
 
     The first place is the one the data set names; the others are equivalents (`also` in the data set, and verbatim
-    copies found at load). `whole` marks document evidence: its places are whole documents.
+    copies found at load). `whole` marks document evidence: its places are whole documents. `absent` marks such evidence
+    whose documents the corpus lacks: judged relevant, and never to be found.
     """
 
     places: tuple[Span, ...]
     grade: float = 1.0
     whole: bool = False
+    absent: bool = False
 
 
 @dataclass(frozen=True)
 class Query:
-    """A question with what is known about its answer. No evidence means: the corpus holds no answer."""
+    """A question with what is known about its answer. No evidence means: the corpus holds no answer.
+
+    Documents to `ignore` are never retrieved for it, such as the document that the query itself is.
+    """
 
     id: str
     text: str
     evidence: tuple[Evidence, ...] = ()
     answer: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
 
     @property
     def by_document(self) -> bool:

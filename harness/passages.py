@@ -155,6 +155,11 @@ class Passages:
         texts = [documents[doc].text[start:end] for doc, start, end in rows]
         return texts if self._contexts is None else list(map(indexed_text, self._contexts, texts))
 
+    def of_documents(self, ids: set[str]) -> dict[str, Ints]:
+        """The chunk numbers of each of these documents."""
+        bounds = {doc: np.searchsorted(self.doc, (self._data.number[doc], self._data.number[doc] + 1)) for doc in ids}
+        return {doc: np.arange(*found, dtype=np.int64) for doc, found in bounds.items()}
+
     def bearing(self, items: Items, *, touching: bool = False, copies: bool = False) -> list[Passage]:
         """Every chunk that shares a character with the first place of an evidence item, in corpus order.
 
@@ -163,6 +168,8 @@ class Passages:
         """
         found: set[int] = set()
         for item in items.evidence:
+            if item.absent:
+                continue
             for doc, start, end in item.places if copies else item.places[:1]:
                 number = self._data.number[doc]
                 lo, hi = np.searchsorted(self.doc, (number, number + 1))

@@ -13,9 +13,9 @@ import numpy as np
 from harness.addresses import Addresses
 from harness.asking import LlmAugmenter, LlmChunker, few_enough
 from harness.cache import Pair, ScoreCache, VectorCache
-from harness.component import Embedder, EmbeddingChunker, Fusion, Retriever, Searched, asks_models
+from harness.component import Embedder, EmbeddingChunker, Fusion, Recorded, Retriever, Searched, asks_models
 from harness.dataset import Dataset, Manifest, load_dataset
-from harness.dataset.load import Copies
+from harness.dataset.load import Copies, verify
 from harness.embedding import Embeddings
 from harness.errors import ConfigError
 from harness.evaluation import query_rows, relevance, score_trial, scored_metrics
@@ -240,6 +240,8 @@ class Pipeline:
         return self.store.get(self._at.rankings(trial, searched), lambda: work(trial, searched))
 
     def _retrieved(self, trial: Trial, retriever: Retriever) -> Artifact:
+        if isinstance(retriever, Recorded):
+            return self._replayed(trial, retriever)
         passages, texts = self.passages(trial), self.query_texts
         corpus = queries = None
         facts: dict[str, float] = {"chunks": len(passages), "index_bytes": 0, "truncated": 0}
@@ -249,7 +251,7 @@ class Pipeline:
             queries = self.vectors.embed(trial.embedder, texts, queries=True).vectors
             facts |= {"index_bytes": corpus.nbytes, "truncated": int(embedded.truncated.sum())}
         index = self.store.get(self._at.index(trial, retriever), lambda: retriever.index(passages.texts, corpus))
-        ranked = retriever.search(index, corpus, texts, queries)
+        ranked = self._heeded(trial, retriever, lambda deeper: deeper.search(index, corpus, texts, queries))
         exact = retriever.exact()
         # An approximate index holds the vectors itself.
         facts["index_bytes"] = index.nbytes if exact is not None else facts["index_bytes"] + index.nbytes
@@ -261,6 +263,36 @@ class Pipeline:
             return retriever.search(index, corpus, texts[at : at + 1], row)
 
         return self._ranked(retriever, ranked, search_one, facts)
+
+    def _heeded(self, trial: Trial, retriever: Retriever, search: Callable[[Retriever], Rankings]) -> Rankings:
+        """The ranking without hits in documents that a query ignores, searched deeper by as many."""
+        ignored = [query.ignore for query in self.data.query_set.queries]
+        if not any(ignored):
+            return search(retriever)
+        chunks = self.passages(trial).of_documents({doc for row in ignored for doc in row})
+        gone = [np.concatenate([np.zeros(0, np.int64), *(chunks[doc] for doc in row)]) for row in ignored]
+        deeper = cast(Retriever, replace(cast(Any, retriever), depth=retriever.depth + max(map(len, gone))))
+        found = search(deeper)
+        rows: list[Row] = []
+        for at, left_out in enumerate(gone):
+            ids, scores = found.row(at)
+            kept = np.flatnonzero(~np.isin(ids, left_out))[: retriever.depth]
+            rows.append((ids[kept], scores[kept], found.reaches(at)[kept]))
+        return Rankings.of(rows)
+
+    def _replayed(self, trial: Trial, retriever: Recorded) -> Artifact:
+        """What another system's run says, read from its file."""
+        pinned = self._manifest.run(retriever.run)
+        verify(pinned)
+        passages, queries = self.passages(trial), [query.id for query in self.data.query_set.queries]
+        starts = np.unique(passages.doc, return_index=True)
+        first = {self.data.documents[doc].id: at for doc, at in zip(*(part.tolist() for part in starts), strict=True)}
+        ranked = self._heeded(
+            trial, retriever, lambda deeper: cast(Recorded, deeper).replay(pinned.path, queries, first)
+        )
+        _check(retriever, ranked, len(passages), len(queries))
+        facts = {"chunks": len(passages), "index_bytes": 0, "truncated": 0}
+        return Artifact({**ranked._asdict(), "ms": np.zeros(0)}, facts)
 
     def _fused(self, trial: Trial, retriever: Retriever) -> Artifact:
         fusion = cast(Fusion, retriever)

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Shows a bar on stderr while the block runs; the yielded function advances it."""
+def progress(title: str, total: int, *, unit: str = "") -> Iterator[Callable[[int], None]]:
+    """Shows a bar on stderr while the block runs; the yielded function advances it, by bytes where that is the unit."""
     if not sys.stderr.isatty() or not total:
         yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
+        DownloadColumn,
         MofNCompleteColumn,
         Progress,
         TextColumn,
@@ -24,7 +25,7 @@ def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
     columns = (
         TextColumn("{task.description:<22}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        DownloadColumn() if unit == "bytes" else MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )

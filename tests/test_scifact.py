@@ -7,14 +7,14 @@ import pytest
 
 from harness import Experiment, Retriever, Trial, run
 from harness.chunkers import Fixed
-from harness.dataset import import_dataset
 from harness.embedders import Local
+from harness.importers import import_dataset
 from harness.retrievers import BM25, Dense
 
 
 def ndcg(retriever: Retriever, source: Path, folder: Path) -> tuple[float, float]:
     """nDCG@10 and recall@100 with one chunk a document."""
-    import_dataset("beir", source, folder / "datasets/scifact", name="scifact")
+    import_dataset("beir", source, folder / "datasets/scifact")
     base = Trial("scifact", Fixed(100_000), retriever, embedder=Local(), metrics=("ndcg@10", "recall@100"))
     launch = run(Experiment("scifact", base, beside=folder), store=folder / "store", log=False, final=True)
     return launch.results[0].mean("ndcg@10"), launch.results[0].mean("recall@100")

@@ -1,19 +1,16 @@
-"""Data sets: documents and queries with evidence, read strictly, checked, and imported from other formats."""
+"""Data sets: documents and queries with evidence, read strictly and verified."""
 
-from harness.dataset.check import Finding, check_dataset
-from harness.dataset.importing import IMPORTERS, import_dataset
+from harness.dataset.lines import Line, text_lines
 from harness.dataset.load import Dataset, QuerySet, load_dataset
 from harness.dataset.manifest import Manifest, find_dataset, read_manifest
 
 __all__ = [
-    "IMPORTERS",
     "Dataset",
-    "Finding",
+    "Line",
     "Manifest",
     "QuerySet",
-    "check_dataset",
     "find_dataset",
-    "import_dataset",
     "load_dataset",
     "read_manifest",
+    "text_lines",
 ]

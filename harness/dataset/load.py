@@ -7,8 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from harness.dataset.lines import Line, json_lines
 from harness.dataset.manifest import MANIFEST, Manifest, PinnedFile, read_manifest, sha256_of
-from harness.dataset.records import Line, RawEvidence, RawPlace, RawQuery, document, json_lines, query
+from harness.dataset.places import evidence_faults, unknown_ignored
+from harness.dataset.quotes import inside_word, occurrences
+from harness.dataset.records import RawEvidence, RawQuery, document, query
 from harness.errors import DataError
 from harness.model import Document, Evidence, Query, Span
 
@@ -68,7 +71,7 @@ def load_dataset(root: Path, queries: str, *, copies: Copies = "credit", final: 
     by_id = {doc.id: doc for doc in documents}
     raw = read_queries(pinned)
     for item in raw:
-        for fault in evidence_faults(item, by_id):
+        for fault in (*evidence_faults(item, by_id), *unknown_ignored(item, by_id)):
             raise DataError(f"{item.line}: {fault}; `harness data check {root}` lists every finding")
     resolved = _resolve(raw, documents, copies)
     return Dataset(manifest.name, root, documents, QuerySet(queries, resolved))
@@ -126,64 +129,22 @@ def _unique(pinned: PinnedFile, parse: Callable[[Line, dict[str, Any]], Record])
     return records
 
 
-def evidence_faults(item: RawQuery, by_id: Mapping[str, Document]) -> list[str]:
-    """What makes the evidence of a query unusable."""
-    faults = []
-    for at, evidence in enumerate(item.evidence):
-        for nth, place in enumerate(evidence.places):
-            where = f"evidence[{at}]" + (f".also[{nth - 1}]" if nth else "")
-            fault = _place_fault(place, by_id)
-            if fault:
-                faults.append(f"{where}: {fault}")
-    return faults
-
-
-def _place_fault(place: RawPlace, by_id: Mapping[str, Document]) -> str | None:
-    if place.doc not in by_id:
-        return f"no document '{place.doc}' in the corpus"
-    if place.start is None or place.end is None:
-        return None
-    text = by_id[place.doc].text
-    if not 0 <= place.start < place.end <= len(text):
-        return f"span {place.start}-{place.end} is not inside '{place.doc}', which has {len(text)} characters"
-    if place.quote is not None and text[place.start : place.end] != place.quote:
-        return f"quote differs from '{place.doc}' at {place.start}-{place.end}{_shift(place, text)}"
-    return None
-
-
-def _shift(place: RawPlace, text: str) -> str:
-    """Where the quote really stands, as far as that can be said."""
-    assert place.quote is not None
-    assert place.start is not None
-    starts = occurrences(text, place.quote)
-    if not starts:
-        return "; the quote stands nowhere in the document"
-    nearest = min(starts, key=lambda start: abs(start - (place.start or 0)))
-    return f"; it stands {nearest - place.start:+d} characters away, at {nearest}-{nearest + len(place.quote)}"
-
-
-def occurrences(text: str, quote: str) -> list[int]:
-    """All offsets at which `quote` stands in `text`, overlapping ones included; none for an empty quote."""
-    starts: list[int] = []
-    at = text.find(quote) if quote else -1
-    while at >= 0:
-        starts.append(at)
-        at = text.find(quote, at + 1)
-    return starts
-
-
 def _resolve(raw: Sequence[RawQuery], documents: Sequence[Document], copies: Copies) -> list[Query]:
     by_id = {doc.id: doc for doc in documents}
     finder = CopyFinder(documents) if copies == "credit" else None
     return [
-        Query(q.id, q.text, tuple(_evidence(item, by_id, finder) for item in q.evidence), q.answer, q.metadata)
+        Query(
+            q.id, q.text, tuple(_evidence(item, by_id, finder) for item in q.evidence), q.answer, q.metadata, q.ignore
+        )
         for q in raw
     ]
 
 
 def _evidence(item: RawEvidence, by_id: Mapping[str, Document], finder: "CopyFinder | None") -> Evidence:
     if item.places[0].start is None:
-        return Evidence(tuple(Span(p.doc, 0, len(by_id[p.doc].text)) for p in item.places), item.grade, whole=True)
+        there = tuple(Span(p.doc, 0, len(by_id[p.doc].text)) for p in item.places if not p.absent)
+        nowhere = tuple(Span(p.doc, 0, 0) for p in item.places)
+        return Evidence(there or nowhere, item.grade, whole=True, absent=not there)
     places = [Span(p.doc, p.start or 0, p.end or 0) for p in item.places]
     if finder:
         for place in list(places):
@@ -222,10 +183,6 @@ class CopyFinder:
         number = bisect_right(self._begins, at) - 1
         doc, start = self._documents[number], at - self._begins[number]
         end = start + len(quote)
-        if end > len(doc.text) or _inside_word(doc.text, start) or _inside_word(doc.text, end):
+        if end > len(doc.text) or inside_word(doc.text, start) or inside_word(doc.text, end):
             return None
         return Span(doc.id, start, end)
-
-
-def _inside_word(text: str, at: int) -> bool:
-    return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()

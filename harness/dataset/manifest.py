@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +11,30 @@ import yaml
 from harness.errors import DataError, did_you_mean
 
 MANIFEST = "manifest.yaml"
-_KEYS = {"name", "description", "licence", "source", "corpus", "queries"}
+_KEYS = {"name", "description", "licence", "source", "corpus", "queries", "runs", "imported"}
+_FILE_KEYS = {"file", "sha256", "locked", "synthetic"}
 
 
 @dataclass(frozen=True)
 class PinnedFile:
-    """A file of the data set and the sha256 it must have. A locked query set is opened only by `run --final`."""
+    """A file of the data set and the sha256 it must have.
+
+    A locked query set is opened only by `run --final`; the queries of a synthetic one were written by a model.
+    """
 
     path: Path
     sha256: str
     locked: bool = False
+    synthetic: bool = False
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """A data set's table of contents."""
+    """A data set's table of contents.
+
+    `runs` are rankings of other systems (TREC run files); `imported` says from which format and files the folder was
+    made.
+    """
 
     root: Path
     name: str
@@ -34,6 +43,8 @@ class Manifest:
     description: str = ""
     licence: str = ""
     source: str = ""
+    runs: Mapping[str, PinnedFile] = field(default_factory=dict)
+    imported: Mapping[str, Any] = field(default_factory=dict)
 
     def query_set(self, name: str) -> PinnedFile:
         """The file of a query set; raises DataError for an unknown one."""
@@ -41,6 +52,14 @@ class Manifest:
             close, known = did_you_mean(name, self.queries), ", ".join(self.queries)
             raise DataError(f"{self.root / MANIFEST}: no query set named '{name}'.{close} It has: {known}")
         return self.queries[name]
+
+    def run(self, name: str) -> PinnedFile:
+        """The file of another system's run; raises DataError for an unknown one."""
+        if name not in self.runs:
+            known = f" It has: {', '.join(self.runs)}" if self.runs else ""
+            told = f"no run named '{name}'.{did_you_mean(name, self.runs)}{known}"
+            raise DataError(f"{self.root / MANIFEST}: {told}; name its file under `runs`, then `harness data pin`")
+        return self.runs[name]
 
 
 def find_dataset(name: str, beside: Path) -> Path:
@@ -91,6 +110,9 @@ def read_manifest(root: Path) -> Manifest:
     queries = content.get("queries")
     if not isinstance(queries, dict) or not queries:
         raise DataError(f"{path}: queries: expected a mapping of query set names to files")
+    for key in ("runs", "imported"):
+        if not isinstance(content.get(key, {}), dict):
+            raise DataError(f"{path}: {key}: expected a mapping")
     return Manifest(
         root=root,
         name=_text(path, content, "name", root.name),
@@ -99,6 +121,8 @@ def read_manifest(root: Path) -> Manifest:
         description=_text(path, content, "description"),
         licence=_text(path, content, "licence"),
         source=_text(path, content, "source"),
+        runs={str(name): _pinned(path, f"runs.{name}", entry) for name, entry in content.get("runs", {}).items()},
+        imported=content.get("imported", {}),
     )
 
 
@@ -110,7 +134,7 @@ def write_manifest(manifest: Manifest) -> None:
             "file": file.path.relative_to(manifest.root).as_posix(),
             "sha256": sha256_of(file.path),
         }
-        return pinned | ({"locked": True} if file.locked else {})
+        return pinned | {flag: True for flag in ("locked", "synthetic") if getattr(file, flag)}
 
     content = {
         "name": manifest.name,
@@ -120,8 +144,14 @@ def write_manifest(manifest: Manifest) -> None:
         "corpus": entry(manifest.corpus),
         "queries": {name: entry(file) for name, file in manifest.queries.items()},
     }
+    if manifest.runs:
+        content["runs"] = {name: entry(file) for name, file in manifest.runs.items()}
+    if manifest.imported:
+        content["imported"] = dict(manifest.imported)
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
-    (manifest.root / MANIFEST).write_text(text, encoding="utf-8")
+    draft = manifest.root / f".{MANIFEST}"
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(manifest.root / MANIFEST)
 
 
 def _text(path: Path, content: dict[str, Any], key: str, default: str = "") -> str:
@@ -138,9 +168,12 @@ def _pinned(path: Path, where: str, entry: Any) -> PinnedFile:
         raise DataError(f"{path}: {where}.sha256: expected text, not {entry['sha256']!r}")
     if "\0" in entry["file"] or Path(entry["file"]).is_absolute() or ".." in Path(entry["file"]).parts:
         raise DataError(f"{path}: {where}.file: expected a path inside the data set, got {entry['file']!r}")
-    unknown = set(entry) - {"file", "sha256", "locked"}
+    unknown = set(entry) - _FILE_KEYS
     if unknown:
-        raise DataError(f"{path}: {where}: unknown key '{sorted(map(str, unknown))[0]}'. Keys: file, sha256, locked")
-    if not isinstance(entry.get("locked", False), bool):
-        raise DataError(f"{path}: {where}.locked: expected true or false")
-    return PinnedFile(path.parent / entry["file"], entry.get("sha256", ""), entry.get("locked", False))
+        known = ", ".join(sorted(_FILE_KEYS))
+        raise DataError(f"{path}: {where}: unknown key '{sorted(map(str, unknown))[0]}'. Keys: {known}")
+    flags = [entry.get(flag, False) for flag in ("locked", "synthetic")]
+    for flag, value in zip(("locked", "synthetic"), flags, strict=True):
+        if not isinstance(value, bool):
+            raise DataError(f"{path}: {where}.{flag}: expected true or false")
+    return PinnedFile(path.parent / entry["file"], entry.get("sha256", ""), *flags)

@@ -1,40 +1,25 @@
 """One line of JSONL at a time: strict parsing of documents and queries, every fault with its file and line."""
 
-import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.errors import DataError
+from harness.dataset.lines import Line
 from harness.model import Document
 
 _DOCUMENT_KEYS = {"id", "text", "title", "metadata"}
-_QUERY_KEYS = {"id", "text", "evidence", "answer", "grade", "metadata"}
-_EVIDENCE_KEYS = {"doc", "start", "end", "quote", "also", "grade"}
+_QUERY_KEYS = {"id", "text", "evidence", "answer", "grade", "ignore", "metadata"}
+_EVIDENCE_KEYS = {"doc", "start", "end", "quote", "also", "grade", "absent"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Line(NamedTuple):
-    """Where a record stands."""
-
-    path: Path
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.number}"
-
-    def fault(self, what: str) -> DataError:
-        return DataError(f"{self}: {what}")
-
-
 class RawPlace(NamedTuple):
-    """A place as written: `start` is None for a whole document."""
+    """A place as written: `start` is None for a whole document, which may be `absent` from the corpus."""
 
     doc: str
     start: int | None
     end: int | None
     quote: str | None
+    absent: bool = False
 
 
 class RawEvidence(NamedTuple):
@@ -43,7 +28,7 @@ class RawEvidence(NamedTuple):
 
 
 class RawQuery(NamedTuple):
-    """A query as written, its evidence not yet compared with the corpus."""
+    """A query as written, its evidence not yet compared with the corpus, and the documents it is never given."""
 
     line: Line
     id: str
@@ -51,34 +36,7 @@ class RawQuery(NamedTuple):
     evidence: tuple[RawEvidence, ...]
     answer: str | None
     metadata: dict[str, Any]
-
-
-def json_lines(path: Path) -> Iterator[tuple[Line, dict[str, Any]]]:
-    """The objects of a JSONL file with their lines, blank lines left out. Raises DataError at the first fault."""
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    with file:
-        for number, raw in enumerate(file, 1):
-            line = Line(path, number)
-            try:
-                content = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise line.fault(f"not UTF-8 (byte {error.start + 1} of the line); save the file as UTF-8") from None
-            if not content.strip():
-                continue
-            try:
-                value = json.loads(content, parse_constant=_no_constant)
-            except (ValueError, RecursionError) as error:
-                raise line.fault(f"not valid JSON: {error}") from None
-            if not isinstance(value, dict):
-                raise line.fault(f"expected a JSON object, not {type(value).__name__}")
-            yield line, value
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON; leave the key out or write null")
+    ignore: tuple[str, ...] = ()
 
 
 def document(line: Line, value: dict[str, Any]) -> Document:
@@ -110,7 +68,15 @@ def query(line: Line, value: dict[str, Any]) -> RawQuery:
     answer = value.get("answer")
     if answer is not None:
         answer = _string(line, value, "answer")
-    return RawQuery(line, _identifier(line, value), _string(line, value, "text"), items, answer, _mapping(line, value))
+    name, text = _identifier(line, value), _string(line, value, "text")
+    return RawQuery(line, name, text, items, answer, _mapping(line, value), _ignored(line, value))
+
+
+def _ignored(line: Line, value: dict[str, Any]) -> tuple[str, ...]:
+    ignored = value.get("ignore", [])
+    if not isinstance(ignored, list) or not all(isinstance(doc, str) for doc in ignored):
+        raise line.fault("ignore: expected a list of document ids")
+    return tuple(ignored)
 
 
 def _evidence(line: Line, where: str, value: Any, default: float) -> RawEvidence:
@@ -131,7 +97,12 @@ def _place(line: Line, where: str, value: Any) -> RawPlace:
     if ends == (None, None):
         if value.get("quote") is not None:
             raise line.fault(f"{where}: a quote without start and end; give the offsets, or leave the quote out")
-        return RawPlace(value["doc"], None, None, None)
+        absent = value.get("absent", False)
+        if not isinstance(absent, bool):
+            raise line.fault(f"{where}: absent: expected true or false, not {absent!r}")
+        return RawPlace(value["doc"], None, None, None, absent)
+    if "absent" in value:
+        raise line.fault(f"{where}: absent: goes with a whole document, not with a span")
     if not all(type(end) is int for end in ends):
         raise line.fault(f"{where}: start and end must both be whole numbers, got {ends[0]!r} and {ends[1]!r}")
     quote = value.get("quote")

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from harness.metrics.matching import Items, Passage, Ranking
 
-FOUND, SPLIT, NOT_RETRIEVED, OVER_BUDGET = "found", "split", "not_retrieved", "over_budget"
-CAUSES = (FOUND, SPLIT, NOT_RETRIEVED, OVER_BUDGET)
+FOUND, ABSENT, SPLIT, NOT_RETRIEVED, OVER_BUDGET = "found", "not_in_the_corpus", "split", "not_retrieved", "over_budget"
+CAUSES = (FOUND, ABSENT, SPLIT, NOT_RETRIEVED, OVER_BUDGET)
 """Besides these, `dropped:<step>` names the selector step that dropped the item."""
 
 
@@ -60,7 +60,9 @@ def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], Trace]
     # What every step let through whole and the selection still lacks was cut short by the step that cuts: the budget.
     stages.append((OVER_BUDGET, final))
     for number, rank in enumerate(final):
-        if rank is None:
+        if rank is None and items.evidence[number].absent:
+            fates[number] = ABSENT
+        elif rank is None:
             whole = any(Ranking([chunk], items).found[number] for chunk in bearing)
             fates[number] = next(cause for cause, found in stages if found[number] is None) if whole else SPLIT
     return Ledger(fates)

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -235,12 +236,14 @@ class _Packer:
             self._data.number[place.doc]
             for query in self._data.query_set.queries
             for item in query.evidence
+            if not item.absent
             for place in item.places[:_PLACES]
         }
+        named = {str(at): [self._data.documents[at].id, where.get(at, -1)] for at in sorted(documents)}
         return {
             "trials": [result.name for result in results],
             "queries": [self._told(query) for query in self._data.query_set.queries],
-            "documents": {str(at): [self._data.documents[at].id, where.get(at, -1)] for at in sorted(documents)},
+            "documents": named | {str(at): [f"{doc} (not in the corpus)", -1] for doc, at in self._absent.items()},
             "passages": [self._doc.tolist(), self._start.tolist(), self._length.tolist()],
             "metrics": list(self._metrics),
             "cutoffs": [_cutoff(metric) for metric in self._metrics],
@@ -250,9 +253,19 @@ class _Packer:
             "blocks": firsts,
         }
 
+    @cached_property
+    def _absent(self) -> dict[str, int]:
+        """Numbers below zero for documents with evidence that the corpus lacks."""
+        items = (item for query in self._data.query_set.queries for item in query.evidence if item.absent)
+        names = dict.fromkeys(place.doc for item in items for place in item.places)
+        return {name: -at for at, name in enumerate(names, 1)}
+
     def _told(self, query: Query) -> dict[str, Any]:
-        number = self._data.number
-        items = [[[number[p.doc], p.start, p.end] for p in item.places[:_PLACES]] for item in query.evidence]
+        number, absent = self._data.number, self._absent
+        items = [
+            [[number.get(p.doc) or absent.get(p.doc, 0), p.start, p.end] for p in item.places[:_PLACES]]
+            for item in query.evidence
+        ]
         told = {"id": query.id, "text": query.text, "evidence": items, "whole": query.by_document}
         kind = query.metadata.get("type")
         return told | ({"answer": query.answer} if query.answer else {}) | ({"type": str(kind)} if kind else {})

@@ -34,6 +34,7 @@ from harness.component import (
     Chunker,
     Component,
     EmbeddingChunker,
+    Recorded,
     ScalesChunker,
     Searched,
     Selector,
@@ -72,6 +73,7 @@ WORDS = Tokenizer("words")
 def made_of(cls: type[Component]) -> Any:
     """A component with its defaults; what asks a model has none for the model, what looks at dates none for today."""
     required: dict[str, Any] = {"model": "some-model"} if issubclass(cls, Asking) else {}
+    required |= {"run": "some-run"} if issubclass(cls, Recorded) else {}
     required |= {"now": "2026-01-31"} if any(f.name == "now" for f in fields(cls)) else {}  # type: ignore[arg-type]
     return cls(**required)
 
@@ -241,7 +243,9 @@ def test_embedders_do_not_depend_on_the_batch(cls: Any) -> None:
     assert len(cls().embed([]).vectors) == 0
 
 
-RETRIEVER_CASES = [*(cls(depth=6) for cls in RETRIEVERS), Dense(6, ann="hnsw"), Dense(6, ann="ivf", lists=4, probes=2)]
+# A recorded ranking searches nothing; tests/components/test_trec_run.py replays one.
+SEARCHING = [cls for cls in RETRIEVERS if not issubclass(cls, Recorded)]
+RETRIEVER_CASES = [*(cls(depth=6) for cls in SEARCHING), Dense(6, ann="hnsw"), Dense(6, ann="ivf", lists=4, probes=2)]
 RETRIEVER_CASES += [BM25(6, variant="okapi", engine="rank_bm25"), Hybrid(6, fusion="weighted"), Dense(6, "dot")]
 
 

@@ -1,0 +1,142 @@
+"""All findings of a data set folder, every one with its file and line."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness.checks.findings import Finding
+from harness.checks.leaks import leaking
+from harness.checks.sizes import EFFECT, few_queries, short_documents
+from harness.checks.spans import evidence_findings
+from harness.checks.twins import document_twins, query_twins
+from harness.dataset.lines import Line, json_lines
+from harness.dataset.load import verify
+from harness.dataset.manifest import PinnedFile, read_manifest
+from harness.dataset.records import RawQuery, document, query
+from harness.errors import DataError
+from harness.model import Document
+from harness.progress import progress
+
+
+def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
+    """All findings of a data set: files, documents, and the queries of every set, locked ones included.
+
+    `effect` is the difference of means that is sought. Raises DataError where the manifest cannot be read.
+    """
+    manifest = read_manifest(root)
+    places: dict[str, Line] = {}
+    documents: dict[str, Document] = {}
+    yield from _pins(manifest.corpus)
+    yield from _documents(manifest.corpus, documents, places)
+    yield from _document_twins(list(documents.values()), places)
+    yield from short_documents(manifest.corpus.path, list(documents.values()))
+    for pinned in (*manifest.queries.values(), *manifest.runs.values()):
+        yield from _pins(pinned)
+    for pinned in manifest.queries.values():
+        queries: list[RawQuery] = []
+        yield from _queries(pinned, documents, queries)
+        yield from _query_twins(queries)
+        yield from _leaks(queries, documents)
+        yield from few_queries(pinned.path, queries, effect)
+
+
+def _pins(pinned: PinnedFile) -> Iterator[Finding]:
+    try:
+        verify(pinned)
+    except DataError as error:
+        yield _refused("not-pinned", error)
+
+
+def _refused(code: str, error: DataError, more: str = "") -> Finding:
+    """What keeps a file from being read, as a finding: the message begins with the place."""
+    where, _, what = str(error).partition(": ")
+    return Finding(code, where, what + more)
+
+
+def _documents(pinned: PinnedFile, documents: dict[str, Document], places: dict[str, Line]) -> Iterator[Finding]:
+    try:
+        for line, value in json_lines(pinned.path):
+            doc = document(line, value)
+            if doc.id in documents:
+                yield Finding(
+                    "duplicate-id", str(line), f"document '{doc.id}' already stands in {places[doc.id].short}"
+                )
+                continue
+            documents[doc.id] = doc
+            places[doc.id] = line
+            if not doc.text.strip():
+                yield Finding("empty-document", str(line), f"document '{doc.id}' holds no text")
+            elif "\x00" in doc.text:
+                yield Finding("nul", str(line), f"document '{doc.id}' holds a NUL character")
+        if not documents:
+            yield Finding("empty-file", str(pinned.path), "holds no document")
+    except DataError as error:
+        yield _refused("malformed", error, " (reading stopped here)")
+
+
+def _document_twins(documents: Sequence[Document], places: dict[str, Line]) -> Iterator[Finding]:
+    with progress("compare documents", len(documents)) as advance:
+        for twin in document_twins([doc.text for doc in documents], advance):
+            doc, earlier = documents[twin.text], documents[twin.earlier]
+            where, other = str(places[doc.id]), f"'{earlier.id}' in {places[earlier.id].short}"
+            if twin.likeness == 1:
+                yield Finding("duplicate-document", where, f"document '{doc.id}' has the text of {other}")
+            else:
+                told = f"document '{doc.id}' shares {twin.likeness:.0%} of its word sequences with {other}"
+                yield Finding("near-duplicate-document", where, told)
+
+
+def _queries(pinned: PinnedFile, documents: dict[str, Document], queries: list[RawQuery]) -> Iterator[Finding]:
+    lines: dict[str, Line] = {}
+    try:
+        for line, value in json_lines(pinned.path):
+            item = query(line, value)
+            if item.id in lines:
+                yield Finding("duplicate-id", str(line), f"query '{item.id}' already stands in {lines[item.id].short}")
+                continue
+            lines[item.id] = line
+            queries.append(item)
+            if not item.text.strip():
+                yield Finding("empty-query", str(line), f"query '{item.id}' has no text")
+            if not item.evidence:
+                told = f"query '{item.id}' has no evidence: it counts as unanswerable"
+                yield Finding("no-evidence", str(line), told)
+            yield from evidence_findings(item, documents)
+        if not lines:
+            yield Finding("empty-file", str(pinned.path), "holds no query")
+    except DataError as error:
+        yield _refused("malformed", error, " (reading stopped here)")
+
+
+def _query_twins(queries: Sequence[RawQuery]) -> Iterator[Finding]:
+    for twin in query_twins([item.text for item in queries]):
+        item, earlier = queries[twin.text], queries[twin.earlier]
+        where, other = str(item.line), f"'{earlier.id}' in {earlier.line.short}"
+        differ = "" if _needs(item) == _needs(earlier) else ", and has other evidence"
+        if twin.likeness == 1:
+            yield Finding("duplicate-query", where, f"query '{item.id}' asks the same as {other}{differ}")
+        else:
+            told = f"query '{item.id}' shares {twin.likeness:.0%} of its words with {other}{differ}"
+            yield Finding("near-duplicate-query", where, told)
+
+
+def _needs(item: RawQuery) -> set[tuple[str, int | None, int | None]]:
+    return {(place.doc, place.start, place.end) for evidence in item.evidence for place in evidence.places}
+
+
+def _leaks(queries: Sequence[RawQuery], documents: dict[str, Document]) -> Iterator[Finding]:
+    found = leaking({item.id: item.text for item in queries}, documents.values())
+    for item in queries:
+        docs = [doc for doc in found.get(item.id, []) if doc not in item.ignore]
+        if not docs:
+            continue
+        if item.id in docs:
+            told = (
+                f"query '{item.id}' is the document of that id; `ignore: [\"{item.id}\"]` keeps it from being its hit"
+            )
+            yield Finding("self-query", str(item.line), told)
+            continue
+        more = f" and {len(docs) - 1} more" if len(docs) > 1 else ""
+        evident = any(place.doc in docs for evidence in item.evidence for place in evidence.places)
+        where = "its evidence document" if evident else "document"
+        told = f"query '{item.id}' stands word for word in {where} '{docs[0]}'{more}"
+        yield Finding("leaking-query", str(item.line), told)

@@ -1,0 +1,228 @@
+"""Data sets of the Hugging Face Hub, downloaded or in a folder: Parquet, Arrow, CSV and JSON files read as tables."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.dataset.lines import Line
+from harness.errors import ConfigError, DataError
+from harness.importers import hotpotqa, squad
+from harness.importers.draft import Draft
+from harness.importers.fields import list_of, object_of, text_of, whole_number
+from harness.importers.judgments import Asked, Judged, write_judged
+from harness.importers.options import Options
+from harness.importers.source import Row, Source
+from harness.importers.tables import import_tables
+
+_CONVERTED = "refs/convert/parquet"
+"""Where the Hub keeps a data set as Parquet files, whatever its own form."""
+_FORMS = ("parquet", "arrow", "csv", "tsv", "jsonl", "json")
+_LEFT_OUT = ("dataset_info.json", "dataset_dict.json", "state.json", "dataset_infos.json")
+_SHARD = re.compile(r"(?:-\d+-of-\d+|[-_]?\d+)$")
+_QREL = ({"query-id", "corpus-id"}, {"query_id", "corpus_id"}, {"qid", "docid"})
+
+
+class Table(NamedTuple):
+    """Files of the same columns: one split of one configuration."""
+
+    name: str
+    split: str
+    files: list[Path]
+
+
+def located(source: Path | str) -> Path:
+    """A folder or file as it is; else the data set of that name, from the Hub or its cache. Raises DataError."""
+    if Path(source).exists():
+        return Path(source)
+    name = str(source)
+    if name.count("/") != 1 or name.startswith((".", "/")):
+        raise DataError(f"{name}: no such folder; a data set of the Hub is named like BeIR/scifact")
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import LocalEntryNotFoundError, RevisionNotFoundError
+    except ImportError:
+        raise ConfigError("huggingface_hub is missing; pip install 'retrieval-harness[huggingface]'") from None
+    patterns = [f"**/*.{form}" for form in _FORMS] + [f"*.{form}" for form in _FORMS]
+    try:
+        try:
+            return Path(snapshot_download(name, repo_type="dataset", revision=_CONVERTED, allow_patterns=patterns))
+        except (RevisionNotFoundError, LocalEntryNotFoundError):
+            return Path(snapshot_download(name, repo_type="dataset", allow_patterns=patterns))
+    except Exception as error:
+        # Whatever its client raises: no network, no such data set, no right to read it.
+        told = " ".join(str(error).split())[:200]
+        raise DataError(f"{name}: cannot be had from the Hub: {type(error).__name__}: {told}") from None
+
+
+def import_huggingface(source: Source, draft: Draft, options: Options) -> None:
+    """Recognizes, by their columns, tables of corpus, queries and judgments (as BEIR and MTEB have them), SQuAD and
+    HotpotQA; anything else with `--corpus`, `--queries` and `--map`. Splits become query sets.
+    """
+    tables = list(_tables(source))
+    if not tables:
+        raise DataError(f"{source.path}: holds no file of {', '.join(_FORMS)}")
+    if options.corpus or options.columns:
+        _by_columns(source, draft, options, tables)
+        return
+    heads = [_head(source, table) for table in tables]
+    for fits, write in _SHAPES:
+        chosen = [table for table, head in zip(tables, heads, strict=True) if fits(head)]
+        if chosen:
+            write(source, draft, options, tables, chosen)
+            return
+    seen = "; ".join(f"{t.name}: {', '.join(head)[:60]}" for t, head in zip(tables[:3], heads, strict=False))
+    raise DataError(f"{source.path}: not recognized by its columns ({seen}); say what they are with --corpus, --map")
+
+
+def _tables(source: Source) -> Iterator[Table]:
+    """The files, put together by configuration and split."""
+    found: dict[tuple[str, str], list[Path]] = {}
+    paths = [source.path] if source.path.is_file() else sorted(p for p in source.folder.rglob("*") if p.is_file())
+    for path in paths:
+        if path.name.removesuffix(".gz").rpartition(".")[2] in _FORMS and path.name not in _LEFT_OUT:
+            stem = _SHARD.sub("", path.name.split(".")[0])
+            folder = path.parent.relative_to(source.folder).parts
+            # Shards of one split have a number alone for a name, or stand in a folder of that name.
+            parts = [part for part in (*folder, stem) if part and part != "data"]
+            found.setdefault(("/".join(parts), parts[-1] if parts else "data"), []).append(path)
+    for (name, split), files in found.items():
+        yield Table(name or "data", split, files)
+
+
+def _rows(source: Source, table: Table) -> Iterator[tuple[Line, Row]]:
+    for path in table.files:
+        if path.suffix in (".parquet", ".arrow"):
+            yield from _columnar(source, path)
+        else:
+            yield from source.rows(path)
+
+
+def _columnar(source: Source, path: Path) -> Iterator[tuple[Line, Row]]:
+    """Rows of a Parquet or Arrow file, a batch in memory at a time; row numbers count from 1."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with source.used_file(path).open("rb") as file:
+            if path.suffix == ".parquet":
+                batches = pq.ParquetFile(file).iter_batches(batch_size=4096)
+            else:
+                batches = iter(pa.ipc.open_stream(file))
+            for batch in batches:
+                for row in batch.to_pylist():
+                    number += 1
+                    yield Line(path, number, f"row {number}"), row
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read: {' '.join(str(error).split())[:160]}") from None
+
+
+def _head(source: Source, table: Table) -> set[str]:
+    """The columns of a table, from its first row."""
+    return set(next((row for _, row in _rows(source, table)), {}))
+
+
+def _by_columns(source: Source, draft: Draft, options: Options, tables: list[Table]) -> None:
+    named = {table.name: table for table in tables}
+
+    def rows(name: str) -> Iterator[tuple[Line, Row]]:
+        if name not in named:
+            raise DataError(f"{source.path}: no table '{name}'; there is {', '.join(named)}")
+        return _rows(source, named[name])
+
+    if not options.corpus or not options.queries:
+        raise ConfigError(f"name the tables with --corpus and --queries; there is {', '.join(named)}")
+    queries = {name or options.name: rows(table) for name, table in options.queries.items()}
+    import_tables(draft, options.columns, rows(options.corpus), queries)
+
+
+def _retrieval(source: Source, draft: Draft, options: Options, tables: list[Table], judging: list[Table]) -> None:
+    """Tables of documents, queries and judgments."""
+    documents = [table for table in tables if "corpus" in table.name.split("/")]
+    asking = [table for table in tables if "queries" in table.name.split("/")]
+    if not documents or not asking:
+        raise DataError(f"{source.path}: judgments in {judging[0].name}, but no table named corpus or queries")
+    for table in documents:
+        for line, row in _rows(source, table):
+            title, text = text_of(line, row, "title", ""), text_of(line, row, "text")
+            whole = f"{title}\n\n{text}" if title else text
+            draft.document(line, text_of(line, row, _key(line, row, ("_id", "id"))), whole, title)
+    asked: dict[str, Asked] = {}
+    for table in asking:
+        for line, row in _rows(source, table):
+            name = text_of(line, row, _key(line, row, ("_id", "id")))
+            asked.setdefault(name, Asked(line, text_of(line, row, "text"), {}))
+    for table in judging:
+        judged: dict[str, Judged] = {}
+        for line, row in _rows(source, table):
+            query, doc = (str(row[_key(line, row, keys)]) for keys in (_QUERY_KEYS, _DOC_KEYS))
+            grade = whole_number(line, row.get(_key(line, row, ("score", "relevance", "label"))), "score")
+            grades = judged.setdefault(query, Judged(line, {})).grades
+            if grades.setdefault(doc, grade) != grade:
+                raise line.fault(f"query '{query}' judges document '{doc}' a second time, {grade}")
+        write_judged(draft, table.split, asked, judged, table.files[0])
+
+
+_QUERY_KEYS = ("query-id", "query_id", "qid")
+_DOC_KEYS = ("corpus-id", "corpus_id", "docid")
+
+
+def _key(line: Line, row: Row, keys: tuple[str, ...]) -> str:
+    found = next((key for key in keys if key in row), None)
+    if found is None:
+        raise line.fault(f"no column {' or '.join(keys)}; there is {', '.join(row)[:80]}")
+    return found
+
+
+def _squad(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:
+    for table in chosen:
+        rows = groupby(_rows(source, table), key=lambda pair: pair[1].get("title") or "")
+        articles = [_article(str(title), list(group)) for title, group in rows]
+        squad.write_articles(draft, table.split, options.unit, articles)
+
+
+def _article(title: str, rows: list[tuple[Line, Row]]) -> squad.Article:
+    paragraphs: dict[str, squad.Paragraph] = {}
+    for line, row in rows:
+        text = text_of(line, row, "context")
+        paragraph = paragraphs.setdefault(text, squad.Paragraph(line, text, []))
+        marked = object_of(line, row.get("answers"), "answers")
+        starts = [whole_number(line, at, "answer_start") for at in list_of(line, marked, "answer_start")]
+        answers = list(zip(map(str, list_of(line, marked, "text")), starts, strict=False))
+        asked = squad.Asked(line, str(row.get("id")), text_of(line, row, "question"), answers)
+        paragraph.questions.append(asked)
+    return squad.Article(rows[0][0], title or rows[0][0].inside, list(paragraphs.values()))
+
+
+def _hotpotqa(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:
+    for table in chosen:
+        hotpotqa.write_questions(draft, table.split, [_multi_hop(line, row) for line, row in _rows(source, table)])
+
+
+def _multi_hop(line: Line, row: Row) -> hotpotqa.Asked:
+    """A row that has its passages and facts as columns of lists."""
+    context = object_of(line, row.get("context"), "context")
+    facts = object_of(line, row.get("supporting_facts"), "supporting_facts")
+    pairs = zip(list_of(line, context, "title"), list_of(line, context, "sentences"), strict=False)
+    numbers = zip(list_of(line, facts, "title"), list_of(line, facts, "sent_id"), strict=False)
+    written = {
+        "_id": str(row.get("id")),
+        "question": row.get("question"),
+        "answer": row.get("answer") or "",
+        "type": row.get("type") or "",
+        "context": [list(pair) for pair in pairs],
+        "supporting_facts": [list(pair) for pair in numbers],
+    }
+    return hotpotqa.read_question(line, written)
+
+
+Shape = Callable[[Source, Draft, Options, list[Table], list[Table]], None]
+
+_SHAPES: tuple[tuple[Callable[[set[str]], bool], Shape], ...] = (
+    (lambda head: any(names <= head for names in _QREL), _retrieval),
+    (lambda head: {"context", "question", "answers"} <= head, _squad),
+    (lambda head: {"context", "question", "supporting_facts"} <= head, _hotpotqa),
+)
+"""What columns a table must have, and what is then made of the folder."""

@@ -1,0 +1,141 @@
+"""An import from start to end: into a folder of its own first, published whole or not at all."""
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.dataset.manifest import Manifest, PinnedFile, sha256_of, write_manifest
+from harness.errors import ConfigError, DataError
+from harness.importers.beir import import_beir
+from harness.importers.chroma import import_chroma
+from harness.importers.contract_nli import import_contract_nli
+from harness.importers.draft import Draft, Imported
+from harness.importers.hotpotqa import import_hotpotqa
+from harness.importers.huggingface import import_huggingface, located
+from harness.importers.options import Options
+from harness.importers.source import Source
+from harness.importers.squad import import_squad
+from harness.importers.tables import import_csv, import_jsonl
+from harness.importers.trec import import_trec
+from harness.importers.wice import import_wice
+from harness.progress import progress
+
+
+class Format(NamedTuple):
+    """How a format is read, and the fields of `Options` that it heeds."""
+
+    read: Callable[[Source, Draft, Options], None]
+    heeds: tuple[str, ...]
+
+
+_TABLES = ("corpus", "queries", "columns", "name", "ignore_self")
+
+FORMATS = {
+    "beir": Format(import_beir, ("runs", "ignore_self")),
+    "trec": Format(import_trec, ("corpus", "queries", "qrels", "runs", "topic", "encoding", "name", "ignore_self")),
+    "chroma": Format(import_chroma, ("name", "encoding")),
+    "squad": Format(import_squad, ("name", "unit")),
+    "hotpotqa": Format(import_hotpotqa, ("name", "queries")),
+    "contract-nli": Format(import_contract_nli, ("name",)),
+    "wice": Format(import_wice, ()),
+    "csv": Format(import_csv, _TABLES),
+    "jsonl": Format(import_jsonl, _TABLES),
+    "huggingface": Format(import_huggingface, (*_TABLES, "unit")),
+}
+
+
+def import_dataset(
+    kind: str,
+    source: Path | str,
+    target: Path,
+    *,
+    licence: str = "",
+    origin: str = "",
+    options: Options | None = None,
+) -> Imported:
+    """Convert `source` into the data set folder `target`, whole or not at all; gives what was imported, counted.
+
+    `source` is a folder or file, or for huggingface also the name of a data set on the Hub; `origin` says where it
+    came from, for the manifest. Raises DataError with file and line.
+    """
+    options = options or Options()
+    unused = options.set_beyond(FORMATS[kind].heeds)
+    if unused:
+        raise ConfigError(f"import {kind} has no use for {unused}")
+    if target.is_file():
+        raise DataError(f"{target}: is a file; name a folder")
+    if target.exists() and any(target.iterdir()):
+        raise DataError(f"{target}: already holds files; name another folder or remove it")
+    name = target.resolve().name
+    with _folder_beside(target) as root:
+        path = located(source) if kind == "huggingface" else Path(source)
+        with progress(f"import {name}", _size(path), unit="bytes") as advance:
+            read = Source(path, options.encoding, advance)
+            draft = Draft(root, ignore_self=options.ignore_self)
+            try:
+                FORMATS[kind].read(read, draft, options)
+                draft.close()
+            except BaseException:
+                draft.abandon()
+                raise
+        used = {file: sha256_of(path) for file, path in read.used.items()}
+        runs = _copied_runs(options.runs, read, root)
+        manifest = Manifest(
+            root,
+            name,
+            PinnedFile(root / "corpus.jsonl", ""),
+            _query_sets(root),
+            f"Imported from {kind} format",
+            licence,
+            origin or str(source if kind == "huggingface" else Path(source).name),
+            runs,
+            {"format": kind, "files": used, "counts": dict(draft.counts)},
+        )
+        write_manifest(manifest)
+    return draft.counts
+
+
+@contextlib.contextmanager
+def _folder_beside(target: Path) -> Iterator[Path]:
+    """A hidden folder that becomes `target` when the block is done, and vanishes where it is not."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        root = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise DataError(f"{target}: cannot be made: {error.strerror}") from None
+    try:
+        yield root
+        root.chmod(0o755)
+        if target.exists():
+            target.rmdir()
+        root.rename(target)
+    except OSError as error:
+        raise DataError(f"{target}: cannot be written: {error.strerror}") from None
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _query_sets(root: Path) -> dict[str, PinnedFile]:
+    """The query sets; where there are several, that named `test` is locked."""
+    paths = sorted((root / "queries").glob("*.jsonl"))
+    return {path.stem: PinnedFile(path, "", locked=path.stem == "test" and len(paths) > 1) for path in paths}
+
+
+def _copied_runs(runs: Mapping[str, str], source: Source, root: Path) -> dict[str, PinnedFile]:
+    made: dict[str, PinnedFile] = {}
+    for name, file in runs.items():
+        (root / "runs").mkdir(exist_ok=True)
+        path = root / "runs" / f"{name}.txt"
+        shutil.copyfile(source.file(file), path)
+        made[name] = PinnedFile(path, "")
+    return made
+
+
+def _size(path: Path) -> int:
+    """Bytes below a path, for progress."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

@@ -1,0 +1,91 @@
+"""Relevance judgments (qrels), as TREC and as BEIR write them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.dataset.lines import Line
+from harness.importers.draft import Draft
+from harness.importers.source import Source
+
+_HEADS = frozenset(["score", "rel", "relevance", "label", "grade", "judgment", "judgement"])
+
+
+class Judged(NamedTuple):
+    """What is judged of one query: where the first judgment stands, and the grades by document, in order."""
+
+    line: Line
+    grades: dict[str, int]
+
+
+class Asked(NamedTuple):
+    """A query as a source has it."""
+
+    line: Line
+    text: str
+    metadata: dict[str, Any]
+
+
+def read_judgments(source: Source, path: Path, draft: Draft) -> dict[str, Judged]:
+    """The judgments in a file of lines `query document grade` (parted by tabs) or `query iteration document grade`.
+
+    A first line whose last column is no number but a name such as `score` is a header. A judgment that stands twice
+    counts once; one that contradicts an earlier one is a DataError.
+    """
+    judged: dict[str, Judged] = {}
+    for line, text in source.text_lines(path):
+        columns = _columns(line, text)
+        if not columns or (line.number == 1 and columns[-1].lower() in _HEADS):
+            continue
+        query, doc, grade = columns[0], columns[-2], _grade(line, columns[-1])
+        grades = judged.setdefault(query, Judged(line, {})).grades
+        if doc not in grades:
+            grades[doc] = grade
+        elif grades[doc] == grade:
+            draft.counts.add("repeated judgments, counted once")
+        else:
+            told = f"query '{query}' judges document '{doc}' a second time"
+            raise line.fault(f"{told}, {grade} instead of {grades[doc]}; keep one of both")
+    return judged
+
+
+def _columns(line: Line, text: str) -> list[str]:
+    if not text.strip():
+        return []
+    tabbed = text.split("\t")
+    if len(tabbed) in (3, 4) and all(part.strip() for part in tabbed):
+        return [part.strip() for part in tabbed]
+    columns = text.split()
+    if len(columns) != 4:
+        told = "expected query, document and score parted by tabs, or query, iteration, document and grade"
+        raise line.fault(f"{told}, got {len(columns)} columns")
+    return columns
+
+
+def _grade(line: Line, text: str) -> int:
+    try:
+        grade = float(text)
+        if grade != int(grade) or abs(grade) > 1e6:
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise line.fault(f"score: expected a whole number of at most 1000000, got {text!r:.40}") from None
+    return int(grade)
+
+
+def write_judged(
+    draft: Draft, queries: str, asked: Mapping[str, Asked], judged: Mapping[str, Judged], path: Path
+) -> None:
+    """Add the queries that a qrels file judges as the set `queries`, in the order of `asked`.
+
+    Raises DataError for a judged query it lacks.
+    """
+    for query, found in judged.items():
+        if query not in asked:
+            raise found.line.fault(f"no query '{query}' among the {len(asked)} queries")
+    for name, (line, text, metadata) in asked.items():
+        if name in judged:
+            items = (draft.judged(queries, doc, grade) for doc, grade in judged[name].grades.items())
+            draft.query(line, queries, name, text, [item for item in items if item], metadata=metadata)
+    left = len(asked) - len(judged)
+    if left:
+        draft.counts.add(f"queries without a judgment in {path.name}, left out", left)

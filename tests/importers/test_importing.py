@@ -1,0 +1,63 @@
+"""Imports: the counts of the published sets, and nothing half-written."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.dataset import load_dataset
+from harness.errors import DataError
+from harness.importers import import_dataset
+
+
+@pytest.fixture
+def beir(tmp_path: Path) -> Path:
+    folder = tmp_path / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text('{"_id": "d#1", "title": "T", "text": "x"}\n{"_id": "d2", "text": "y"}\n')
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "?"}\n{"_id": "q2", "text": "!"}\n')
+    (folder / "qrels/dev.tsv").write_bytes(b"query-id\tcorpus-id\tscore\r\nq1\td#1\t2\r\nq1\td2\t0\r\nq2\tgone\t1\r\n")
+    return folder
+
+
+def test_grades_negatives_and_absent_documents(beir: Path, tmp_path: Path) -> None:
+    """Grade 0 is no evidence; a judged document that the corpus lacks is kept and counted; `#` in an id is a letter."""
+    counts = import_dataset("beir", beir, tmp_path / "out")
+    assert counts["dev judgments of documents that the corpus lacks, kept"] == 1
+    first, second = load_dataset(tmp_path / "out", "dev").query_set.queries
+    assert [(item.places[0].doc, item.grade) for item in first.evidence] == [("d#1", 2)]
+    assert [(item.places[0].doc, item.absent) for item in second.evidence] == [("gone", True)]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "what"),
+    [
+        ("qrels/dev.tsv", b"q1\td2\n", "dev.tsv:1: expected query, document and score"),
+        (
+            "qrels/dev.tsv",
+            b"q1\td2\t1\nq1\td2\tyes\n",
+            "dev.tsv:2: score: expected a whole number",
+        ),
+        ("qrels/dev.tsv", b"q1\td2\t1\nq1\td2\t2\n", "dev.tsv:2: query 'q1' judges document 'd2' a second time"),
+        ("qrels/dev.tsv", b"q\xe9\td2\t1\n", "dev.tsv:1: not UTF-8"),
+        ("corpus.jsonl", b'{"_id": "d2", "text": "x"}\n' * 2, "corpus.jsonl:2: document 'd2' stands in line 1 already"),
+        ("queries.jsonl", b'{"_id": "q1", "text": "x"}\n' * 2, "queries.jsonl:2: query 'q1' stands in line 1 already"),
+        ("qrels/dev.tsv", b"q9\td2\t1\n", "dev.tsv:1: no query 'q9'"),
+        ("corpus.jsonl", b'{"_id": 7, "text": "x"}\n', "corpus.jsonl:1: _id: expected text, got 7"),
+        ("queries.jsonl", b"{]\n", "queries.jsonl:1: not valid JSON"),
+        ("corpus.jsonl", b'{"_id": "d2", "text": "\\udfff"}\n', "half a surrogate pair"),
+    ],
+)
+def test_nothing_is_left_of_a_failed_import(beir: Path, tmp_path: Path, file: str, content: bytes, what: str) -> None:
+    """One line naming file and line, and no folder."""
+    (beir / file).write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        import_dataset("beir", beir, tmp_path / "out")
+    assert what in str(caught.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["beir"]
+
+
+def test_an_existing_data_set_is_not_overwritten(beir: Path, tmp_path: Path) -> None:
+    """Not even by an equal one."""
+    import_dataset("beir", beir, tmp_path / "out")
+    with pytest.raises(DataError, match="already holds files"):
+        import_dataset("beir", beir, tmp_path / "out")
