@@ -78,7 +78,7 @@ def _document_twins(documents: Sequence[Document], places: dict[str, Line]) -> I
         for twin in document_twins([doc.text for doc in documents], advance):
             doc, earlier = documents[twin.text], documents[twin.earlier]
             where, other = str(places[doc.id]), f"'{earlier.id}' in {places[earlier.id].short}"
-            if twin.likeness == 1:
+            if twin.same:
                 yield Finding("duplicate-document", where, f"document '{doc.id}' has the text of {other}")
             else:
                 told = f"document '{doc.id}' shares {twin.likeness:.0%} of its word sequences with {other}"
@@ -112,7 +112,7 @@ def _query_twins(queries: Sequence[RawQuery]) -> Iterator[Finding]:
         item, earlier = queries[twin.text], queries[twin.earlier]
         where, other = str(item.line), f"'{earlier.id}' in {earlier.line.short}"
         differ = "" if _needs(item) == _needs(earlier) else ", and has other evidence"
-        if twin.likeness == 1:
+        if twin.same:
             yield Finding("duplicate-query", where, f"query '{item.id}' asks the same as {other}{differ}")
         else:
             told = f"query '{item.id}' shares {twin.likeness:.0%} of its words with {other}{differ}"

@@ -20,11 +20,12 @@ Marks = frozenset[bytes]
 
 
 class Twin(NamedTuple):
-    """A text's number, the earlier text it is like, and their Jaccard similarity; 1 where they are the same."""
+    """A text's number, the earlier text it is like or the `same` as, and their Jaccard similarity."""
 
     text: int
     earlier: int
     likeness: float
+    same: bool = False
 
 
 def document_twins(texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> Iterator[Twin]:
@@ -62,7 +63,7 @@ def _twins(
         if not bare:
             continue
         if same.setdefault(bare, at) != at:
-            yield Twin(at, same[bare], 1.0)
+            yield Twin(at, same[bare], 1.0, same=True)
             continue
         marks = marks_of(text)
         if len(marks) < fewest:

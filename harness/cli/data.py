@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.cli.checking import add_check_options, check
 from harness.cli.codes import OK
+from harness.cli.generating import add_generate_options, add_review_options, generate, review
 from harness.cli.showing import show
 from harness.errors import ConfigError
 
@@ -35,6 +36,8 @@ def add_data_commands(commands: Any) -> None:
     shown.add_argument("dataset", help="a data set folder, or a name under datasets/")
     shown.add_argument("--queries", metavar="SET", help="one query set (default: all)")
     shown.add_argument("--json", action="store_true", help="print JSON")
+    add_generate_options(command("generate", generate, "have queries with evidence written by a language model"))
+    add_review_options(command("review", review, "apply the verdicts of a review sheet to generated queries"))
     pinned = command("pin", _pin, "accept the files of a data set as they are now")
     pinned.add_argument("dataset", help="a data set folder, or a name under datasets/")
 

@@ -29,6 +29,13 @@ _WORDS = {
 }
 
 
+def checked_name(name: str) -> str:
+    """A name that can be that of a file. Raises ConfigError."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"'{name}': expected a name of letters, digits, dots and dashes")
+    return name
+
+
 @dataclass(frozen=True)
 class Options:
     """Settings of an import; those a format has no use for are refused by it.
@@ -63,8 +70,8 @@ class Options:
 
     def __post_init__(self) -> None:
         for name in (self.name, *self.queries, *self.qrels, *self.runs):
-            if name and not _NAME.fullmatch(name):
-                raise ConfigError(f"'{name}': expected a name of letters, digits, dots and dashes")
+            if name:
+                checked_name(name)
         for column in self.columns:
             if column not in COLUMNS:
                 close = did_you_mean(column, COLUMNS)

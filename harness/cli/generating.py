@@ -1,0 +1,121 @@
+"""`harness data generate` and `review`: queries written by a model, and what people make of them."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.cli.codes import OK
+from harness.cli.judge import add_model_options, models_of
+from harness.errors import ConfigError
+
+if TYPE_CHECKING:
+    from harness.synthesis import Plan
+
+_SET = "synthetic"
+
+
+def add_generate_options(made: argparse.ArgumentParser) -> None:
+    made.add_argument("dataset", help="a data set folder, or a name under datasets/")
+    made.add_argument("--model", required=True, help="the model that writes, at OPENAI_BASE_URL or OpenAI")
+    made.add_argument("--checker", metavar="MODEL", help="the model that checks (default: the one that writes)")
+    made.add_argument("--base-url", metavar="URL", help="the server, where OPENAI_BASE_URL does not say it")
+    made.add_argument("--count", type=int, default=50, metavar="N", help="queries to end up with (50)")
+    made.add_argument(
+        "--several", type=float, default=0.25, metavar="SHARE", help="with several pieces of evidence (0.25)"
+    )
+    made.add_argument("--unanswerable", type=float, default=0.1, metavar="SHARE", help="without an answer (0.1)")
+    made.add_argument(
+        "--overlap", type=float, default=0.75, metavar="SHARE", help="words shared with the evidence, at most (0.75)"
+    )
+    made.add_argument("--seed", type=int, default=0)
+    made.add_argument("--set", default=_SET, metavar="NAME", help=f"the query set to write ({_SET})")
+    made.add_argument("--sheet", type=Path, metavar="FILE", help="the review sheet, CSV (default SET-review.csv)")
+    made.add_argument("--store", type=Path, help="folder of stored answers (default: HARNESS_STORE, else .harness)")
+    add_model_options(made)
+
+
+def add_review_options(made: argparse.ArgumentParser) -> None:
+    made.add_argument("dataset", help="a data set folder, or a name under datasets/")
+    made.add_argument("sheet", type=Path, help="the sheet with verdicts: keep or drop")
+    made.add_argument("--set", default=_SET, metavar="NAME", help=f"the query set it is about ({_SET})")
+
+
+def generate(options: argparse.Namespace) -> int:
+    from harness.cli.data import dataset_folder
+    from harness.dataset import read_manifest
+    from harness.dataset.load import read_corpus, read_queries
+    from harness.importers.options import checked_name
+    from harness.llm import Archive
+    from harness.pipeline import ARCHIVE
+    from harness.session import default_store
+    from harness.synthesis import AnswerChecker, QueryWriter, write_set, write_sheet
+    from harness.synthesis import generate as work
+
+    manifest, models = read_manifest(dataset_folder(options.dataset)), models_of(options)
+    name = checked_name(options.set)
+    known = manifest.queries.get(name)
+    if known and not known.synthetic:
+        raise ConfigError(f"--set {name}: holds queries written by people; choose another name")
+    if known and any(raw.metadata.get("synthetic", {}).get("reviewed") for raw in read_queries(known)):
+        raise ConfigError(f"--set {name}: holds reviewed queries; choose another name, or remove the set")
+    plan = _plan(options)
+    writer = QueryWriter(options.model, base_url=options.base_url)
+    checker = AnswerChecker(options.checker or options.model, base_url=options.base_url)
+    for asking in (writer, checker):
+        if problem := asking.problem():
+            raise ConfigError(f"data generate: {problem}")
+    documents = read_corpus(manifest)
+    # Locked queries are not to be repeated either; reading them tells nothing about any trial.
+    others = [raw.text for other, pinned in manifest.queries.items() if other != name for raw in read_queries(pinned)]
+    caller = models.caller(Archive((options.store or default_store()) / ARCHIVE))
+    made = work(
+        documents, others, writer, checker, plan, caller, price=models.price, tell=lambda line: print(line, flush=True)
+    )
+    for reason, count in made.dropped.items():
+        print(f"{count:>5,} dropped: {reason}")
+    if not made.records:
+        raise ConfigError("data generate: no query is left; nothing was written")
+    write_set(manifest, name, made.records)
+    sheet = options.sheet or Path(f"{name}-review.csv")
+    write_sheet(sheet, made.records, {doc.id: doc for doc in documents})
+    print(f"{len(made.records):>5,} kept: query set '{name}' of {manifest.name}, marked as synthetic")
+    print(
+        f"{sheet}: fill `verdict` with keep or drop, then `harness data review {options.dataset} {sheet} --set {name}`"
+    )
+    return OK
+
+
+def _plan(options: argparse.Namespace) -> "Plan":
+    from harness.synthesis import Plan
+
+    if options.count < 1:
+        raise ConfigError(f"--count {options.count}: expected at least 1")
+    for share in ("several", "unanswerable", "overlap"):
+        value = getattr(options, share)
+        if not 0 <= value <= 1:
+            raise ConfigError(f"--{share} {value:g}: expected a share from 0 to 1")
+    if options.several + options.unanswerable > 1:
+        raise ConfigError("--several and --unanswerable: are more than all queries together")
+    return Plan(options.count, options.several, options.unanswerable, options.overlap, seed=options.seed)
+
+
+def review(options: argparse.Namespace) -> int:
+    from harness.cli.data import dataset_folder
+    from harness.dataset import read_manifest
+    from harness.dataset.lines import json_lines
+    from harness.dataset.load import verify
+    from harness.synthesis import apply_sheet, write_set
+
+    manifest = read_manifest(dataset_folder(options.dataset))
+    pinned = manifest.query_set(options.set)
+    verify(pinned)
+    records = [record for _, record in json_lines(pinned.path)]
+    if not all("synthetic" in record.get("metadata", {}) for record in records):
+        raise ConfigError(f"--set {options.set}: its queries were not generated; edit the file itself")
+    found = apply_sheet(options.sheet, records)
+    if not found.records:
+        raise ConfigError(f"{options.sheet}: drops every query; remove the set from the manifest instead")
+    write_set(manifest, options.set, found.records)
+    told = f"{found.kept} kept ({found.changed} changed), {found.dropped} dropped, {found.open} without verdict"
+    print(f"{options.set}: {told}")
+    return OK
