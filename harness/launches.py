@@ -52,7 +52,7 @@ def stored_launch(experiment: Experiment | str, *, store: Path | None = None, fi
         launch_id, experiment = _recorded(name, place, final=final)
     session = _all_stored(Session(experiment, place, final=final))
     results, report, courtroom = results_of(session)
-    warnings = gathered(results)
+    warnings = [*session.notes(results), *gathered(results)]
     return Launch(
         launch_id,
         session.experiment,

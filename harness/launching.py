@@ -154,7 +154,7 @@ def run(
                 work["ask"] = caller.spend.calls
             for trial, name in zip(session.trials, session.names, strict=True):
                 results.append(_logged(session, trial, name, launch_id, tracker, judging))
-        warnings = gathered(results)
+        warnings = [*session.notes(results), *gathered(results)]
         if damaged:
             warnings.append(
                 f"{len(damaged)} damaged files of the store were set aside and made again: {', '.join(damaged[:3])}"

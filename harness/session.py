@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from harness.dataset import Manifest, find_dataset, read_manifest
 from harness.dataset.load import Copies, open_query_set, verify
 from harness.errors import ConfigError
 from harness.experiment import Experiment, Trial, find_baseline
+from harness.metrics.ledger import ABSENT
 from harness.naming import names
 from harness.pipeline import Pipeline
 from harness.results import TrialResult
@@ -56,6 +58,22 @@ class Session:
     def data(self) -> str:
         """What identifies the documents and questions, by content."""
         return digest([self.manifest.corpus.sha256, self.manifest.query_set(self.trials[0].queries).sha256])
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether a model wrote the queries."""
+        return self.manifest.query_set(self.trials[0].queries).synthetic
+
+    def notes(self, results: Sequence[TrialResult]) -> list[str]:
+        """What must be known of the data wherever numbers on them are told."""
+        told = []
+        if self.synthetic:
+            told.append(f"synthetic: the queries of '{self.trials[0].queries}' were written by a language model")
+        absent = results[0].losses().get(ABSENT, 0)
+        if absent:
+            items = sum(map(len, results[0].fates))
+            told.append(f"{absent} of {items} items of evidence are in documents that the corpus lacks: always missed")
+        return told
 
     def pipeline(self, trial: Trial) -> Pipeline:
         return pipeline_of(self.place(trial))

@@ -58,13 +58,15 @@ def test_usage_errors_have_code_2(tmp_path: Path) -> None:
 def test_data_check_codes(make_data: Callable[..., Path], tmp_path: Path) -> None:
     """0 with warnings only, 1 with an error, 2 where there is nothing to check."""
     root = make_data([{"id": "a", "text": "Some text."}], [{"id": "q", "text": "?"}])
-    assert "0 errors, 1 warnings" in harness("data", "check", "tiny", cwd=tmp_path).stdout
+    assert "0 errors, 2 warnings" in harness("data", "check", "tiny", cwd=tmp_path).stdout
     file = root / "queries/validation.jsonl"
     file.write_text(json.dumps({"id": "q", "text": "?", "evidence": [{"doc": "b"}]}) + "\n")
     assert "[not-pinned]" in harness("data", "check", "tiny", cwd=tmp_path, code=1).stdout
     harness("data", "pin", "tiny", cwd=tmp_path)
     lines = harness("data", "check", "tiny", "--json", cwd=tmp_path, code=1).stdout.splitlines()
-    assert [json.loads(line)["code"] for line in lines] == ["bad-evidence"]
+    assert [json.loads(line)["code"] for line in lines] == [
+        *("short-documents", "unknown-document", "few-queries", "few-clusters")
+    ]
     assert "no data set 'nothing'" in harness("data", "check", "nothing", cwd=tmp_path, code=2).stderr
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from harness.cli.checking import add_check_options, check
 from harness.cli.codes import OK
 from harness.cli.generating import add_generate_options, add_review_options, generate, review
+from harness.cli.marking import add_evidence_options, evidence
 from harness.cli.showing import show
 from harness.errors import ConfigError
 
@@ -36,6 +37,9 @@ def add_data_commands(commands: Any) -> None:
     shown.add_argument("dataset", help="a data set folder, or a name under datasets/")
     shown.add_argument("--queries", metavar="SET", help="one query set (default: all)")
     shown.add_argument("--json", action="store_true", help="print JSON")
+    add_evidence_options(
+        command("evidence", evidence, "search the corpus, mark evidence, get the line of the query file")
+    )
     add_generate_options(command("generate", generate, "have queries with evidence written by a language model"))
     add_review_options(command("review", review, "apply the verdicts of a review sheet to generated queries"))
     pinned = command("pin", _pin, "accept the files of a data set as they are now")

@@ -107,6 +107,8 @@ def _parser() -> argparse.ArgumentParser:
         made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
     listed = command("list", _list, "list the built-in components of a role, or the metrics")
     listed.add_argument("role", choices=ROLES)
+    begun = command("init", _init, "write the beginning of a project: an experiment, a small data set, a component")
+    begun.add_argument("folder", type=Path, help="the folder to make")
     shown = command("ui", _ui, "open the MLflow UI on the tracking store")
     shown.add_argument("--port", type=int, default=5000)
     for made in (started, gated, shown):
@@ -357,6 +359,15 @@ def _list_presets() -> None:
         steps = f"top_k {preset.fetch}, rerank, normalize, mmr {preset.k} with relevance {preset.relevance:g}"
         print(f"{name}: A preset: the steps {steps}.")
         print('    rerank = "rerank"')
+
+
+def _init(options: argparse.Namespace) -> int:
+    from harness.scaffolding import scaffold
+
+    for path in scaffold(options.folder):
+        print(path)
+    print(f"now: cd {options.folder} && harness run experiment.yaml")
+    return OK
 
 
 def _ui(options: argparse.Namespace) -> int:

@@ -117,6 +117,7 @@ class Tracker(MlflowExperiment):
             "fingerprint": result.fingerprint,
             "final": str(trial.final).lower(),
             "dataset_digest": trial.dataset.corpus.sha256[:36],
+            **({"synthetic": "true"} if trial.dataset.query_set(result.params["queries"]).synthetic else {}),
             "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
             **{f"{slot}.source_sha": part["source"] for slot, part in _own_parts(result.settings)},
         }

@@ -2,11 +2,13 @@
 
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import numpy as np
 
+from harness.dataset.profile import QueryProfile, query_profile
 from harness.launch import Launch
 from harness.openings import openings
 from harness.results import resampling_seed
@@ -37,6 +39,8 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
     queries = data.query_set.queries
     answered = [query for query in queries if query.evidence]
     told = f"{len(queries):,} of '{trial.queries}'; {len(answered):,} with evidence"
+    if session.synthetic:
+        told = f"synthetic, written by a language model: {told}"
     if len(answered) < len(queries):
         told += f", {len(queries) - len(answered):,} that the corpus does not answer"
     yield "queries", told
@@ -44,7 +48,10 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
     if items:
         kind = "whole documents" if items[0].whole else "spans"
         copies = sum(len(item.places) > 1 for item in items)
-        yield "evidence", f"{len(items):,} items, {kind}; {copies:,} with several equal places"
+        absent = sum(item.absent for item in items)
+        lacking = f"; {absent:,} in documents that the corpus lacks, counted as missed" if absent else ""
+        yield "evidence", f"{len(items):,} items, {kind}; {copies:,} with several equal places{lacking}"
+    yield from _kinds(queries_of(launch))
     yield "clusters", f"{len({query.cluster for query in answered}):,} documents are asked about"
     locked = [name for name, pinned in manifest.queries.items() if pinned.locked]
     opened = openings(session)
@@ -53,6 +60,29 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
         yield "locked set", f"'{', '.join(locked)}', opened {len(opened)} times from this store{by}"
     else:
         yield "locked set", "none: what is chosen here has no untouched queries to be tested on"
+
+
+def queries_of(launch: Launch) -> QueryProfile:
+    """What the queries look like that a launch was measured on."""
+    session = launch.session
+    assert session is not None
+    data = session.pipeline(session.trials[0]).data
+    return query_profile(data.query_set.name, data.query_set.queries, data.by_id)
+
+
+def _kinds(profile: QueryProfile) -> Iterator[tuple[str, str]]:
+    """Types of queries, and how many items of evidence they have."""
+    if profile.types:
+        yield "types", _counts(profile.types)
+    yield "asking", _counts(profile.asking)
+    if profile.items_per_query:
+        yield "items of evidence a query", _counts(profile.items_per_query)
+    if len(profile.grades) > 1:
+        yield "grades", _counts({f"{grade:g}": count for grade, count in profile.grades.items()})
+
+
+def _counts(counts: Mapping[Any, int]) -> str:
+    return ", ".join(f"{key} × {count:,}" for key, count in list(counts.items())[:12])
 
 
 def provenance(launch: Launch, metric: str) -> Iterator[tuple[str, str]]:

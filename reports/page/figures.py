@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from harness.dataset.profile import CorpusProfile, QueryProfile
 from harness.results import ScoreBands
 from harness.stats import Effect
 from reports.bands import label as band_label
@@ -285,6 +286,31 @@ def band_bars(found: ScoreBands) -> str:
     axes.set_xlabel(f"cosine of query and chunk, {_short(found.embedder)}", fontsize=9)
     axes.grid(axis="y", color=FAINT, alpha=0.35)
     return drawing.svg(f"Share of relevant hits by band of cosine scores, {found.embedder}")
+
+
+def shape_of_data(corpus: CorpusProfile, queries: QueryProfile) -> str:
+    """How long documents, queries and evidence are, and where in its document evidence stands."""
+    spreads = [("document, words", corpus.words), ("query, words", queries.words)]
+    spreads += [("evidence, characters", queries.lengths)] if queries.lengths.count else []
+    drawing = Drawing(9.5, 2.3, columns=len(spreads) + bool(queries.positions))
+    for axes, (name, spread) in zip(drawing.axes, spreads, strict=False):
+        bars = axes.bar(spread.edges[:-1], spread.counts, np.diff(spread.edges), align="edge", color=SKY, edgecolor=INK)
+        for bar, count, low, high in zip(bars, spread.counts, spread.edges, spread.edges[1:], strict=False):
+            bar.set_linewidth(0.4)
+            drawing.say(bar, f"{low:,.0f} to {high:,.0f}: {count:,}")
+        axes.set_xscale("log")
+        axes.set_xticks([spread.least, spread.median, spread.most])
+        axes.set_xticklabels([f"{mark:,.0f}" for mark in (spread.least, spread.median, spread.most)])
+        axes.minorticks_off()
+        axes.set_xlabel(name, fontsize=9)
+    if queries.positions:
+        axes, tenths = drawing.axes[-1], len(queries.positions)
+        bars = axes.bar(range(tenths), queries.positions, color=SKY)
+        for at, (bar, count) in enumerate(zip(bars, queries.positions, strict=True)):
+            drawing.say(bar, f"tenth {at + 1} of the document: {count:,} spans of evidence")
+        axes.set_xticks([0, tenths - 1], ["first", "last"])
+        axes.set_xlabel("tenth of the document evidence is in", fontsize=9)
+    return drawing.svg("Lengths of documents, queries and evidence, and positions of evidence")
 
 
 class NightSeries(NamedTuple):

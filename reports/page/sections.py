@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.dataset.profile import corpus_profile
 from harness.launch import Launch
 from harness.projection import curves as curves_of
 from harness.results import ScoreBands, TrialResult, resampling_seed
@@ -16,7 +17,7 @@ from reports.effects import effects
 from reports.final import Final, conclusion, times
 from reports.judging import cell, headline_measures, judge_notes, variance_notes
 from reports.page import figures
-from reports.page.facts import data_facts, experiment_text, provenance, trials_text
+from reports.page.facts import data_facts, experiment_text, provenance, queries_of, trials_text
 from reports.page.parts import Cell, Explorer, Facts, Figure, Folded, Heading, Line, Notes, Part, Section, Table, Text
 from reports.tables import HEAD, cells, fate_words, footnotes, interval
 
@@ -332,6 +333,10 @@ def _explorer(_: Material) -> Iterator[Part]:
 
 def _data(material: Material) -> Iterator[Part]:
     yield Facts(list(data_facts(material.launch)))
+    session = material.launch.session
+    assert session is not None
+    documents = session.pipeline(session.trials[0]).data.documents
+    yield Figure(figures.shape_of_data(corpus_profile(documents), queries_of(material.launch)))
 
 
 def _provenance(material: Material) -> Iterator[Part]:

@@ -157,12 +157,12 @@ def test_leaks(make_data: MakeData) -> None:
     """A query that stands in the corpus, whatever its case and punctuation; one that is a document itself."""
     documents = [
         {"id": "a", "text": f"{LONG} How long to rest the dough, then?"},
-        {"id": "q2", "text": "Rest it. " * 9},
+        {"id": "q2", "text": f"{'Rest it. ' * 9}Then bake it until brown."},
     ]
     asked = [
         {"id": "q1", "text": "How long to REST the dough?", "evidence": [{"doc": "a"}]},
         {"id": "q2", "text": "Rest it rest it rest it", "evidence": [{"doc": "a"}]},
-        {"id": "q3", "text": "It. Rest it! Rest it? Rest", "ignore": ["q2"], "evidence": [{"doc": "a"}]},
+        {"id": "q3", "text": "Then bake it until brown", "ignore": ["q2"], "evidence": [{"doc": "a"}]},
         {"id": "q4", "text": "the dough then", "evidence": [{"doc": "a"}]},
     ]
     told = [(finding.code, finding.what) for finding in found(make_data(documents, asked))]

@@ -86,7 +86,7 @@ def records(root: Path) -> list[dict[str, Any]]:
 
 
 def test_generate_review_and_load(garden_data: Path, tmp_path: Path, server: Server) -> None:
-    """Asked once, checked, marked, written with exact spans; the sheet keeps, changes and drops; again costs nothing."""
+    """Asked once, checked, marked, written with exact spans; the sheet keeps, changes and drops; again it is free."""
     told = harness(server, tmp_path, "generate", "garden", "--model", "m", "--count", "10", "--several", "0.3",
                    "--unanswerable", "0.2")  # fmt: skip
     assert "10 kept: query set 'synthetic' of garden, marked as synthetic" in told
