@@ -1,12 +1,13 @@
 """What the harness costs beside the work it cannot avoid: ratios within one run, since machines differ and are noisy.
 
-`make bench`, or `python -P bench/bench.py PART...` with some of: cold warm selector memory judging reporting. Nothing
-is asserted; `memory` takes minutes and needs an imported data set named by BENCH_DATA (default datasets/chroma).
+`make bench`, or `python -P bench/bench.py PART...` with some of: cold warm selector memory judging reporting importing.
+No time is asserted; `memory` takes minutes and needs an imported data set named by BENCH_DATA (or datasets/chroma).
 """
 
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -216,7 +217,88 @@ def reporting(folder: Path) -> None:
     print(f"  {told.splitlines()[-1]}")
 
 
-PARTS = {"cold": cold, "warm": warm, "selector": selector, "memory": memory, "judging": judging, "reporting": reporting}
+MILLION = 1_000_000
+_TEXT = "Salt the water until it tastes of the sea, then boil the pasta for nine minutes and drain it. " * 5
+
+
+def importing(folder: Path) -> None:
+    """Importing a million documents against a tenth of them, format by format: memory must not grow with them."""
+    for kind, write in WRITERS.items():
+        costs = []
+        for count in (MILLION // 10, MILLION):
+            source = folder / f"{kind}-{count}"
+            source.mkdir()
+            write(source, count)
+            target = folder / f"out-{kind}-{count}"
+            costs.append(children_cpu([HARNESS, "data", "import", kind, str(source), str(target)], folder)[:2])
+            lines = sum(1 for _ in (target / "corpus.jsonl").open("rb"))
+            assert lines == count, (kind, lines)
+            shutil.rmtree(source)
+            shutil.rmtree(target)
+        (few, small), (many, large) = costs
+        print(f"import {kind}: a million documents in {many:.0f} CPU s, {large:.0f} MB at most;", end=" ")
+        print(f"against a tenth x {many / few:.1f} the time, x {large / small:.2f} the memory")
+
+
+def _write_beir(source: Path, count: int) -> None:
+    with (source / "corpus.jsonl").open("w") as file:
+        file.writelines(f'{{"_id": "d{n}", "title": "T{n}", "text": "{_TEXT}"}}\n' for n in range(count))
+    (source / "queries.jsonl").write_text('{"_id": "q", "text": "How salty?"}\n')
+    (source / "qrels").mkdir()
+    (source / "qrels/test.tsv").write_text(f"q\td{count - 1}\t1\n")
+
+
+def _write_trec(source: Path, count: int) -> None:
+    with (source / "docs.trec").open("w") as file:
+        file.writelines(f"<DOC>\n<DOCNO>d{n}</DOCNO>\n{_TEXT}\n</DOC>\n" for n in range(count))
+    (source / "topics.tsv").write_text("q\tHow salty?\n")
+    (source / "qrels").write_text(f"q 0 d{count - 1} 1\n")
+
+
+def _write_csv(source: Path, count: int) -> None:
+    with (source / "documents.csv").open("w") as file:
+        file.write("id,text\n")
+        file.writelines(f'd{n},"{_TEXT}"\n' for n in range(count))
+    (source / "queries.csv").write_text(f"id,question,doc,quote\nq,How salty?,d{count - 1},tastes of the sea\n")
+
+
+def _write_jsonl(source: Path, count: int) -> None:
+    with (source / "documents.jsonl").open("w") as file:
+        file.writelines(f'{{"id": "d{n}", "text": "{_TEXT}"}}\n' for n in range(count))
+    (source / "queries.jsonl").write_text(f'{{"id": "q", "question": "How salty?", "doc": "d{count - 1}"}}\n')
+
+
+def _write_huggingface(source: Path, count: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema([("_id", pa.string()), ("text", pa.string())])
+    (source / "corpus").mkdir()
+    with pq.ParquetWriter(source / "corpus/corpus-00000-of-00001.parquet", schema) as writer:
+        for start in range(0, count, 20_000):
+            rows = [{"_id": f"d{n}", "text": _TEXT} for n in range(start, start + 20_000)]
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+    pq.write_table(pa.Table.from_pylist([{"_id": "q", "text": "How salty?"}]), source / "queries.parquet")
+    judged = [{"query-id": "q", "corpus-id": f"d{count - 1}", "score": 1}]
+    pq.write_table(pa.Table.from_pylist(judged), source / "test.parquet")
+
+
+WRITERS = {
+    "beir": _write_beir,
+    "trec": _write_trec,
+    "csv": _write_csv,
+    "jsonl": _write_jsonl,
+    "huggingface": _write_huggingface,
+}
+PARTS = {
+    "cold": cold,
+    "warm": warm,
+    "selector": selector,
+    "memory": memory,
+    "judging": judging,
+    "reporting": reporting,
+    "importing": importing,
+}
 
 if __name__ == "__main__":
     os.environ["HF_HUB_OFFLINE"] = "1"
