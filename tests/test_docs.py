@@ -148,3 +148,24 @@ def test_the_judges_of_the_readme_are_built_in() -> None:
     block = next(block for block in blocks("README.md", "yaml") if block.startswith("judges:"))
     for spec in yaml.safe_load(block.replace("${JUDGE_MODEL}", "m"))["judges"]:
         component("judge", spec, where="README", beside=Path())
+
+
+def test_the_findings_of_the_docs_are_all_there_are() -> None:
+    """With what they mean, word for word."""
+    from harness.checks.findings import CODES, ERRORS
+
+    told = dict(
+        re.findall(r"^\| `([a-z-]+)` \| (?:error|warning) \| (.*) \|$", (ROOT / "docs/data.md").read_text(), re.M)
+    )
+    assert told == CODES
+    assert all(f"| `{code}` | error |" in (ROOT / "docs/data.md").read_text() for code in ERRORS)
+
+
+def test_the_formats_of_the_docs_are_all_there_are() -> None:
+    """In docs/data.md, in the command's help, and in the importers."""
+    from harness.cli.data import FORMATS as NAMED
+    from harness.importers import FORMATS
+
+    section = (ROOT / "docs/data.md").read_text().split("## Formats")[1].split("## Findings")[0]
+    rows = re.findall(r"^\| (`.*?`) \| ", section, re.M)
+    assert [name for row in rows for name in re.findall(r"`([a-z-]+)`", row)] == list(FORMATS) == list(NAMED)

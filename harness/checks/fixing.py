@@ -1,9 +1,8 @@
 """A repaired copy of a data set: only what can be mended in one way, and a diff of what was done."""
 
-import difflib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,19 +39,31 @@ def fix_dataset(root: Path, target: Path) -> Fixed:
     documents = {doc.id: doc for doc in read_corpus(manifest)}
     counts: dict[str, int] = {}
     written: dict[Path, bytes] = {}
-    diffs: list[str] = []
+    diff = ""
     for pinned in manifest.queries.values():
-        old, new = [], []
-        for before, after in _mended_lines(pinned.path, documents, counts):
-            old.append(before)
-            new += [after] if after else []
+        lines = list(_mended_lines(pinned.path, documents, counts))
         inside = pinned.path.relative_to(root).as_posix()
-        written[target / inside] = b"".join(new)
-        left, right = ([line.decode("utf-8", "replace") for line in lines] for lines in (old, new))
-        diffs += difflib.unified_diff(left, right, f"a/{inside}", f"b/{inside}", n=0)
-    diff = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diffs)
+        written[target / inside] = b"".join(after for _, after in lines)
+        diff += _diff(inside, lines)
     _publish(root, target, manifest, written, diff)
     return Fixed(counts, diff)
+
+
+def _diff(file: str, lines: Sequence[tuple[bytes, bytes]]) -> str:
+    """A unified diff without context, each changed line beside what became of it."""
+    told, at = "", 0
+    for number, (before, after) in enumerate(lines, 1):
+        at += bool(after)
+        if before != after:
+            told += f"@@ -{number} +{at}{'' if after else ',0'} @@\n{_side('-', before)}{_side('+', after)}"
+    return f"--- a/{file}\n+++ b/{file}\n{told}" if told else ""
+
+
+def _side(sign: str, line: bytes) -> str:
+    if not line:
+        return ""
+    text = f"{sign}{line.decode('utf-8', 'replace')}"
+    return text if text.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
 
 
 def _publish(root: Path, target: Path, manifest: Manifest, written: Mapping[Path, bytes], diff: str) -> None:
@@ -69,7 +80,7 @@ def _publish(root: Path, target: Path, manifest: Manifest, written: Mapping[Path
         write_manifest(
             Manifest(
                 target,
-                manifest.name,
+                target.resolve().name,
                 moved(manifest.corpus),
                 {name: moved(pinned) for name, pinned in manifest.queries.items()},
                 described,

@@ -63,6 +63,9 @@ def _findings(options: argparse.Namespace) -> tuple[Path, list["Finding"]]:
     root = find_dataset(experiment.base.data, experiment.beside)
     sought = options.effect or experiment.compare.effect or experiment.compare.margin or EFFECT
     found = list(check_dataset(root, effect=sought))
+    if experiment.compare.clusters == "queries":
+        # The claim is about further questions on these documents, however few they are.
+        found = [finding for finding in found if finding.code != "few-clusters"]
     if not any(finding.level == "error" for finding in found):
         found += suitability(experiment, options.store)
     return root, found

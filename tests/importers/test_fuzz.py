@@ -46,9 +46,8 @@ def trec(source: Path, part: Path) -> None:
     wanted = {line.split()[2] for line in judged[:10]}
     kept = [one for one in documents if one.split("<DOCNO>")[-1].split("<")[0] in wanted]
     (part / "docs.trec").write_text("".join(f"{one}</DOC>\n" for one in kept))
-    (part / "topics").write_text(
-        "".join((source / "query-text.trec").read_text().partition("<num>4<")[0].rpartition("<top>")[0])
-    )
+    topics = (source / "query-text.trec").read_text().partition("<num>4<")[0].rpartition("<top>")[0]
+    (part / "topics").write_text(topics)
     (part / "qrels").write_text("".join(judged))
 
 
