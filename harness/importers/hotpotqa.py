@@ -1,6 +1,6 @@
 """HotpotQA files: questions that need several passages, with their supporting sentences."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness.dataset.lines import Line
@@ -29,28 +29,26 @@ def import_hotpotqa(source: Source, draft: Draft, options: Options) -> None:
     content = source.json(path)
     if not isinstance(content, list):
         raise DataError(f"{path}: expected a list of questions, got {type(content).__name__}")
-    write_questions(
-        draft, options.name, [read_question(Line(path, 1, f"[{at}]"), one) for at, one in enumerate(content)]
-    )
+    asked = [read_question(Line(path, 1, f"[{at}]"), one) for at, one in enumerate(content)]
+    write_questions(draft, {options.name: asked})
 
 
-def write_questions(draft: Draft, queries: str, asked: Iterable[Asked]) -> None:
-    """Add the pooled passages, and the questions as the set `queries`.
+def write_questions(draft: Draft, sets: Mapping[str, Sequence[Asked]]) -> None:
+    """Add the passages of all sets, pooled, then their questions.
 
     A supporting fact beyond the last sentence of its passage, or about a passage that is not there, cannot be evidence:
     it is counted and left out, and so is a question of which no fact is left.
     """
-    every = list(asked)
     known: dict[tuple[str, tuple[str, ...]], str] = {}
     titles: dict[str, int] = {}
-    for question in every:
+    for question in (one for asked in sets.values() for one in asked):
         for title, sentences in question.passages:
             if (title, tuple(sentences)) not in known:
                 number = titles[title] = titles.get(title, 0) + 1
                 name = title if number == 1 else f"{title} ({number})"
                 known[title, tuple(sentences)] = name
                 draft.document(question.line, name, "".join(sentences), title)
-    for question in every:
+    for queries, question in ((name, one) for name, asked in sets.items() for one in asked):
         _write(draft, queries, question, known)
 
 

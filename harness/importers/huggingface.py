@@ -25,7 +25,7 @@ _QREL = ({"query-id", "corpus-id"}, {"query_id", "corpus_id"}, {"qid", "docid"})
 
 
 class Table(NamedTuple):
-    """Files of the same columns: one split of one configuration."""
+    """Files of the same columns: one split of one configuration; `split` is "" where nothing names it."""
 
     name: str
     split: str
@@ -86,7 +86,7 @@ def _tables(source: Source) -> Iterator[Table]:
             folder = path.parent.relative_to(source.folder).parts
             # Shards of one split have a number alone for a name, or stand in a folder of that name.
             parts = [part for part in (*folder, stem) if part and part != "data"]
-            found.setdefault(("/".join(parts), parts[-1] if parts else "data"), []).append(path)
+            found.setdefault(("/".join(parts), parts[-1] if parts else ""), []).append(path)
     for (name, split), files in found.items():
         yield Table(name or "data", split, files)
 
@@ -162,7 +162,7 @@ def _retrieval(source: Source, draft: Draft, options: Options, tables: list[Tabl
             grades = judged.setdefault(query, Judged(line, {})).grades
             if grades.setdefault(doc, grade) != grade:
                 raise line.fault(f"query '{query}' judges document '{doc}' a second time, {grade}")
-        write_judged(draft, table.split, asked, judged, table.files[0])
+        write_judged(draft, table.split or options.name, asked, judged, table.files[0])
 
 
 _QUERY_KEYS = ("query-id", "query_id", "qid")
@@ -177,10 +177,11 @@ def _key(line: Line, row: Row, keys: tuple[str, ...]) -> str:
 
 
 def _squad(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:
+    sets = {}
     for table in chosen:
         rows = groupby(_rows(source, table), key=lambda pair: pair[1].get("title") or "")
-        articles = [_article(str(title), list(group)) for title, group in rows]
-        squad.write_articles(draft, table.split, options.unit, articles)
+        sets[table.split or options.name] = [_article(str(title), list(group)) for title, group in rows]
+    squad.write_articles(draft, options.unit, sets)
 
 
 def _article(title: str, rows: list[tuple[Line, Row]]) -> squad.Article:
@@ -197,8 +198,8 @@ def _article(title: str, rows: list[tuple[Line, Row]]) -> squad.Article:
 
 
 def _hotpotqa(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:
-    for table in chosen:
-        hotpotqa.write_questions(draft, table.split, [_multi_hop(line, row) for line, row in _rows(source, table)])
+    sets = {t.split or options.name: [_multi_hop(line, row) for line, row in _rows(source, t)] for t in chosen}
+    hotpotqa.write_questions(draft, sets)
 
 
 def _multi_hop(line: Line, row: Row) -> hotpotqa.Asked:

@@ -1,6 +1,6 @@
 """SQuAD files, version 1 and 2: articles of paragraphs, questions with answers at character offsets."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from harness.dataset.lines import Line
@@ -42,14 +42,15 @@ def import_squad(source: Source, draft: Draft, options: Options) -> None:
     path = source.one("*.json", "the SQuAD file")
     place = Line(path, 1, "data")
     content = object_of(place, source.json(path), "the file")
-    write_articles(draft, options.name, options.unit, _articles(path, list_of(Line(path, 1, "(top)"), content, "data")))
+    articles = _articles(path, list_of(Line(path, 1, "(top)"), content, "data"))
+    write_articles(draft, options.unit, {options.name: articles})
 
 
-def write_articles(draft: Draft, queries: str, unit: str, articles: Iterable[Article]) -> None:
-    """Add articles, and their questions as the set `queries`."""
+def write_articles(draft: Draft, unit: str, sets: Mapping[str, Iterable[Article]]) -> None:
+    """Add the articles of all sets, then their questions. An article of a title that was there is told by a number."""
     titles: dict[str, int] = {}
-    asked: list[tuple[str, int, Asked]] = []
-    for article in articles:
+    asked: list[tuple[str, str, int, Asked]] = []
+    for queries, article in ((name, article) for name, articles in sets.items() for article in articles):
         number = titles[article.title] = titles.get(article.title, 0) + 1
         name = article.title if number == 1 else f"{article.title} ({number})"
         draft.counts.add("articles")
@@ -57,14 +58,14 @@ def write_articles(draft: Draft, queries: str, unit: str, articles: Iterable[Art
         at = 0
         for nth, paragraph in enumerate(article.paragraphs, 1):
             document, shift = (name, at) if unit == "article" else (f"{name}#{nth}", 0)
-            asked += [(document, shift, question) for question in paragraph.questions]
+            asked += [(queries, document, shift, question) for question in paragraph.questions]
             at += len(paragraph.text) + len(_BETWEEN)
             if unit == "paragraph":
                 draft.document(paragraph.line, document, paragraph.text, article.title)
         if unit == "article":
             whole = _BETWEEN.join(paragraph.text for paragraph in article.paragraphs)
             draft.document(article.line, name, whole, article.title)
-    for document, shift, question in asked:
+    for queries, document, shift, question in asked:
         _write(draft, queries, document, shift, question)
 
 

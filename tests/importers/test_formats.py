@@ -419,8 +419,10 @@ def test_huggingface_squad_and_hotpotqa(tmp_path: Path) -> None:
     ):
         out.write_table(table)
     (source / "train/dataset_info.json").write_text("{}")
+    parquet(source / "dev-00000-of-00001.parquet", [{**rows[1], "id": "3"}])
     data = loaded("huggingface", source, "train")
-    assert data.documents[0].text == "Salt is white.\n\nSea."
+    # An article of which both splits have paragraphs is a document in each.
+    assert [(doc.id, doc.text) for doc in data.documents] == [("Salt", "Sea."), ("Salt (2)", "Salt is white.\n\nSea.")]
     one, two = data.query_set.queries
     assert (data.slice(spans(one)[0][0]), two.evidence) == ("white", ())
     hops = tmp_path / "hops"
