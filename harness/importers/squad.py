@@ -103,9 +103,10 @@ def _asked(line: Line, written: Any) -> Asked:
     impossible = question.get("is_impossible", False)
     if not isinstance(impossible, bool):
         raise line.fault(f"is_impossible: expected true or false, got {impossible!r:.60}")
+    marked = list_of(line, question, "answers") if question.get("answers") is not None else []
     answers = [
         (text_of(line, one, "text"), whole_number(line, one.get("answer_start"), "answer_start"))
-        for one in (object_of(line, one, "answer") for one in question.get("answers") or [])
+        for one in (object_of(line, one, "answer") for one in marked)
     ]
     name = question.get("id")
     return Asked(

@@ -299,9 +299,10 @@ def shape_of_data(corpus: CorpusProfile, queries: QueryProfile) -> str:
             bar.set_linewidth(0.4)
             drawing.say(bar, f"{low:,.0f} to {high:,.0f}: {count:,}")
         axes.set_xscale("log")
-        axes.set_xticks([spread.least, spread.median, spread.most])
-        axes.set_xticklabels([f"{mark:,.0f}" for mark in (spread.least, spread.median, spread.most)])
+        marks = sorted({spread.least, spread.median, spread.most})
+        axes.set_xticks(marks, [f"{mark:,.0f}" for mark in marks])
         axes.minorticks_off()
+        axes.yaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel(name, fontsize=9)
     if queries.positions:
         axes, tenths = drawing.axes[-1], len(queries.positions)
@@ -309,7 +310,8 @@ def shape_of_data(corpus: CorpusProfile, queries: QueryProfile) -> str:
         for at, (bar, count) in enumerate(zip(bars, queries.positions, strict=True)):
             drawing.say(bar, f"tenth {at + 1} of the document: {count:,} spans of evidence")
         axes.set_xticks([0, tenths - 1], ["first", "last"])
-        axes.set_xlabel("tenth of the document evidence is in", fontsize=9)
+        axes.yaxis.get_major_locator().set_params(integer=True)
+        axes.set_xlabel("evidence by tenth of its document", fontsize=9)
     return drawing.svg("Lengths of documents, queries and evidence, and positions of evidence")
 
 

@@ -287,15 +287,13 @@ def sound(root: Path) -> str:
         return "refused"
     assert all("\n" not in finding.where for finding in errors)
     refused = []
-    for name in read_manifest(root).queries:
+    for name, pinned in read_manifest(root).queries.items():
         try:
             data = load_dataset(root, name, copies="ignore", final=True)
         except HarnessError as error:
             refused.append(str(error))
             continue
-        raw = [
-            json.loads(line) for line in (root / "queries" / f"{name}.jsonl").read_bytes().splitlines() if line.strip()
-        ]
+        raw = [json.loads(line) for line in pinned.path.read_bytes().splitlines() if line.strip()]
         for record, query in zip(raw, data.query_set.queries, strict=True):
             for written, item in zip(record.get("evidence", []), query.evidence, strict=True):
                 for told, place in zip([written, *written.get("also", [])], item.places, strict=False):
