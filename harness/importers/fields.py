@@ -16,6 +16,17 @@ def text_of(line: Line, record: Mapping[str, Any], key: str, default: str | None
     return value
 
 
+def id_of(line: Line, record: Mapping[str, Any], *keys: str) -> str:
+    """The id under the first of these keys that the record has, also one written as a number. Raises DataError."""
+    key = next((key for key in keys if key in record), None)
+    if key is None:
+        raise line.fault(f"no column {' or '.join(keys)}; there is {', '.join(map(str, record))[:80]}")
+    value = record[key]
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise line.fault(f"{key}: expected text, got {value!r:.60}")
+    return str(value)
+
+
 def list_of(line: Line, record: Mapping[str, Any], key: str) -> list[Any]:
     """A list of the record. Raises DataError where it is none."""
     value = record.get(key)

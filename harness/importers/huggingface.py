@@ -9,9 +9,10 @@ from typing import NamedTuple
 from harness.dataset.lines import Line
 from harness.errors import ConfigError, DataError
 from harness.importers import hotpotqa, squad
+from harness.importers.beir import add_documents, read_queries
 from harness.importers.draft import Draft
-from harness.importers.fields import list_of, object_of, text_of, whole_number
-from harness.importers.judgments import Asked, Judged, write_judged
+from harness.importers.fields import id_of, list_of, object_of, text_of, whole_number
+from harness.importers.judgments import Judged, note_judgment, write_judged
 from harness.importers.options import Options
 from harness.importers.source import Row, Source
 from harness.importers.tables import import_tables
@@ -145,35 +146,18 @@ def _retrieval(source: Source, draft: Draft, options: Options, tables: list[Tabl
     if not documents or not asking:
         raise DataError(f"{source.path}: judgments in {judging[0].name}, but no table named corpus or queries")
     for table in documents:
-        for line, row in _rows(source, table):
-            title, text = text_of(line, row, "title", ""), text_of(line, row, "text")
-            whole = f"{title}\n\n{text}" if title else text
-            draft.document(line, text_of(line, row, _key(line, row, ("_id", "id"))), whole, title)
-    asked: dict[str, Asked] = {}
-    for table in asking:
-        for line, row in _rows(source, table):
-            name = text_of(line, row, _key(line, row, ("_id", "id")))
-            asked.setdefault(name, Asked(line, text_of(line, row, "text"), {}))
+        add_documents(draft, _rows(source, table))
+    asked = {name: one for table in asking for name, one in read_queries(_rows(source, table)).items()}
     for table in judging:
         judged: dict[str, Judged] = {}
         for line, row in _rows(source, table):
-            query, doc = (str(row[_key(line, row, keys)]) for keys in (_QUERY_KEYS, _DOC_KEYS))
-            grade = whole_number(line, row.get(_key(line, row, ("score", "relevance", "label"))), "score")
-            grades = judged.setdefault(query, Judged(line, {})).grades
-            if grades.setdefault(doc, grade) != grade:
-                raise line.fault(f"query '{query}' judges document '{doc}' a second time, {grade}")
+            query, doc = (
+                id_of(line, row, "query-id", "query_id", "qid"),
+                id_of(line, row, "corpus-id", "corpus_id", "docid"),
+            )
+            grade = next((row[key] for key in ("score", "relevance", "label") if key in row), None)
+            note_judgment(judged, draft, line, query, doc, whole_number(line, grade, "score"))
         write_judged(draft, table.split or options.name, asked, judged, table.files[0])
-
-
-_QUERY_KEYS = ("query-id", "query_id", "qid")
-_DOC_KEYS = ("corpus-id", "corpus_id", "docid")
-
-
-def _key(line: Line, row: Row, keys: tuple[str, ...]) -> str:
-    found = next((key for key in keys if key in row), None)
-    if found is None:
-        raise line.fault(f"no column {' or '.join(keys)}; there is {', '.join(row)[:80]}")
-    return found
 
 
 def _squad(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:

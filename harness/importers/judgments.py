@@ -38,15 +38,20 @@ def read_judgments(source: Source, path: Path, draft: Draft) -> dict[str, Judged
         if not columns or (line.number == 1 and columns[-1].lower() in _HEADS):
             continue
         query, doc, grade = columns[0], columns[-2], _grade(line, columns[-1])
-        grades = judged.setdefault(query, Judged(line, {})).grades
-        if doc not in grades:
-            grades[doc] = grade
-        elif grades[doc] == grade:
-            draft.counts.add("repeated judgments, counted once")
-        else:
-            told = f"query '{query}' judges document '{doc}' a second time"
-            raise line.fault(f"{told}, {grade} instead of {grades[doc]}; keep one of both")
+        note_judgment(judged, draft, line, query, doc, grade)
     return judged
+
+
+def note_judgment(judged: dict[str, Judged], draft: Draft, line: Line, query: str, doc: str, grade: int) -> None:
+    """Add a judgment to those there are. Raises DataError where it contradicts one."""
+    grades = judged.setdefault(query, Judged(line, {})).grades
+    if doc not in grades:
+        grades[doc] = grade
+    elif grades[doc] == grade:
+        draft.counts.add("repeated judgments, counted once")
+    else:
+        told = f"query '{query}' judges document '{doc}' a second time"
+        raise line.fault(f"{told}, {grade} instead of {grades[doc]}; keep one of both")
 
 
 def _columns(line: Line, text: str) -> list[str]:

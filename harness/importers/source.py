@@ -2,7 +2,7 @@
 
 import csv
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,9 @@ from harness.errors import DataError
 
 Row = dict[str, Any]
 """One record of a table or of a JSON file, by column."""
+
+Rows = Iterable[tuple[Line, Row]]
+"""Records with their places."""
 
 csv.field_size_limit(2**31 - 1)
 

@@ -1,7 +1,7 @@
 """Tables of one's own: documents and queries as CSV, TSV, JSONL or JSON arrays, columns named by the person."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from harness.errors import DataError
 from harness.importers.draft import Draft, span
 from harness.importers.fields import whole_number
 from harness.importers.options import Options
-from harness.importers.source import Row, Source
+from harness.importers.source import Row, Rows, Source
 
 _USUAL = {
     "doc.id": ("id", "_id", "doc_id", "docid", "doc"),
@@ -33,8 +33,6 @@ _USUAL = {
 
 _PLACES = 50
 """How many places of a quote that stands often in its document are kept."""
-
-Rows = Iterable[tuple[Line, Row]]
 
 
 @dataclass

@@ -63,9 +63,16 @@ def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], Trace]
         if rank is None and items.evidence[number].absent:
             fates[number] = ABSENT
         elif rank is None:
-            whole = any(Ranking([chunk], items).found[number] for chunk in bearing)
+            whole = _whole(items, number, bearing)
             fates[number] = next(cause for cause, found in stages if found[number] is None) if whole else SPLIT
     return Ledger(fates)
+
+
+def _whole(items: Items, number: int, bearing: Sequence[Passage]) -> bool:
+    """Whether some chunk alone finds an item."""
+    item = items.evidence[number]
+    docs, alone = {place.doc for place in item.places}, items._replace(evidence=(item,))
+    return any(Ranking([chunk], alone).found[0] for chunk in bearing if chunk.doc in docs)
 
 
 def _begins_in(passage: Passage, other: Passage) -> bool:

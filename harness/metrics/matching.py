@@ -46,6 +46,9 @@ class Ranking:
         docs = {place.doc for item in items.evidence for place in item.places}
         # Only passages in documents that hold evidence can matter to a match; most are not.
         self.near = [(rank, passage) for rank, passage in enumerate(self.passages, 1) if passage.doc in docs]
+        self._first: dict[str, int] = {}
+        for rank, passage in self.near:
+            self._first.setdefault(passage.doc, rank)
         self.found = [self._find(item) for item in items.evidence]
         pairs = zip(self.found, items.evidence, strict=True)
         self.gains = [(rank, item.grade) for rank, item in pairs if rank is not None]
@@ -79,7 +82,7 @@ class Ranking:
     def _place_rank(self, place: tuple[str, int, int], item: Evidence) -> int | None:
         doc, start, end = place
         if item.whole:
-            return next((rank for rank, passage in self.near if passage.doc == doc), None)
+            return self._first.get(doc)
         needed = self.items.coverage * (end - start)
         covered: list[Interval] = []
         for rank, passage in self.near:

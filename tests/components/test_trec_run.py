@@ -14,6 +14,7 @@ from harness.importers import Options, import_dataset
 from harness.launch import Launch
 from harness.retrievers import TrecRun
 from harness.selectors import TopK
+from reports import report
 
 OURS = {
     "map": "map",
@@ -107,6 +108,9 @@ def test_ties_and_ranks(tiny: Path, tmp_path: Path) -> None:
     (result,) = launch.results
     assert result.scores["mrr"].tolist() == [pytest.approx(1 / 3), 0]
     assert [list(row) for row in result.fates] == [["found"], ["not_retrieved", "not_in_the_corpus"]]
+    assert "1 of 3 items of evidence are in documents that the corpus lacks: always missed" in launch.warnings
+    html = report(launch).html
+    assert "not in the corpus" in html
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_grades_negatives_and_absent_documents(beir: Path, tmp_path: Path) -> No
         ("corpus.jsonl", b'{"_id": "d2", "text": "x"}\n' * 2, "corpus.jsonl:2: document 'd2' stands in line 1 already"),
         ("queries.jsonl", b'{"_id": "q1", "text": "x"}\n' * 2, "queries.jsonl:2: query 'q1' stands in line 1 already"),
         ("qrels/dev.tsv", b"q9\td2\t1\n", "dev.tsv:1: no query 'q9'"),
-        ("corpus.jsonl", b'{"_id": 7, "text": "x"}\n', "corpus.jsonl:1: _id: expected text, got 7"),
+        ("corpus.jsonl", b'{"_id": [7], "text": "x"}\n', "corpus.jsonl:1: _id: expected text, got [7]"),
         ("queries.jsonl", b"{]\n", "queries.jsonl:1: not valid JSON"),
         ("corpus.jsonl", b'{"_id": "d2", "text": "\\udfff"}\n', "half a surrogate pair"),
     ],

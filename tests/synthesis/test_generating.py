@@ -253,3 +253,34 @@ def test_overlap_by_hand() -> None:
     assert lexical_overlap("Who?", ["Salt"], stems) == 0
     assert copies("Is it so that you stir the pot twice a day?", ["First you stir the pot twice a day, then rest."])
     assert not copies("Why would I stir the pot twice a week?", ["You stir the pot twice a day."])
+
+
+def test_synthetic_is_told_everywhere(garden_data: Path, tmp_path: Path, tracking: str) -> None:
+    """In the manifest, `data show`, the launch and its table, the report, and MLflow."""
+    from mlflow import MlflowClient
+
+    from harness import Experiment, Trial, run
+    from harness.chunkers import Fixed
+    from harness.retrievers import BM25
+    from harness.selectors import TopK
+    from harness.synthesis import write_set
+    from reports import compare, report
+
+    lines = (garden_data / "queries/validation.jsonl").read_text().splitlines()[:6]
+    made = [json.loads(line) | {"metadata": {"synthetic": {"model": "m", "reviewed": False}}} for line in lines]
+    write_set(read_manifest(garden_data), "synthetic", made)
+    base = Trial(
+        str(garden_data), Fixed(size=16), BM25(), queries="synthetic", selector=(TopK(k=5),), tokenizer="words"
+    )
+    launch = run(Experiment("made", base, {}), store=tmp_path / "store", tracking=tracking)
+    told = "synthetic: the queries of 'synthetic' were written by a language model"
+    assert told in launch.warnings
+    assert told in compare(launch).warnings
+    assert "synthetic, written by a language model: 6 of" in report(launch).html
+    client = MlflowClient(tracking)
+    experiment = client.get_experiment_by_name("made")
+    assert experiment
+    (trial,) = client.search_runs([experiment.experiment_id], "tags.kind = 'trial'")
+    assert trial.data.tags["synthetic"] == "true"
+    shown = subprocess.run([HARNESS, "data", "show", str(garden_data)], capture_output=True, text=True, check=True)
+    assert "synthetic (synthetic): 6 queries" in shown.stdout
