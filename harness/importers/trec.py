@@ -110,7 +110,7 @@ def _documents(source: Source, path: Path) -> Iterator[tuple[Line, str, str, str
                 raise line.fault(f"<DOC> inside the document that begins in line {first.number}")
             parts.append(text)
         if first is not None and sign.endswith("</doc>"):
-            yield _document(first, "\n".join(parts)[: -len("</doc>")])
+            yield _document(first, "\n".join(parts).rstrip()[: -len("</doc>")])
             first = None
     if first is not None:
         raise first.fault("the document is not closed by </DOC>")

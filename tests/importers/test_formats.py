@@ -65,7 +65,7 @@ The sea is <b>salty</b>.
 </TEXT>
 </DOC>
 <DOC><DOCNO>b</DOCNO>
-Rivers are not.</DOC>
+Rivers are not.</DOC> 	
 """
 TOPICS = """<top>
 <num> Number: 7
