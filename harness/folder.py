@@ -1,8 +1,14 @@
-"""What a folder holds, as one digest."""
+"""Folders as a whole: what one holds, as a digest, and one that appears when all of it is written."""
 
+import contextlib
 import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+
+from harness.errors import DataError
 
 
 def folder_digest(folder: Path) -> str:
@@ -19,3 +25,30 @@ def _hashed(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> str:
         with (folder / name).open("rb") as file:
             digest.update(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def appearing(target: Path) -> Iterator[Path]:
+    """A hidden folder beside `target` that becomes it when the block is done, and vanishes where it is not.
+
+    `target` must be new or an empty folder. Raises DataError where it cannot be written.
+    """
+    if target.is_file():
+        raise DataError(f"{target}: is a file; name a folder")
+    if target.exists() and any(target.iterdir()):
+        raise DataError(f"{target}: already holds files; name another folder or remove it")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        root = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise DataError(f"{target}: cannot be made: {error.strerror or error}") from None
+    try:
+        yield root
+        root.chmod(0o755)
+        if target.exists():
+            target.rmdir()
+        root.rename(target)
+    except OSError as error:
+        raise DataError(f"{target}: cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(root, ignore_errors=True)

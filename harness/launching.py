@@ -181,6 +181,7 @@ def run(
                 _headline(experiment, results),
                 begin,
                 final,
+                session.synthetic,
                 len(openings(session)),
                 work,
                 spend,

@@ -1,16 +1,14 @@
 """Marking evidence by hand: places of a quote, sentences of a passage, and the line of the query file they make."""
 
-import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.checks.spans import evidence_findings
 from harness.dataset.lines import Line
-from harness.dataset.load import read_queries, verify
-from harness.dataset.manifest import Manifest, PinnedFile, write_manifest
+from harness.dataset.load import read_queries
+from harness.dataset.manifest import Manifest
 from harness.dataset.quotes import loose_occurrences, occurrences
 from harness.dataset.records import query as parse_query
 from harness.errors import DataError
@@ -83,19 +81,3 @@ def doubts(line: dict[str, Any], documents: Sequence[Document]) -> list[str]:
     """What `harness data check` would say about the evidence of a query."""
     raw = parse_query(Line(Path("query"), 1), line)
     return [finding.what for finding in evidence_findings(raw, {doc.id: doc for doc in documents})]
-
-
-def add_line(manifest: Manifest, queries: str, line: dict[str, Any]) -> None:
-    """Add a query to a set, which is made where there is none, and renew its hash. Raises DataError."""
-    pinned = manifest.queries.get(queries) or PinnedFile(manifest.root / "queries" / f"{queries}.jsonl", "")
-    before = b""
-    if queries in manifest.queries:
-        # What was changed behind the manifest's back must not be accepted in passing.
-        verify(pinned)
-        before = pinned.path.read_bytes()
-    parted = before if not before or before.endswith(b"\n") else before + b"\n"
-    pinned.path.parent.mkdir(exist_ok=True)
-    draft = pinned.path.with_suffix(".draft")
-    draft.write_bytes(parted + (json.dumps(line, ensure_ascii=False) + "\n").encode())
-    draft.replace(pinned.path)
-    write_manifest(replace(manifest, queries={**manifest.queries, queries: pinned}))

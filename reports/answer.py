@@ -15,7 +15,7 @@ def answer(comparison: Comparison) -> str:
 
 
 def _first(comparison: Comparison, others: list[Row]) -> str:
-    on = f"On {comparison.queries} queries"
+    on = f"On {comparison.queries} {'synthetic ' if comparison.synthetic else ''}queries"
     better = sorted((row for row in others if row.verdict == "better"), key=lambda row: -row.difference)
     worse = [row for row in others if row.verdict == "worse"]
     baseline = f"the baseline '{comparison.baseline}'"

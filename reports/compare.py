@@ -116,6 +116,8 @@ class Comparison:
     final: bool
     """Whether this is the locked query set, where nothing is chosen any more."""
     warnings: Sequence[str]
+    synthetic: bool = False
+    """Whether a model wrote the queries."""
 
     def frame(self) -> "DataFrame":
         """A row per trial, a column per field of `Row`; losses as `lost_…` columns, counts of evidence items."""
@@ -200,6 +202,7 @@ def compare(
         effect=settings.effect,
         final=launch.session is not None and launch.session.final,
         warnings=[*_warnings(launch, metric, len(sizes)), *_judge_notes(launch, metric)],
+        synthetic=launch.session is not None and launch.session.synthetic,
     )
 
 
@@ -263,8 +266,13 @@ def too_few(clusters: int) -> bool:
 
 
 def _finite_bounds(low: float, high: float, refused: bool) -> tuple[float, float]:
-    """The bounds of an interval; NaN where there are too few clusters to bound anything."""
-    return (math.nan, math.nan) if refused or math.isinf(low) or math.isinf(high) else (low, high)
+    """The bounds of an interval; NaN where there are too few clusters to bound anything.
+
+    All measures lie in 0..1, so that no difference can be beyond -1..1, where tests of few clusters reach.
+    """
+    if refused or math.isinf(low) or math.isinf(high):
+        return math.nan, math.nan
+    return max(low, -1.0), min(high, 1.0)
 
 
 def _verdict(least: float, p: float, refused: bool) -> Verdict:

@@ -164,8 +164,11 @@ def test_the_findings_of_the_docs_are_all_there_are() -> None:
 def test_the_formats_of_the_docs_are_all_there_are() -> None:
     """In docs/data.md, in the command's help, and in the importers."""
     from harness.cli.data import FORMATS as NAMED
+    from harness.cli.data import PARTS
     from harness.importers import FORMATS
+    from harness.importers.options import COLUMNS
 
     section = (ROOT / "docs/data.md").read_text().split("## Formats")[1].split("## Findings")[0]
     rows = re.findall(r"^\| (`.*?`) \| ", section, re.M)
     assert [name for row in rows for name in re.findall(r"`([a-z-]+)`", row)] == list(FORMATS) == list(NAMED)
+    assert PARTS == COLUMNS

@@ -1,19 +1,23 @@
 """Adding queries by hand: places, sentences, the dialogue, the line and the set it goes to."""
 
+import gzip
 import itertools
 import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.dataset import load_dataset, read_manifest
-from harness.errors import DataError
+from harness.dataset.editing import add_record, write_set
+from harness.dataset.manifest import PinnedFile, write_manifest
+from harness.errors import DataError, HarnessError
 from harness.finder import Finder, stretches
-from harness.marking import add_line, between, places, query_line
+from harness.marking import between, places, query_line
 from harness.model import Document
 
 HARNESS = str(Path(sys.executable).parent / "harness")
@@ -95,7 +99,8 @@ def test_a_quote_gives_its_line(data: Path, tmp_path: Path) -> None:
         (["--query", "?", "--quote", "Sugar"], "does not stand in any document"),
         (["--query", "?", "--quote", "Sugar", "--doc", "pasta"], "does not stand in document 'pasta'"),
         (["--query", "?", "--quote", "Drain."], "stands in 2 places, in pasta, twin; choose with --doc"),
-        (["--query", "?", "--quote", "Boil", "--doc", "pasta"], "stands 3 times in 'pasta'; give more of the text"),
+        (["--query", "?", "--quote", "Boil", "--doc", "pasta"], "stands 3 times in 'pasta', at 17, 40, 74; give more"),
+        (["--query", "?", "--quote", "Salt the", "--to", "../x"], "'../x': expected a name of letters"),
         (["--query", "?", "--quote", "Salt", "--doc", "zz"], "--doc zz: no such document"),
         (["--query", "?", "--quote", "Salt", "--id", "validation-001", "--to", "validation"], "is there already"),
     ],
@@ -110,7 +115,9 @@ def test_wrong_usage(data: Path, tmp_path: Path, arguments: list[str], what: str
 
 def test_the_dialogue(data: Path, tmp_path: Path) -> None:
     """Search, open, mark sentences, mark by a quote and by its ends, take back, answer; end of input ends it."""
-    told = 'How long?\n1\n3\n"Salt the water."\nu\n"Boil it … minutes."\nnonsense\n99\na nine minutes\nd\n'
+    told = (
+        'How long?\n1\n3\n"Salt the water."\nu\n"Boil it … minutes."\n2024-01-15\n²\nnonsense\n99\na nine minutes\nd\n'
+    )
     out, _ = harness(tmp_path, "--to", "validation", told=told)
     added = load_dataset(data, "validation").query_set.queries[-1]
     spans = [TEXT[place.start : place.end] for item in added.evidence for place in item.places[:1]]
@@ -127,4 +134,70 @@ def test_what_changed_behind_the_manifests_back_is_not_accepted(data: Path) -> N
     with (data / "queries/validation.jsonl").open("a") as file:
         file.write("\n")
     with pytest.raises(DataError, match="the manifest pins"):
-        add_line(manifest, "validation", line)
+        add_record(manifest, "validation", line)
+
+
+def test_marks_are_not_lost_in_silence(data: Path, tmp_path: Path) -> None:
+    """At the end of the input, or at `q`; a question without evidence is asked for twice."""
+    _, err = harness(tmp_path, "--query", "How?", told='"Salt the water."\nq\n')
+    assert "1 marked and not written" in err
+    out, _ = harness(tmp_path, "--query", "How?", told="d\nd\n")
+    assert "nothing is marked" in out
+    assert json.loads(out[out.index('{"id"') :])["evidence"] == []
+
+
+def _pinned(data: Path, **changes: Any) -> None:
+    manifest = read_manifest(data)
+    write_manifest(replace(manifest, queries={**manifest.queries, **changes}))
+
+
+def test_what_is_not_to_be_written(data: Path) -> None:
+    """A locked or gzipped set, a file the manifest does not know, another set's file, a generated set, a bad name."""
+    before = (data / "queries/validation.jsonl").read_bytes()
+    (data / "queries/stray.jsonl").write_text('{"id": "mine", "text": "?"}\n')
+    (data / "queries/zipped.jsonl.gz").write_bytes(gzip.compress(before))
+    (data / "queries/made.jsonl").write_text('{"id": "m", "text": "?"}\n')
+    _pinned(
+        data,
+        locked=PinnedFile(data / "queries/validation.jsonl", "", locked=True),
+        zipped=PinnedFile(data / "queries/zipped.jsonl.gz", ""),
+        made=PinnedFile(data / "queries/made.jsonl", "", synthetic=True),
+    )
+    manifest, record = read_manifest(data), {"id": "new", "text": "?"}
+    for name, what in {
+        "locked": "is locked",
+        "zipped": "is gzipped",
+        "stray": "is there, and no query set of the manifest",
+        "validation": "is the file of several query sets",
+        "made": "holds generated queries",
+        "a/b": "expected a name of letters",
+    }.items():
+        with pytest.raises(HarnessError, match=what):
+            add_record(manifest, name, record)
+    assert (data / "queries/validation.jsonl").read_bytes() == before
+    assert read_manifest(data) == manifest
+
+
+def test_nothing_else_is_accepted_in_passing(data: Path) -> None:
+    """A corpus, or another set, that was changed behind the manifest's back."""
+    manifest = read_manifest(data)
+    with (data / "corpus.jsonl").open("a") as file:
+        file.write("\n")
+    with pytest.raises(DataError, match="corpus.jsonl: sha256 is"):
+        write_set(manifest, "new", [{"id": "q", "text": "?"}])
+    assert read_manifest(data) == manifest
+
+
+def test_a_manifest_that_cannot_be_written(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves the query file as it was, and a new one away."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    manifest, before = read_manifest(data), (data / "queries/validation.jsonl").read_bytes()
+    monkeypatch.setattr("harness.dataset.editing.write_manifest", full)
+    for name in ("validation", "new"):
+        with pytest.raises(DataError, match="cannot be written: No space left"):
+            add_record(manifest, name, {"id": "new", "text": "?"})
+    assert (data / "queries/validation.jsonl").read_bytes() == before
+    assert sorted(path.name for path in (data / "queries").iterdir()) == ["validation.jsonl"]

@@ -15,6 +15,7 @@ from harness.dataset.records import RawQuery, document, query
 from harness.errors import DataError
 from harness.model import Document
 from harness.progress import progress
+from harness.retrievers.trec_run import read_run
 
 
 def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
@@ -26,17 +27,26 @@ def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
     places: dict[str, Line] = {}
     documents: dict[str, Document] = {}
     yield from _pins(manifest.corpus)
-    yield from _documents(manifest.corpus, documents, places)
+    whole = True
+    for finding in _documents(manifest.corpus, documents, places):
+        whole = whole and finding.code != "malformed"
+        yield finding
     yield from _document_twins(list(documents.values()), places)
     yield from short_documents(manifest.corpus.path, list(documents.values()))
     for pinned in (*manifest.queries.values(), *manifest.runs.values()):
         yield from _pins(pinned)
+    sets: list[list[RawQuery]] = []
     for pinned in manifest.queries.values():
         queries: list[RawQuery] = []
-        yield from _queries(pinned, documents, queries)
-        yield from _query_twins(queries)
+        found = _queries(pinned, documents, queries)
+        # Where the corpus was not read to its end, nobody knows which documents it lacks.
+        yield from (finding for finding in found if whole or finding.code != "unknown-document")
         yield from _leaks(queries, documents)
         yield from few_queries(pinned.path, queries, effect)
+        sets.append(queries)
+    yield from _query_twins(sets)
+    for pinned in manifest.runs.values():
+        yield from _run(pinned)
 
 
 def _pins(pinned: PinnedFile) -> Iterator[Finding]:
@@ -44,6 +54,13 @@ def _pins(pinned: PinnedFile) -> Iterator[Finding]:
         verify(pinned)
     except DataError as error:
         yield _refused("not-pinned", error)
+
+
+def _run(pinned: PinnedFile) -> Iterator[Finding]:
+    try:
+        read_run(pinned.path)
+    except DataError as error:
+        yield _refused("malformed", error)
 
 
 def _refused(code: str, error: DataError, more: str = "") -> Finding:
@@ -107,16 +124,30 @@ def _queries(pinned: PinnedFile, documents: dict[str, Document], queries: list[R
         yield _refused("malformed", error, " (reading stopped here)")
 
 
-def _query_twins(queries: Sequence[RawQuery]) -> Iterator[Finding]:
-    for twin in query_twins([item.text for item in queries]):
-        item, earlier = queries[twin.text], queries[twin.earlier]
+def _query_twins(sets: Sequence[Sequence[RawQuery]]) -> Iterator[Finding]:
+    """Queries like an earlier one, of the same set or of another."""
+    every = [(number, item) for number, queries in enumerate(sets) for item in queries]
+    for twin in query_twins([item.text for _, item in every]):
+        (of, item), (of_earlier, earlier) = every[twin.text], every[twin.earlier]
         where, other = str(item.line), f"'{earlier.id}' in {earlier.line.short}"
         differ = "" if _needs(item) == _needs(earlier) else ", and has other evidence"
-        if twin.same:
+        if of != of_earlier:
+            if twin.same or _needs_alike(item, earlier):
+                told = "asks the same as" if twin.same else f"shares {twin.likeness:.0%} of its words with"
+                yield Finding(
+                    "query-in-two-sets", where, f"query '{item.id}' {told} {other} of {earlier.line.path.name}"
+                )
+        elif twin.same:
             yield Finding("duplicate-query", where, f"query '{item.id}' asks the same as {other}{differ}")
-        else:
+        elif _needs_alike(item, earlier):
             told = f"query '{item.id}' shares {twin.likeness:.0%} of its words with {other}{differ}"
             yield Finding("near-duplicate-query", where, told)
+
+
+def _needs_alike(one: RawQuery, other: RawQuery) -> bool:
+    """Whether two queries need a document in common, or both none: else the few words that differ tell them apart."""
+    left, right = ({doc for doc, _, _ in _needs(item)} for item in (one, other))
+    return bool(left & right) or not (left or right)
 
 
 def _needs(item: RawQuery) -> set[tuple[str, int | None, int | None]]:

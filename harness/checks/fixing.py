@@ -1,21 +1,28 @@
 """A repaired copy of a data set: only what can be mended in one way, and a diff of what was done."""
 
+import codecs
+import copy
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.dataset.lines import byte_lines, json_object
-from harness.dataset.load import read_corpus
-from harness.dataset.manifest import MANIFEST, Manifest, PinnedFile, read_manifest, write_manifest
+from harness.dataset.lines import Line, byte_lines, json_object
+from harness.dataset.load import read_corpus, verify
+from harness.dataset.manifest import Manifest, PinnedFile, read_manifest, write_manifest
 from harness.dataset.places import place_fault
 from harness.dataset.records import RawPlace, query
 from harness.errors import DataError
+from harness.folder import appearing
 from harness.model import Document
 
 DIFF = "fixes.diff"
 """The file in the copy that tells what was changed: a unified diff of the query files."""
+
+
+_BOM = codecs.BOM_UTF8
 
 
 class Fixed(NamedTuple):
@@ -30,22 +37,24 @@ def fix_dataset(root: Path, target: Path) -> Fixed:
 
     Spans whose quote stands elsewhere once are moved there, quotes that differ in white space alone are made those of
     the text, white space at the edges of spans is left out, records that stand twice are left out once. Lines that
-    need none of it stay as they are, to the byte. Raises DataError where the folder holds files, or where documents or
-    queries cannot be read at all.
+    need none of it stay as they are, to the byte. Raises DataError where the folder holds files, where files are not
+    the pinned ones, gzipped, or cannot be read at all.
     """
-    if target.exists() and (target.is_file() or any(target.iterdir())):
-        raise DataError(f"{target}: already there; name a new folder for the repaired copy")
     manifest = read_manifest(root)
     documents = {doc.id: doc for doc in read_corpus(manifest)}
     counts: dict[str, int] = {}
-    written: dict[Path, bytes] = {}
+    written: dict[str, bytes] = {}
     diff = ""
     for pinned in manifest.queries.values():
+        verify(pinned)
+        if pinned.path.suffix == ".gz":
+            raise DataError(f"{pinned.path}: is gzipped; unpack it, and name the plain file in the manifest")
         lines = list(_mended_lines(pinned.path, documents, counts))
         inside = pinned.path.relative_to(root).as_posix()
-        written[target / inside] = b"".join(after for _, after in lines)
+        written[inside] = b"".join(after for _, after in lines)
         diff += _diff(inside, lines)
-    _publish(root, target, manifest, written, diff)
+    with appearing(target) as folder:
+        _copied(root, folder, target.resolve().name, manifest, written, diff)
     return Fixed(counts, diff)
 
 
@@ -66,34 +75,26 @@ def _side(sign: str, line: bytes) -> str:
     return text if text.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
 
 
-def _publish(root: Path, target: Path, manifest: Manifest, written: Mapping[Path, bytes], diff: str) -> None:
-    try:
-        shutil.copytree(root, target, dirs_exist_ok=True)
-        for path, content in written.items():
-            path.write_bytes(content)
-        (target / DIFF).write_bytes(diff.encode())
+def _copied(root: Path, folder: Path, name: str, manifest: Manifest, written: Mapping[str, bytes], diff: str) -> None:
+    """The folder with the query files as written, and the diff of them."""
+    shutil.copytree(root, folder, dirs_exist_ok=True, ignore_dangling_symlinks=True)
+    for inside, content in written.items():
+        (folder / inside).write_bytes(content)
+    (folder / DIFF).write_bytes(diff.encode())
 
-        def moved(pinned: PinnedFile) -> PinnedFile:
-            return PinnedFile(target / pinned.path.relative_to(root), "", pinned.locked, pinned.synthetic)
+    def moved(pinned: PinnedFile) -> PinnedFile:
+        return replace(pinned, path=folder / pinned.path.relative_to(root), sha256="")
 
-        described = f"{manifest.description}; repaired copy, see {DIFF}".removeprefix("; ")
-        write_manifest(
-            Manifest(
-                target,
-                target.resolve().name,
-                moved(manifest.corpus),
-                {name: moved(pinned) for name, pinned in manifest.queries.items()},
-                described,
-                manifest.licence,
-                manifest.source,
-                {name: moved(pinned) for name, pinned in manifest.runs.items()},
-                manifest.imported,
-            )
-        )
-    except OSError as error:
-        shutil.rmtree(target, ignore_errors=True)
-        raise DataError(f"{target}: cannot be written: {error.strerror}") from None
-    assert (target / MANIFEST).is_file()
+    made = replace(
+        manifest,
+        root=folder,
+        name=name,
+        corpus=moved(manifest.corpus),
+        queries={name: moved(pinned) for name, pinned in manifest.queries.items()},
+        runs={name: moved(pinned) for name, pinned in manifest.runs.items()},
+        description=f"{manifest.description}; repaired copy, see {DIFF}".removeprefix("; "),
+    )
+    write_manifest(made)
 
 
 def _mended_lines(
@@ -111,19 +112,44 @@ def _mended_lines(
             continue
         record = json_object(line, text)
         name = query(line, record).id
-        if seen.get(name) == record:
+        if name in seen and seen[name] == record:
             _count(counts, "records that stood twice left out once")
             yield content, b""
-            continue
-        if name in seen:
-            raise line.fault(f"query '{name}' stands twice with other content; which is right only a person can say")
-        seen[name] = record
-        before = json.dumps(record)
-        for evidence in record.get("evidence", []):
-            for place in (evidence, *evidence.get("also", [])):
-                _mend(place, documents, counts)
-        changed = json.dumps(record) != before
-        yield content, (json.dumps(record, ensure_ascii=False) + "\n").encode() if changed else content
+        elif name in seen:
+            # Which of both is right only a person can say; the check tells them.
+            yield content, content
+        else:
+            seen[name] = record
+            yield content, _mended(line, content, record, documents, counts)
+
+
+def _mended(
+    line: Line, content: bytes, record: dict[str, Any], documents: Mapping[str, Document], counts: dict[str, int]
+) -> bytes:
+    """The line of a record with its evidence mended; as it was where nothing is, or no sound record would be left."""
+    made, done = copy.deepcopy(record), dict[str, int]()
+    for evidence in made.get("evidence", []):
+        for place in (evidence, *evidence.get("also", [])):
+            _mend(place, documents, done)
+    if made == record:
+        return content
+    try:
+        query(line, made)
+    except DataError:
+        # Two items that become the same one: to drop one of them is not for a machine to decide.
+        return content
+    for what, count in done.items():
+        counts[what] = counts.get(what, 0) + count
+    mark = _BOM if content.startswith(_BOM) else b""
+    end = content[len(content.rstrip(b"\r\n")) :]
+    return mark + _json(made) + end
+
+
+def _json(record: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(record).encode()
 
 
 def _mend(written: dict[str, Any], documents: Mapping[str, Document], counts: dict[str, int]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.checks.findings import Finding
+from harness.checks.words import words
 from harness.dataset.records import RawQuery
 from harness.model import Document
 from harness.stats import queries_needed
@@ -24,7 +25,7 @@ between what was seen of recall at a token budget, 0.3 for like trials and 0.55 
 
 def short_documents(path: Path, documents: Sequence[Document]) -> Iterator[Finding]:
     """A finding where most documents are short."""
-    lengths = np.array([len(doc.text.split()) for doc in documents])
+    lengths = np.array([len(words(doc.text)) for doc in documents])
     short = int((lengths < SHORT).sum())
     if documents and 2 * short > len(documents):
         told = (
@@ -44,7 +45,8 @@ def few_queries(path: Path, queries: Sequence[RawQuery], effect: float) -> Itera
         yield Finding("few-queries", str(path), f"{told} (80 % power, differences varying by {SPREAD:g})")
     groups = {str(query.metadata.get("group") or query.evidence[0].places[0].doc) for query in answerable}
     if len(groups) < FEWEST_DOCUMENTS:
-        told = f"the queries are about {len(groups)} documents; fewer than {FEWEST_DOCUMENTS} tell nothing about others"
+        told = f"the queries make {len(groups)} clusters, by group or first document of evidence"
+        told += f"; fewer than {FEWEST_DOCUMENTS} tell nothing about others"
         yield Finding("few-clusters", str(path), f"{told}; see `compare: {{clusters: queries}}`")
 
 

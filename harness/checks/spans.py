@@ -18,6 +18,8 @@ def evidence_findings(item: RawQuery, documents: Mapping[str, Document]) -> Iter
     for told in unknown_ignored(item, documents):
         yield Finding("unknown-document", where, f"{name}: {told}")
     for evidence in item.evidence:
+        if all(place.doc in item.ignore for place in evidence.places):
+            yield Finding("ignored-evidence", where, f"{name}: needs '{evidence.places[0].doc}', which it ignores")
         for place in evidence.places:
             if place.absent and place.doc not in documents:
                 yield Finding("absent-document", where, f"{name}: '{place.doc}' is not in the corpus")
@@ -41,10 +43,12 @@ def _span_findings(item: RawQuery, place: RawPlace, text: str) -> Iterator[Findi
         yield Finding("white-space-edge", where, f"{spot} begins or ends with white space")
     edges = [word for word, at in (("begins", start), ("ends", end)) if inside_word(text, at)]
     if edges:
-        yield Finding("inside-word", where, f"{spot} {' and '.join(edges)} inside a word")
+        told = [f"…{text[max(0, at - 12) : at]}|{text[at : at + 12]}…" for at in (start, end) if inside_word(text, at)]
+        shown = " ".join(" and ".join(told).split())
+        yield Finding("inside-word", where, f"{spot} {' and '.join(edges)} inside a word: {shown}")
     count = len(occurrences(text, quote))
     if count > 1:
-        yield Finding("ambiguous", where, f"{spot} stands {count} times in the document")
+        yield Finding("ambiguous", where, f"{spot} stands {count} times in the document: {quote!r:.60}")
 
 
 def _overlaps(item: RawQuery) -> Iterator[Finding]:

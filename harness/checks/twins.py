@@ -1,20 +1,23 @@
 """Texts that are the same, or nearly the same, as an earlier one."""
 
-import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
+
+from harness.checks.words import words
 
 LIKE = 0.8
 """Jaccard similarity from which on texts count as nearly the same."""
 SHINGLE = 5
 """Words in a row by which documents are compared."""
 FEWEST = 10
-"""Shingles below which documents are not compared: so short a text is easily like another."""
+"""Runs of words below which a document is compared as a whole: so short a text is easily like another."""
 
-_WORD = re.compile(r"\w+")
 _PERMUTATIONS = 128
 _BLOCK = 8192
+_LOOKED_AT = LIKE - 0.25
+"""Sketches this alike are compared in full: they are rough, and what they miss is not found."""
 
 Marks = frozenset[bytes]
 
@@ -30,44 +33,49 @@ class Twin(NamedTuple):
 
 def document_twins(texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> Iterator[Twin]:
     """Documents like an earlier one, each told once: the same but for white space, else by their runs of words."""
-    return _twins(texts, _shingles, FEWEST, advance)
+    return _twins(texts, _runs, lambda text: " ".join(text.split()), advance)
 
 
 def query_twins(texts: Sequence[str]) -> Iterator[Twin]:
-    """Queries like an earlier one, each told once: the same but for case and punctuation, else by their words.
+    """Queries like an earlier one, each told once: the same words, else by their words and pairs of words.
 
     Queries that differ in a number ask different things, whatever else they share.
     """
-    return _twins([" ".join(_WORD.findall(text.lower())) for text in texts], _words, 1, lambda _: None)
+    return _twins(texts, _pairs, lambda text: " ".join(words(text)), lambda _: None)
 
 
-def _shingles(text: str) -> Marks:
-    words = _WORD.findall(text.lower())
-    return frozenset(" ".join(words[at : at + SHINGLE]).encode() for at in range(len(words) - SHINGLE + 1))
+def _runs(text: str) -> Marks:
+    found = words(text)
+    if len(found) < SHINGLE + FEWEST - 1:
+        return frozenset([" ".join(found).encode()])
+    return frozenset(" ".join(found[at : at + SHINGLE]).encode() for at in range(len(found) - SHINGLE + 1))
 
 
-def _words(text: str) -> Marks:
-    return frozenset(word.encode() for word in text.split())
+def _pairs(text: str) -> Marks:
+    found = words(text)
+    pairs = (f"{one} {other}" for one, other in pairwise(found))
+    return frozenset(mark.encode() for mark in (*found, *pairs))
 
 
 def _twins(
-    texts: Sequence[str], marks_of: Callable[[str], Marks], fewest: int, advance: Callable[[int], None]
+    texts: Sequence[str],
+    marks_of: Callable[[str], Marks],
+    plain: Callable[[str], str],
+    advance: Callable[[int], None],
 ) -> Iterator[Twin]:
     from datasketch import MinHashLSH
 
-    index = MinHashLSH(threshold=LIKE - 0.1, num_perm=_PERMUTATIONS)
+    index = MinHashLSH(threshold=_LOOKED_AT, num_perm=_PERMUTATIONS)
     same: dict[str, int] = {}
     for at, text in enumerate(texts):
         advance(1)
-        bare = " ".join(text.split())
+        bare = plain(text)
         if not bare:
             continue
         if same.setdefault(bare, at) != at:
             yield Twin(at, same[bare], 1.0, same=True)
             continue
         marks = marks_of(text)
-        if len(marks) < fewest:
-            continue
         sketch = _sketch(marks)
         candidates = sorted(index.query(sketch))
         index.insert(at, sketch)
@@ -83,7 +91,7 @@ def _jaccard(one: Marks, other: Marks) -> float:
 
 
 def _numbers_differ(one: Marks, other: Marks) -> bool:
-    """Whether two sets of single words differ in a number; runs of words are compared as they are."""
+    """Whether two queries differ in a number; runs of words are never one."""
     apart = one ^ other
     return any(mark.isdigit() for mark in apart)
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from harness.errors import ConfigError
 
 if TYPE_CHECKING:
     from harness.checks import Finding
+    from harness.experiment import Experiment
 
 _SHOWN = 5
 """Findings of one kind that are told one by one, unless all are asked for."""
@@ -29,10 +31,23 @@ def add_check_options(made: argparse.ArgumentParser) -> None:
 
 def check(options: argparse.Namespace) -> int:
     """Exit code 1 where there is an error, with --strict also where there is a warning."""
-    root, found = _findings(options)
+    from harness.cli.data import dataset_folder
+
+    if options.effect is not None and not 0 < options.effect <= 1:
+        raise ConfigError(f"--effect {options.effect:g}: expected a difference above 0 and at most 1")
+    path, experiment = Path(options.dataset), None
+    if path.suffix in (".yaml", ".yml"):
+        from harness.dataset import find_dataset
+        from harness.yaml_file import read_experiment
+
+        experiment = read_experiment(path)
+        root = find_dataset(experiment.base.data, experiment.beside)
+    else:
+        root = dataset_folder(options.dataset)
     if options.fix:
         _fix(root, options.fix, tell=not options.json)
-        found = _renewed(options.fix, options)
+        root = options.fix
+    found = _findings(root, experiment, options)
     levels = Counter(finding.level for finding in found)
     if options.json:
         for finding in found:
@@ -43,39 +58,23 @@ def check(options: argparse.Namespace) -> int:
     return INVALID if levels["error"] or (options.strict and found) else OK
 
 
-def _findings(options: argparse.Namespace) -> tuple[Path, list["Finding"]]:
-    """The folder, and what is wrong with it: for an experiment, also what its chunkings make of the evidence."""
+def _findings(root: Path, experiment: "Experiment | None", options: argparse.Namespace) -> list["Finding"]:
+    """What is wrong with a folder: for an experiment, also what its chunkings make of the evidence."""
     from harness.checks import check_dataset
     from harness.checks.sizes import EFFECT
-    from harness.cli.data import dataset_folder
 
-    if options.effect is not None and not 0 < options.effect <= 1:
-        raise ConfigError(f"--effect {options.effect:g}: expected a difference above 0 and at most 1")
-    path = Path(options.dataset)
-    if path.suffix not in (".yaml", ".yml"):
-        root = dataset_folder(options.dataset)
-        return root, list(check_dataset(root, effect=options.effect or EFFECT))
-    from harness.dataset import find_dataset
-    from harness.suitability import suitability
-    from harness.yaml_file import read_experiment
-
-    experiment = read_experiment(path)
-    root = find_dataset(experiment.base.data, experiment.beside)
-    sought = options.effect or experiment.compare.effect or experiment.compare.margin or EFFECT
+    compared = experiment.compare if experiment else None
+    sought = options.effect or (compared and (compared.effect or compared.margin)) or EFFECT
     found = list(check_dataset(root, effect=sought))
-    if experiment.compare.clusters == "queries":
+    if compared and compared.clusters == "queries":
         # The claim is about further questions on these documents, however few they are.
         found = [finding for finding in found if finding.code != "few-clusters"]
-    if not any(finding.level == "error" for finding in found):
+    # A repaired copy is not what the experiment names.
+    if experiment and not options.fix and not any(finding.level == "error" for finding in found):
+        from harness.suitability import suitability
+
         found += suitability(experiment, options.store)
-    return root, found
-
-
-def _renewed(root: Path, options: argparse.Namespace) -> list["Finding"]:
-    from harness.checks import check_dataset
-    from harness.checks.sizes import EFFECT
-
-    return list(check_dataset(root, effect=options.effect or EFFECT))
+    return found
 
 
 def _fix(root: Path, target: Path, *, tell: bool) -> None:
@@ -93,11 +92,16 @@ def _fix(root: Path, target: Path, *, tell: bool) -> None:
 def _print(found: Sequence["Finding"], *, every: bool) -> None:
     for code, findings in _by_code(found).items():
         for finding in findings if every else findings[:_SHOWN]:
-            print(f"{finding.level}: {finding.where}: {finding.what} [{code}]")
+            print(f"{finding.level}: {_short(finding.where)}: {finding.what} [{code}]")
         if not every and len(findings) > _SHOWN:
             print(f"  … and {len(findings) - _SHOWN:,} more [{code}]; --all prints them")
     if found:
         _table(found)
+
+
+def _short(where: str) -> str:
+    """The place from the working folder, where it is below."""
+    return where.removeprefix(f"{Path.cwd()}{os.sep}")
 
 
 def _by_code(found: Iterable["Finding"]) -> dict[str, list["Finding"]]:

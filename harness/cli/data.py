@@ -13,6 +13,10 @@ from harness.errors import ConfigError
 
 FORMATS = ("beir", "trec", "chroma", "squad", "hotpotqa", "contract-nli", "wice", "csv", "jsonl", "huggingface")
 """Named here as well, so that help needs no import."""
+PARTS = (
+    *("doc.id", "doc.text", "doc.title", "query.id", "query.text", "query.answer", "query.type", "query.group"),
+    *("evidence.doc", "evidence.start", "evidence.end", "evidence.quote", "evidence.grade"),
+)
 _SUMMARY = "import, check, show, extend and pin data sets"
 
 
@@ -65,13 +69,14 @@ def _import_options(made: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PART=COLUMN",
-        help="which column a part is, as query.text=question",
+        help="which column a part is, as query.text=question; parts: " + ", ".join(PARTS),
     )
     made.add_argument("--topic", choices=("title", "desc", "narr"), default="title", help="the query of a TREC topic")
     made.add_argument(
         "--unit", choices=("article", "paragraph"), default="article", help="what a SQuAD document is (article)"
     )
     made.add_argument("--encoding", default="utf-8", help="of TREC and Markdown files (utf-8)")
+    made.add_argument("--absent", action="store_true", help="keep evidence in documents the corpus lacks (csv, jsonl)")
     made.add_argument(
         "--ignore-self", action="store_true", help="never give a query the document that has the query's own id"
     )
@@ -92,6 +97,7 @@ def _import(options: argparse.Namespace) -> int:
         encoding=options.encoding,
         name=options.set,
         ignore_self=options.ignore_self,
+        absent=options.absent,
     )
     counts = import_dataset(
         options.kind, options.source, target, licence=options.licence, origin=options.origin, options=given

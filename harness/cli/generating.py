@@ -1,6 +1,7 @@
 """`harness data generate` and `review`: queries written by a model, and what people make of them."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from harness.cli.judge import add_model_options, models_of
 from harness.errors import ConfigError
 
 if TYPE_CHECKING:
+    from harness.dataset import Manifest
     from harness.synthesis import Plan
 
 _SET = "synthetic"
@@ -27,10 +29,11 @@ def add_generate_options(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--overlap", type=float, default=0.75, metavar="SHARE", help="words shared with the evidence, at most (0.75)"
     )
-    made.add_argument("--seed", type=int, default=0)
+    made.add_argument("--seed", type=int, default=0, help="other texts and another order for another seed (0)")
     made.add_argument("--set", default=_SET, metavar="NAME", help=f"the query set to write ({_SET})")
     made.add_argument("--sheet", type=Path, metavar="FILE", help="the review sheet, CSV (default SET-review.csv)")
     made.add_argument("--store", type=Path, help="folder of stored answers (default: HARNESS_STORE, else .harness)")
+    made.add_argument("--replace", action="store_true", help="write a generated set, and its sheet, anew")
     add_model_options(made)
 
 
@@ -43,22 +46,17 @@ def add_review_options(made: argparse.ArgumentParser) -> None:
 def generate(options: argparse.Namespace) -> int:
     from harness.cli.data import dataset_folder
     from harness.dataset import read_manifest
+    from harness.dataset.editing import write_set
     from harness.dataset.load import read_corpus, read_queries
-    from harness.importers.options import checked_name
     from harness.llm import Archive
     from harness.pipeline import ARCHIVE
     from harness.session import default_store
-    from harness.synthesis import AnswerChecker, QueryWriter, write_set, write_sheet
+    from harness.synthesis import AnswerChecker, QueryWriter, write_sheet
     from harness.synthesis import generate as work
 
-    manifest, models = read_manifest(dataset_folder(options.dataset)), models_of(options)
-    name = checked_name(options.set)
-    known = manifest.queries.get(name)
-    if known and not known.synthetic:
-        raise ConfigError(f"--set {name}: holds queries written by people; choose another name")
-    if known and any(raw.metadata.get("synthetic", {}).get("reviewed") for raw in read_queries(known)):
-        raise ConfigError(f"--set {name}: holds reviewed queries; choose another name, or remove the set")
-    plan = _plan(options)
+    manifest, models, plan = read_manifest(dataset_folder(options.dataset)), models_of(options), _plan(options)
+    name, sheet = options.set, options.sheet or Path(f"{options.set}-review.csv")
+    _refuse_to_overwrite(manifest, name, sheet, replace=options.replace)
     writer = QueryWriter(options.model, base_url=options.base_url)
     checker = AnswerChecker(options.checker or options.model, base_url=options.base_url)
     for asking in (writer, checker):
@@ -73,16 +71,39 @@ def generate(options: argparse.Namespace) -> int:
     )
     for reason, count in made.dropped.items():
         print(f"{count:>5,} dropped: {reason}")
+    if made.example:
+        print(f"      such as: {made.example}")
+    if caller.spend.calls:
+        print(f"{caller.spend.calls:>5,} calls sent in all, ${caller.spend.usd:.4f}")
     if not made.records:
         raise ConfigError("data generate: no query is left; nothing was written")
-    write_set(manifest, name, made.records)
-    sheet = options.sheet or Path(f"{name}-review.csv")
+    write_set(manifest, name, made.records, synthetic=True)
     write_sheet(sheet, made.records, {doc.id: doc for doc in documents})
-    print(f"{len(made.records):>5,} kept: query set '{name}' of {manifest.name}, marked as synthetic")
-    print(
-        f"{sheet}: fill `verdict` with keep or drop, then `harness data review {options.dataset} {sheet} --set {name}`"
-    )
+    short = f", of {plan.count:,} asked for" if len(made.records) < plan.count else ""
+    print(f"{len(made.records):>5,} kept{short}: query set '{name}' of {manifest.name}, marked as synthetic")
+    review = f"harness data review {options.dataset} {sheet} --set {name}"
+    print(f"{sheet}: fill `verdict` with keep or drop, then `{review}`")
     return OK
+
+
+def _refuse_to_overwrite(manifest: "Manifest", name: str, sheet: Path, *, replace: bool) -> None:
+    """Told before anything is paid for."""
+    from harness.dataset.editing import writable_set
+    from harness.dataset.load import read_queries
+
+    pinned = writable_set(manifest, name)
+    if name in manifest.queries and not pinned.synthetic:
+        raise ConfigError(f"--set {name}: holds queries written by people; choose another name")
+    if name in manifest.queries:
+        marks = [raw.metadata.get("synthetic") for raw in read_queries(pinned)]
+        if any(isinstance(mark, dict) and mark.get("reviewed") for mark in marks):
+            raise ConfigError(f"--set {name}: holds reviewed queries; choose another name, or remove the set")
+        if not replace:
+            raise ConfigError(f"--set {name}: holds generated queries; --replace writes it anew, with its sheet")
+    if sheet.is_dir() or not sheet.absolute().parent.is_dir():
+        raise ConfigError(f"--sheet {sheet}: cannot be written there; name a file in a folder that exists")
+    if sheet.exists() and not replace:
+        raise ConfigError(f"{sheet}: is there, perhaps with verdicts; --replace writes it anew, --sheet names another")
 
 
 def _plan(options: argparse.Namespace) -> "Plan":
@@ -102,20 +123,20 @@ def _plan(options: argparse.Namespace) -> "Plan":
 def review(options: argparse.Namespace) -> int:
     from harness.cli.data import dataset_folder
     from harness.dataset import read_manifest
+    from harness.dataset.editing import writable_set, write_set
     from harness.dataset.lines import json_lines
-    from harness.dataset.load import verify
-    from harness.synthesis import apply_sheet, write_set
+    from harness.synthesis import apply_sheet
 
     manifest = read_manifest(dataset_folder(options.dataset))
-    pinned = manifest.query_set(options.set)
-    verify(pinned)
-    records = [record for _, record in json_lines(pinned.path)]
-    if not all("synthetic" in record.get("metadata", {}) for record in records):
-        raise ConfigError(f"--set {options.set}: its queries were not generated; edit the file itself")
+    if options.set not in manifest.queries or not manifest.queries[options.set].synthetic:
+        raise ConfigError(f"--set {options.set}: is no generated set of {manifest.name}")
+    records = [record for _, record in json_lines(writable_set(manifest, options.set).path)]
     found = apply_sheet(options.sheet, records)
     if not found.records:
         raise ConfigError(f"{options.sheet}: drops every query; remove the set from the manifest instead")
-    write_set(manifest, options.set, found.records)
+    write_set(manifest, options.set, found.records, synthetic=True)
     told = f"{found.kept} kept ({found.changed} changed), {found.dropped} dropped, {found.open} without verdict"
     print(f"{options.set}: {told}")
+    if found.ignored:
+        print(f"{found.ignored} rows are changed and have no verdict: they are left as they were", file=sys.stderr)
     return OK

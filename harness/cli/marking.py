@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -50,6 +51,7 @@ def evidence(options: argparse.Namespace) -> int:
             raise ConfigError("data evidence: --quote goes with --query")
         marks = [_quoted(documents, quote, options.doc) for quote in options.quote]
         return _written(manifest, options, options.query, marks, options.answer)
+    print(_HELP)
     dialogue = _Dialogue(documents, Finder(documents))
     asked = options.query or _ask("query> ")
     while asked:
@@ -71,14 +73,15 @@ def _written(
     marks: Sequence["Mark"],
     answer: str | None,
 ) -> int:
-    from harness.marking import add_line, doubts, query_line
+    from harness.dataset.editing import add_record
+    from harness.marking import doubts, query_line
 
     line = query_line(manifest, options.to, asked, marks, answer=answer, name=options.id)
+    if options.to:
+        add_record(manifest, options.to, line)
     print(json.dumps(line, ensure_ascii=False))
     for told in doubts(line, [mark.doc for mark in marks]):
         print(f"warning: {told}", file=sys.stderr)
-    if options.to:
-        add_line(manifest, options.to, line)
     return OK
 
 
@@ -97,7 +100,8 @@ def _quoted(documents: Sequence["Document"], quote: str, doc: str | None) -> "Ma
         names = ", ".join(dict.fromkeys(mark.doc.id for mark in found))
         raise DataError(f"--quote {quote!r:.60}: stands in {len(found)} places, in {names[:200]}; choose with --doc")
     if len(found) > 1:
-        told = f"stands {len(found)} times in '{found[0].doc.id}'"
+        at = ", ".join(str(mark.start) for mark in found[:5])
+        told = f"stands {len(found)} times in '{found[0].doc.id}', at {at}"
         raise DataError(f"--quote {quote!r:.60}: {told}; give more of the text around it")
     return found[0]
 
@@ -112,17 +116,24 @@ class _Dialogue:
 
     def mark(self, asked: str) -> tuple[list["Mark"] | None, str | None]:
         """The evidence marked for a query, and its answer; None where the person quits."""
-        print(_HELP)
         marks: list[Mark] = []
-        answer = None
+        answer, bare = None, False
         self._open = []
         self._search(asked)
         while True:
             told = _ask(f"[{len(marks)} marked]> ")
             if told in (None, "q"):
+                if marks:
+                    print(f"  {len(marks)} marked and not written; `d` before the end writes them", file=sys.stderr)
                 return None, None
-            if told == "d":
+            if told == "d" and (marks or bare):
                 return marks, answer
+            bare = told == "d"
+            if bare:
+                print("  nothing is marked; `d` once more writes a question that the corpus does not answer")
+                continue
+            if not told:
+                continue
             if told == "u":
                 marks = marks[:-1]
             elif told.startswith("a "):
@@ -135,7 +146,7 @@ class _Dialogue:
         """The mark that a line asks for; else None, with what it asks for done."""
         from harness.marking import between, places
 
-        if told.replace("-", "").isdigit():
+        if re.fullmatch(r"[0-9]{1,6}(-[0-9]{1,6})?", told):
             return self._numbered(told)
         if told[:1] not in ('"', "“", "'"):
             self._search(told)
@@ -150,7 +161,7 @@ class _Dialogue:
 
     def _numbered(self, told: str) -> "Mark | None":
         first, _, last = told.partition("-")
-        lo, hi = int(first or 0), int(last or first or 0)
+        lo, hi = int(first), int(last or first)
         if self._open:
             if 1 <= lo <= hi <= len(self._open):
                 doc, start, end = self._open[lo - 1].doc, self._open[lo - 1].start, self._open[hi - 1].end

@@ -94,13 +94,15 @@ def _lengths(measures: Iterator[tuple[str, "Spread"]]) -> "Table":
 
 
 def _facts(profile: "QueryProfile") -> Iterator[str]:
-    marks = [word for word, is_so in (("locked", profile.locked), ("synthetic", profile.synthetic)) if is_so]
-    kind = "whole documents" if profile.by_document else "spans"
+    reviewed = f"synthetic, {profile.reviewed:,} reviewed"
+    marks = [word for word, is_so in (("locked", profile.locked), (reviewed, profile.synthetic)) if is_so]
+    kinds = ((profile.whole, "whole documents"), (profile.items - profile.whole, "spans"))
+    kind = ", ".join(f"{count:,} {name}" for count, name in kinds if count) or "none"
     name = f"{profile.name} ({', '.join(marks)})" if marks else profile.name
     without = profile.queries - profile.answerable
     yield f"{name}: {profile.queries:,} queries, {profile.answerable:,} with evidence, {without:,} without"
     absent = f", {profile.absent:,} of them not in the corpus" if profile.absent else ""
-    yield f"  evidence: {profile.items:,} items ({kind}) in {profile.documents:,} documents{absent}"
+    yield f"  evidence: {profile.items:,} items ({kind or 'none'}) in {profile.documents:,} documents{absent}"
     if profile.items_per_query:
         yield f"  items a query: {_counts(profile.items_per_query)}"
     if len(profile.grades) > 1:

@@ -81,6 +81,8 @@ def json_object(line: Line, text: str) -> dict[str, Any]:
     """The object that a line is. Raises DataError."""
     try:
         value = json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise line.fault(f"not valid JSON: {error.msg} (column {error.colno})") from None
     except (ValueError, RecursionError) as error:
         raise line.fault(f"not valid JSON: {error}") from None
     if not isinstance(value, dict):

@@ -15,6 +15,21 @@ _KEYS = {"name", "description", "licence", "source", "corpus", "queries", "runs"
 _FILE_KEYS = {"file", "sha256", "locked", "synthetic"}
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is written twice, of which the second would win in silence."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is not None:
+        raise yaml.MarkedYAMLError(problem=f"key '{twice}' is written twice", problem_mark=node.start_mark)
+    return dict(loader.construct_mapping(node, deep=True))
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
 @dataclass(frozen=True)
 class PinnedFile:
     """A file of the data set and the sha256 it must have.
@@ -58,7 +73,7 @@ class Manifest:
         if name not in self.runs:
             known = f" It has: {', '.join(self.runs)}" if self.runs else ""
             told = f"no run named '{name}'.{did_you_mean(name, self.runs)}{known}"
-            raise DataError(f"{self.root / MANIFEST}: {told}; name its file under `runs`, then `harness data pin`")
+            raise DataError(f"{self.root / MANIFEST}: {told} Name its file under `runs`, then `harness data pin`")
         return self.runs[name]
 
 
@@ -95,10 +110,10 @@ def read_manifest(root: Path) -> Manifest:
     """The manifest of a data set folder; raises DataError with the key at fault. Files are not opened."""
     path = root / MANIFEST
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; a data set is a folder with a {MANIFEST}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
         raise DataError(f"{path}: expected a mapping with the keys {', '.join(sorted(_KEYS))}")
@@ -110,6 +125,9 @@ def read_manifest(root: Path) -> Manifest:
     queries = content.get("queries")
     if not isinstance(queries, dict) or not queries:
         raise DataError(f"{path}: queries: expected a mapping of query set names to files")
+    for name in (*queries, *(content.get("runs") or {})):
+        if not isinstance(name, str):
+            raise DataError(f"{path}: the name {name!r} of a set or run is no text; write it between quotes")
     for key in ("runs", "imported"):
         if not isinstance(content.get(key, {}), dict):
             raise DataError(f"{path}: {key}: expected a mapping")

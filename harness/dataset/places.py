@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
-from harness.dataset.quotes import loose_occurrences, occurrences
+from harness.dataset.quotes import inside_word, loose_occurrences, occurrences
 from harness.dataset.records import RawPlace, RawQuery
 from harness.model import Document
 
@@ -84,8 +84,12 @@ def _moved(quote: str, start: int, text: str) -> Fault:
         told = f"; it stands {likely - start:+d} characters away, at {likely}-{end}"
     if likely in reasons:
         told += f": {reasons[likely]}"
-    sure = len(starts) == 1 or len(reasons) == 1
-    if not sure:
+    # A quote that stands but inside other words may be meant to stand elsewhere.
+    words = not inside_word(text, likely) and not inside_word(text, end)
+    sure = words and (len(starts) == 1 or len(reasons) == 1)
+    if not words:
+        told += ", inside a word"
+    if len(starts) > 1 and len(reasons) != 1:
         told += f", and at {len(starts) - 1} other places"
     return Fault("shifted", told, (likely, end, quote) if sure else None)
 

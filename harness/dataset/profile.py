@@ -53,7 +53,8 @@ class QueryProfile:
     """A query set: lengths in words, evidence in characters.
 
     `positions` counts spans of evidence by the tenth of the document in which their middle lies; `types` are those the
-    data name, `asking` the words questions begin with. `absent` items are in documents the corpus lacks.
+    data name, `asking` the words questions begin with. Of the items, `whole` are whole documents, and `absent` those of
+    them that the corpus lacks. `reviewed` queries of a synthetic set have been looked at by people.
     """
 
     name: str
@@ -62,7 +63,7 @@ class QueryProfile:
     words: Spread
     items: int
     items_per_query: Mapping[int, int]
-    by_document: bool
+    whole: int
     absent: int
     grades: Mapping[float, int]
     lengths: Spread
@@ -72,6 +73,7 @@ class QueryProfile:
     asking: Mapping[str, int]
     locked: bool = False
     synthetic: bool = False
+    reviewed: int = 0
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def query_profile(
         Spread.of(len(query.text.split()) for query in queries),
         len(items),
         dict(sorted(Counter(len(query.evidence) for query in answerable).items())),
-        bool(items) and items[0].whole,
+        sum(item.whole for item in items),
         sum(item.absent for item in items),
         dict(sorted(Counter(item.grade for item in items).items())),
         Spread.of(place.end - place.start for place in spans),
@@ -129,7 +131,13 @@ def query_profile(
         _by_count(map(_asking, queries)),
         locked,
         synthetic,
+        sum(_reviewed(query) for query in queries),
     )
+
+
+def _reviewed(query: Query) -> bool:
+    told = query.metadata.get("synthetic")
+    return isinstance(told, dict) and bool(told.get("reviewed"))
 
 
 def _by_count(names: Iterable[str]) -> dict[str, int]:

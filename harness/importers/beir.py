@@ -1,11 +1,14 @@
 """BEIR folders: `corpus.jsonl`, `queries.jsonl`, `qrels/*.tsv`."""
 
+from typing import Any
+
+from harness.dataset.lines import Line
 from harness.errors import DataError
 from harness.importers.draft import Draft
-from harness.importers.fields import id_of, text_of
+from harness.importers.fields import id_of, object_of, text_of
 from harness.importers.judgments import Asked, read_judgments, write_judged
 from harness.importers.options import Options
-from harness.importers.source import Rows, Source
+from harness.importers.source import Row, Rows, Source
 
 
 def add_documents(draft: Draft, rows: Rows) -> None:
@@ -13,26 +16,28 @@ def add_documents(draft: Draft, rows: Rows) -> None:
     for line, record in rows:
         title, text = text_of(line, record, "title", ""), text_of(line, record, "text")
         whole = f"{title}\n\n{text}" if title else text
-        metadata = record.get("metadata")
-        told = metadata if isinstance(metadata, dict) else None
-        draft.document(line, id_of(line, record, "_id", "id"), whole, title, told)
+        draft.document(line, id_of(line, record, "_id", "id"), whole, title, _metadata(line, record))
 
 
-def read_queries(rows: Rows) -> dict[str, Asked]:
-    """Queries of `_id` and `text`. Raises DataError for an id that stands twice."""
-    asked: dict[str, Asked] = {}
+def read_queries(rows: Rows, asked: dict[str, Asked]) -> None:
+    """Add queries of `_id` and `text` to those there are. Raises DataError for an id that stands twice."""
     for line, record in rows:
         name = id_of(line, record, "_id", "id")
         if name in asked:
             raise line.fault(f"query '{name}' stands in {asked[name].line.short} already")
-        asked[name] = Asked(line, text_of(line, record, "text"), {})
-    return asked
+        asked[name] = Asked(line, text_of(line, record, "text"), _metadata(line, record))
+
+
+def _metadata(line: Line, record: Row) -> dict[str, Any]:
+    metadata = record.get("metadata")
+    return {} if metadata is None else object_of(line, metadata, "metadata")
 
 
 def import_beir(source: Source, draft: Draft, options: Options) -> None:
     """Each qrels file is a query set of the queries it judges."""
     add_documents(draft, source.json_lines(source.file("corpus.jsonl")))
-    asked = read_queries(source.json_lines(source.file("queries.jsonl")))
+    asked: dict[str, Asked] = {}
+    read_queries(source.json_lines(source.file("queries.jsonl")), asked)
     files = source.all("qrels/*.tsv")
     if not files:
         raise DataError(f"{source.folder / 'qrels'}: holds no .tsv file")

@@ -1,8 +1,9 @@
 """A data set folder in the making: documents and queries are checked and written as they come."""
 
+import itertools
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -98,13 +99,15 @@ class Draft:
         *,
         answer: str | None = None,
         metadata: dict[str, Any] | None = None,
+        ignore: Sequence[str] = (),
     ) -> None:
         """Add a query to the set named `queries`."""
         record: dict[str, Any] = {"id": name, "text": text, "evidence": list(evidence)}
         record |= {"answer": answer} if answer else {}
-        if name in self:
-            self.counts.add(f"{queries} queries with the id of a document")
-            record |= {"ignore": [name]} if self._ignore_self else {}
+        if name in self and self._ignore_self:
+            self.counts.add(f"{queries} queries that ignore the document of their own id")
+            ignore = [*ignore, name]
+        record |= {"ignore": list(dict.fromkeys(ignore))} if ignore else {}
         record |= {"metadata": metadata} if metadata else {}
         content = _written(line, record)
         # What is not fit to be read is not to be written either.
@@ -135,13 +138,13 @@ class Draft:
 
     # -- the end
 
-    def close(self) -> None:
-        """Finish writing. Raises DataError where there is no document or no query."""
+    def close(self, source: Path) -> None:
+        """Finish writing what was read from `source`. Raises DataError where there is no document or no query."""
         self._close_files()
         if not self.counts["documents"]:
-            raise DataError("the source holds no document")
+            raise DataError(f"{source}: holds no document of this format")
         if not self._sets:
-            raise DataError("the source holds no query")
+            raise DataError(f"{source}: holds no query of this format")
 
     def abandon(self) -> None:
         self._close_files()
@@ -151,6 +154,14 @@ class Draft:
             file.close()
         self._ids.close()
         (self.root / ".ids").unlink(missing_ok=True)
+
+
+def free_name(title: str, taken: set[str]) -> str:
+    """The title as an id, told by a number where it is taken; it is then taken."""
+    numbers = itertools.chain([title], (f"{title} ({number})" for number in itertools.count(2)))
+    name = next(name for name in numbers if name not in taken)
+    taken.add(name)
+    return name
 
 
 def _read_back(content: bytes) -> Document:

@@ -44,7 +44,7 @@ def whole_number(line: Line, value: Any, key: str) -> int:
             pass
     elif isinstance(value, int) and not isinstance(value, bool):
         return value
-    elif isinstance(value, float) and value == int(value):
+    elif isinstance(value, float) and value.is_integer():
         return int(value)
     raise line.fault(f"{key}: expected a whole number, got {value!r:.60}")
 

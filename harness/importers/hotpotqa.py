@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from harness.dataset.lines import Line
 from harness.errors import DataError
-from harness.importers.draft import Draft, span
+from harness.importers.draft import Draft, free_name, span
 from harness.importers.fields import list_of, object_of, text_of, whole_number
 from harness.importers.options import Options
 from harness.importers.source import Source
@@ -40,12 +40,11 @@ def write_questions(draft: Draft, sets: Mapping[str, Sequence[Asked]]) -> None:
     it is counted and left out, and so is a question of which no fact is left.
     """
     known: dict[tuple[str, tuple[str, ...]], str] = {}
-    titles: dict[str, int] = {}
+    titles: set[str] = set()
     for question in (one for asked in sets.values() for one in asked):
         for title, sentences in question.passages:
             if (title, tuple(sentences)) not in known:
-                number = titles[title] = titles.get(title, 0) + 1
-                name = title if number == 1 else f"{title} ({number})"
+                name = free_name(title, titles)
                 known[title, tuple(sentences)] = name
                 draft.document(question.line, name, "".join(sentences), title)
     for queries, question in ((name, one) for name, asked in sets.items() for one in asked):

@@ -1,10 +1,10 @@
 """Data sets of the Hugging Face Hub, downloaded or in a folder: Parquet, Arrow, CSV and JSON files read as tables."""
 
+import math
 import re
 from collections.abc import Callable, Iterator
-from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from harness.dataset.lines import Line
 from harness.errors import ConfigError, DataError
@@ -12,7 +12,7 @@ from harness.importers import hotpotqa, squad
 from harness.importers.beir import add_documents, read_queries
 from harness.importers.draft import Draft
 from harness.importers.fields import id_of, list_of, object_of, text_of, whole_number
-from harness.importers.judgments import Judged, note_judgment, write_judged
+from harness.importers.judgments import Asked, Judged, note_judgment, write_judged
 from harness.importers.options import Options
 from harness.importers.source import Row, Source
 from harness.importers.tables import import_tables
@@ -21,7 +21,7 @@ _CONVERTED = "refs/convert/parquet"
 """Where the Hub keeps a data set as Parquet files, whatever its own form."""
 _FORMS = ("parquet", "arrow", "csv", "tsv", "jsonl", "json")
 _LEFT_OUT = ("dataset_info.json", "dataset_dict.json", "state.json", "dataset_infos.json")
-_SHARD = re.compile(r"(?:-\d+-of-\d+|[-_]?\d+)$")
+_SHARD = re.compile(r"(?:-\d+-of-\d+|^\d+)$")
 _QREL = ({"query-id", "corpus-id"}, {"query_id", "corpus_id"}, {"qid", "docid"})
 
 
@@ -82,7 +82,10 @@ def _tables(source: Source) -> Iterator[Table]:
     found: dict[tuple[str, str], list[Path]] = {}
     paths = [source.path] if source.path.is_file() else sorted(p for p in source.folder.rglob("*") if p.is_file())
     for path in paths:
-        if path.name.removesuffix(".gz").rpartition(".")[2] in _FORMS and path.name not in _LEFT_OUT:
+        form = path.name.removesuffix(".gz").rpartition(".")[2]
+        if path.suffix == ".gz" and form in _FORMS[:2]:
+            raise DataError(f"{path}: is gzipped, which {form} files need not be; unpack it")
+        if form in _FORMS and path.name not in _LEFT_OUT:
             stem = _SHARD.sub("", path.name.split(".")[0])
             folder = path.parent.relative_to(source.folder).parts
             # Shards of one split have a number alone for a name, or stand in a folder of that name.
@@ -111,13 +114,36 @@ def _columnar(source: Source, path: Path) -> Iterator[tuple[Line, Row]]:
             if path.suffix == ".parquet":
                 batches = pq.ParquetFile(file).iter_batches(batch_size=4096)
             else:
-                batches = iter(pa.ipc.open_stream(file))
+                batches = _record_batches(file)
             for batch in batches:
                 for row in batch.to_pylist():
                     number += 1
-                    yield Line(path, number, f"row {number}"), row
+                    yield Line(path, number, f"row {number}"), _plain(row)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read: {' '.join(str(error).split())[:160]}") from None
+
+
+def _record_batches(file: BinaryIO) -> Iterator[Any]:
+    """The batches of an Arrow file, of either kind: with a footer (Feather), or a stream."""
+    import pyarrow as pa
+
+    footed = file.read(6) == b"ARROW1"
+    file.seek(0)
+    if not footed:
+        return iter(pa.ipc.open_stream(file))
+    opened = pa.ipc.open_file(file)
+    return (opened.get_batch(at) for at in range(opened.num_record_batches))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON could have it: dates and the like as text, no bytes, a number that is none as null."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items() if not isinstance(inner, bytes)}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 def _head(source: Source, table: Table) -> set[str]:
@@ -136,7 +162,7 @@ def _by_columns(source: Source, draft: Draft, options: Options, tables: list[Tab
     if not options.corpus or not options.queries:
         raise ConfigError(f"name the tables with --corpus and --queries; there is {', '.join(named)}")
     queries = {name or options.name: rows(table) for name, table in options.queries.items()}
-    import_tables(draft, options.columns, rows(options.corpus), queries)
+    import_tables(draft, options.columns, rows(options.corpus), queries, absent=options.absent)
 
 
 def _retrieval(source: Source, draft: Draft, options: Options, tables: list[Table], judging: list[Table]) -> None:
@@ -147,7 +173,9 @@ def _retrieval(source: Source, draft: Draft, options: Options, tables: list[Tabl
         raise DataError(f"{source.path}: judgments in {judging[0].name}, but no table named corpus or queries")
     for table in documents:
         add_documents(draft, _rows(source, table))
-    asked = {name: one for table in asking for name, one in read_queries(_rows(source, table)).items()}
+    asked: dict[str, Asked] = {}
+    for table in asking:
+        read_queries(_rows(source, table), asked)
     for table in judging:
         judged: dict[str, Judged] = {}
         for line, row in _rows(source, table):
@@ -163,22 +191,29 @@ def _retrieval(source: Source, draft: Draft, options: Options, tables: list[Tabl
 def _squad(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:
     sets = {}
     for table in chosen:
-        rows = groupby(_rows(source, table), key=lambda pair: pair[1].get("title") or "")
-        sets[table.split or options.name] = [_article(str(title), list(group)) for title, group in rows]
+        # Rows of one title make an article, wherever they stand; without a title, those of one context.
+        articles: dict[str, list[tuple[Line, Row]]] = {}
+        for line, row in _rows(source, table):
+            articles.setdefault(row.get("title") or text_of(line, row, "context"), []).append((line, row))
+        sets[table.split or options.name] = [_article(rows) for rows in articles.values()]
     squad.write_articles(draft, options.unit, sets)
 
 
-def _article(title: str, rows: list[tuple[Line, Row]]) -> squad.Article:
+def _article(rows: list[tuple[Line, Row]]) -> squad.Article:
     paragraphs: dict[str, squad.Paragraph] = {}
     for line, row in rows:
         text = text_of(line, row, "context")
         paragraph = paragraphs.setdefault(text, squad.Paragraph(line, text, []))
         marked = object_of(line, row.get("answers"), "answers")
         starts = [whole_number(line, at, "answer_start") for at in list_of(line, marked, "answer_start")]
-        answers = list(zip(map(str, list_of(line, marked, "text")), starts, strict=False))
+        texts = [text if isinstance(text, str) else str(text) for text in list_of(line, marked, "text")]
+        if len(texts) != len(starts):
+            raise line.fault(f"answers: {len(texts)} texts and {len(starts)} answer_start")
+        answers = list(zip(texts, starts, strict=True))
         asked = squad.Asked(line, str(row.get("id")), text_of(line, row, "question"), answers)
         paragraph.questions.append(asked)
-    return squad.Article(rows[0][0], title or rows[0][0].inside, list(paragraphs.values()))
+    line, first = rows[0]
+    return squad.Article(line, text_of(line, first, "title", "") or "untitled", list(paragraphs.values()))
 
 
 def _hotpotqa(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:

@@ -1,14 +1,13 @@
 """An import from start to end: into a folder of its own first, published whole or not at all."""
 
-import contextlib
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.dataset.lines import byte_lines
 from harness.dataset.manifest import Manifest, PinnedFile, sha256_of, write_manifest
-from harness.errors import ConfigError, DataError
+from harness.errors import ConfigError
+from harness.folder import appearing
 from harness.importers.beir import import_beir
 from harness.importers.chroma import import_chroma
 from harness.importers.contract_nli import import_contract_nli
@@ -22,6 +21,7 @@ from harness.importers.tables import import_csv, import_jsonl
 from harness.importers.trec import import_trec
 from harness.importers.wice import import_wice
 from harness.progress import progress
+from harness.retrievers.trec_run import read_run
 
 
 class Format(NamedTuple):
@@ -31,7 +31,7 @@ class Format(NamedTuple):
     heeds: tuple[str, ...]
 
 
-_TABLES = ("corpus", "queries", "columns", "name", "ignore_self")
+_TABLES = ("corpus", "queries", "columns", "name", "ignore_self", "absent")
 
 FORMATS = {
     "beir": Format(import_beir, ("runs", "ignore_self")),
@@ -65,24 +65,20 @@ def import_dataset(
     unused = options.set_beyond(FORMATS[kind].heeds)
     if unused:
         raise ConfigError(f"import {kind} has no use for {unused}")
-    if target.is_file():
-        raise DataError(f"{target}: is a file; name a folder")
-    if target.exists() and any(target.iterdir()):
-        raise DataError(f"{target}: already holds files; name another folder or remove it")
     name = target.resolve().name
-    with _folder_beside(target) as root:
+    with appearing(target) as root:
         path = located(source) if kind == "huggingface" else Path(source)
         with progress(f"import {name}", _size(path), unit="bytes") as advance:
             read = Source(path, options.encoding, advance)
             draft = Draft(root, ignore_self=options.ignore_self)
             try:
                 FORMATS[kind].read(read, draft, options)
-                draft.close()
+                draft.close(path)
             except BaseException:
                 draft.abandon()
                 raise
-        used = {file: sha256_of(path) for file, path in read.used.items()}
         runs = _copied_runs(options.runs, read, root)
+        used = {file: sha256_of(path) for file, path in read.used.items()}
         manifest = Manifest(
             root,
             name,
@@ -98,26 +94,6 @@ def import_dataset(
     return draft.counts
 
 
-@contextlib.contextmanager
-def _folder_beside(target: Path) -> Iterator[Path]:
-    """A hidden folder that becomes `target` when the block is done, and vanishes where it is not."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        root = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as error:
-        raise DataError(f"{target}: cannot be made: {error.strerror}") from None
-    try:
-        yield root
-        root.chmod(0o755)
-        if target.exists():
-            target.rmdir()
-        root.rename(target)
-    except OSError as error:
-        raise DataError(f"{target}: cannot be written: {error.strerror}") from None
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-
-
 def _query_sets(root: Path) -> dict[str, PinnedFile]:
     """The query sets; where there are several, that named `test` is locked."""
     paths = sorted((root / "queries").glob("*.jsonl"))
@@ -125,12 +101,14 @@ def _query_sets(root: Path) -> dict[str, PinnedFile]:
 
 
 def _copied_runs(runs: Mapping[str, str], source: Source, root: Path) -> dict[str, PinnedFile]:
+    """The runs as plain files of the data set; each is read, so that a malformed one is refused."""
     made: dict[str, PinnedFile] = {}
     for name, file in runs.items():
+        path = source.used_file(source.file(file))
+        read_run(path)
         (root / "runs").mkdir(exist_ok=True)
-        path = root / "runs" / f"{name}.txt"
-        shutil.copyfile(source.file(file), path)
-        made[name] = PinnedFile(path, "")
+        made[name] = PinnedFile(root / "runs" / f"{name}.txt", "")
+        made[name].path.write_bytes(b"".join(content for _, content in byte_lines(path)))
     return made
 
 

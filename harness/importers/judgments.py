@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.dataset.lines import Line
+from harness.errors import DataError
 from harness.importers.draft import Draft
 from harness.importers.source import Source
 
@@ -39,6 +40,8 @@ def read_judgments(source: Source, path: Path, draft: Draft) -> dict[str, Judged
             continue
         query, doc, grade = columns[0], columns[-2], _grade(line, columns[-1])
         note_judgment(judged, draft, line, query, doc, grade)
+    if not judged:
+        raise DataError(f"{path}: holds no judgment")
     return judged
 
 

@@ -1,10 +1,11 @@
 """What a person says about an import besides its format: which files, which columns, how judgments are meant."""
 
-import re
+import codecs
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from harness.dataset.editing import checked_name
 from harness.errors import ConfigError, did_you_mean
 
 COLUMNS = (
@@ -14,7 +15,6 @@ COLUMNS = (
 )
 """What the columns of a table can be, for `map`."""
 
-_NAME = re.compile(r"\w[\w.-]*")
 _WORDS = {
     "corpus": "--corpus",
     "queries": "--queries",
@@ -26,14 +26,8 @@ _WORDS = {
     "encoding": "--encoding",
     "name": "--set",
     "ignore_self": "--ignore-self",
+    "absent": "--absent",
 }
-
-
-def checked_name(name: str) -> str:
-    """A name that can be that of a file. Raises ConfigError."""
-    if not _NAME.fullmatch(name):
-        raise ConfigError(f"'{name}': expected a name of letters, digits, dots and dashes")
-    return name
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,7 @@ class Options:
 
     Paths are relative to the source folder. `columns` says which column of a table each of `COLUMNS` is. `unit` makes
     a document of every article or every paragraph (squad). With `ignore_self` a query that has the id of a document is
-    never given that document.
+    never given that document; with `absent` evidence in unknown documents is kept, as always missed.
     """
 
     corpus: str | None = None
@@ -55,6 +49,7 @@ class Options:
     encoding: str = "utf-8"
     name: str = "validation"
     ignore_self: bool = False
+    absent: bool = False
 
     def set_beyond(self, heeded: Collection[str]) -> str:
         """The command line's word for the first option that is set and not heeded; "" where there is none."""
@@ -77,6 +72,6 @@ class Options:
                 close = did_you_mean(column, COLUMNS)
                 raise ConfigError(f"--map {column}: no such column.{close} There are: {', '.join(COLUMNS)}")
         try:
-            "".encode(self.encoding)
+            object.__setattr__(self, "encoding", codecs.lookup(self.encoding).name)
         except LookupError:
             raise ConfigError(f"--encoding {self.encoding}: no such encoding; such as utf-8 or latin-1") from None

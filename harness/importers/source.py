@@ -85,6 +85,8 @@ class Source:
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         try:
             head = next(reader, [])
+            if not head:
+                raise Line(path, 1).fault("expected the names of columns, got nothing")
             if len(set(head)) < len(head):
                 raise Line(path, 1).fault("two columns have the same name")
             for row in reader:

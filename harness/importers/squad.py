@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from harness.dataset.lines import Line
-from harness.importers.draft import Draft, span
+from harness.importers.draft import Draft, free_name, span
 from harness.importers.fields import list_of, object_of, text_of, whole_number
 from harness.importers.options import Options
 from harness.importers.source import Source
@@ -48,11 +48,10 @@ def import_squad(source: Source, draft: Draft, options: Options) -> None:
 
 def write_articles(draft: Draft, unit: str, sets: Mapping[str, Iterable[Article]]) -> None:
     """Add the articles of all sets, then their questions. An article of a title that was there is told by a number."""
-    titles: dict[str, int] = {}
+    titles: set[str] = set()
     asked: list[tuple[str, str, int, Asked]] = []
     for queries, article in ((name, article) for name, articles in sets.items() for article in articles):
-        number = titles[article.title] = titles.get(article.title, 0) + 1
-        name = article.title if number == 1 else f"{article.title} ({number})"
+        name = free_name(article.title, titles)
         draft.counts.add("articles")
         draft.counts.add("paragraphs", len(article.paragraphs))
         at = 0

@@ -1,18 +1,20 @@
 """Tables of one's own: documents and queries as CSV, TSV, JSONL or JSON arrays, columns named by the person."""
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.dataset.lines import Line
-from harness.dataset.quotes import loose_occurrences, occurrences
-from harness.errors import DataError
+from harness.dataset.quotes import inside_word, loose_occurrences, occurrences
+from harness.errors import DataError, did_you_mean
 from harness.importers.draft import Draft, span
 from harness.importers.fields import whole_number
 from harness.importers.options import Options
 from harness.importers.source import Row, Rows, Source
+from harness.model import Document
 
 _USUAL = {
     "doc.id": ("id", "_id", "doc_id", "docid", "doc"),
@@ -23,7 +25,7 @@ _USUAL = {
     "query.answer": ("answer",),
     "query.type": ("type",),
     "query.group": ("group",),
-    "evidence.doc": ("doc", "doc_id"),
+    "evidence.doc": ("doc", "doc_id", "document"),
     "evidence.start": ("start",),
     "evidence.end": ("end",),
     "evidence.quote": ("quote",),
@@ -59,7 +61,7 @@ def _import(source: Source, draft: Draft, options: Options, suffix: str) -> None
     named = {name or options.name: source.file(file) for name, file in options.queries.items()}
     queries = named or {options.name: _first(source, ("queries", "questions"), suffix)}
     tables = {name: source.rows(path) for name, path in queries.items()}
-    import_tables(draft, options.columns, source.rows(corpus), tables)
+    import_tables(draft, options.columns, source.rows(corpus), tables, absent=options.absent)
 
 
 def _first(source: Source, stems: tuple[str, ...], suffix: str) -> Path:
@@ -70,44 +72,53 @@ def _first(source: Source, stems: tuple[str, ...], suffix: str) -> Path:
     raise DataError(f"{source.folder}: holds no {stems[0]}.{suffix}; name the file with {option}")
 
 
-def import_tables(draft: Draft, columns: Mapping[str, str], documents: Rows, queries: Mapping[str, Rows]) -> None:
+def import_tables(
+    draft: Draft, columns: Mapping[str, str], documents: Rows, queries: Mapping[str, Rows], *, absent: bool = False
+) -> None:
     """Add documents and query sets from records whose columns are named by `columns`, or as usual.
 
     Rows with the same query id are one query. Evidence is a document (or a list of them), a quote in it, or offsets
     with or without the quote; a quote alone is looked for in all documents. A quote that stands several times in its
-    document has all of these places; one that does not stand there, even but for white space, is a DataError.
+    document has all of these places; one that does not stand there, even but for white space, is a DataError, and so is
+    an unknown document, unless `absent` says that such evidence is to be kept as always missed. Further columns become
+    metadata.
     """
-    taken = {columns.get(name, "") for name in ("doc.id", "doc.text", "doc.title")}
-    for line, row in documents:
+    _add_documents(draft, columns, documents)
+    for name, rows in queries.items():
+        table = _Table(draft, name, columns, absent=absent)
+        table.add(_questions(columns, _noted(columns, ("query.", "evidence."), rows)))
+
+
+def _add_documents(draft: Draft, columns: Mapping[str, str], documents: Rows) -> None:
+    for line, row in _noted(columns, ("doc.",), documents):
         known = {name: _column(columns, row, name) for name in ("doc.id", "doc.text", "doc.title")}
         name, text = _needed(line, row, known["doc.id"], "doc.id"), _needed(line, row, known["doc.text"], "doc.text")
-        title = row.get(known["doc.title"] or "")
-        rest = {key: value for key, value in row.items() if key not in taken and key not in known.values()}
-        draft.document(line, name, text, _text(line, title, "doc.title"), _metadata(rest))
-    for queries_name, rows in queries.items():
-        questions = _questions(columns, rows)
-        anywhere = _Everywhere(draft, [quote for q in questions.values() for quote in _homeless(columns, q)])
-        for name, question in questions.items():
-            evidence = [
-                item
-                for line, row in question.rows
-                for item in _items(draft, queries_name, anywhere, columns, line, row)
-            ]
-            distinct = [item for at, item in enumerate(evidence) if item not in evidence[:at]]
-            first = question.rows[0][1]
-            answer = _text(question.line, first.get(_column(columns, first, "query.answer") or ""), "query.answer")
-            told = {key: first.get(_column(columns, first, f"query.{key}") or "") for key in ("type", "group")}
-            metadata = {key: value for key, value in told.items() if value not in (None, "")}
-            draft.query(
-                question.line, queries_name, name, question.text, distinct, answer=answer or None, metadata=metadata
-            )
+        title = _text(line, row.get(known["doc.title"] or ""), "doc.title")
+        rest = {key: value for key, value in row.items() if key not in known.values()}
+        draft.document(line, name, text, title, _metadata(line, rest))
 
 
-def _metadata(rest: Row) -> dict[str, Any]:
-    """What else a row tells of a document; a column `metadata` that is an object is taken for what it is."""
+def _noted(columns: Mapping[str, str], parts: tuple[str, ...], rows: Rows) -> Iterator[tuple[Line, Row]]:
+    """The rows. Raises DataError at their end where a column that was named stands in none of them."""
+    left = {name: column for name, column in columns.items() if name.startswith(parts)}
+    seen: dict[str, None] = {}
+    line: Line | None = None
+    for line, row in rows:
+        seen.update(dict.fromkeys(map(str, row)))
+        left = {name: column for name, column in left.items() if column not in row}
+        yield line, row
+    for name, column in left.items() if line else ():
+        known = f"{did_you_mean(column, seen)} There is {', '.join(seen)[:120]}"
+        raise DataError(f"{line.path if line else ''}: --map {name}={column}: no row has a column '{column}'.{known}")
+
+
+def _metadata(line: Line, rest: Row) -> dict[str, Any]:
+    """What else a row tells; a column `metadata` that is an object is taken for what it is."""
     inner = rest.pop("metadata", None)
+    if inner not in (None, "") and not isinstance(inner, dict):
+        raise line.fault(f"metadata: expected an object, got {inner!r:.60}")
     kept = {key: value for key, value in rest.items() if value not in (None, "")}
-    return kept | (inner if isinstance(inner, dict) else {})
+    return kept | (inner or {})
 
 
 def _questions(columns: Mapping[str, str], rows: Rows) -> dict[str, Question]:
@@ -123,31 +134,147 @@ def _questions(columns: Mapping[str, str], rows: Rows) -> dict[str, Question]:
     return found
 
 
-def _items(
-    draft: Draft, queries: str, anywhere: "_Everywhere", columns: Mapping[str, str], line: Line, row: Row
-) -> Iterator[dict[str, Any]]:
-    """The items of evidence in a row."""
-    ready = row.get("evidence")
-    if isinstance(ready, list) and not any(name.startswith("evidence.") for name in columns):
-        yield from ready
-        return
-    names = ("doc", "start", "end", "quote", "grade")
-    doc, start, end, quote, written = (row.get(_column(columns, row, f"evidence.{name}") or "") for name in names)
-    docs, quotes = _several(doc), _several(quote)
-    grade = 1 if written in (None, "") else whole_number(line, written, "evidence.grade")
-    if start not in (None, ""):
-        if len(docs) != 1 or len(quotes) > 1:
-            raise line.fault("offsets go with one document and at most one quote")
-        yield _given(line, _text(line, docs[0], "evidence.doc"), start, end, quotes, grade)
-    elif quotes:
-        for one in quotes:
-            yield _quoted(draft, anywhere, line, docs, _text(line, one, "evidence.quote"), grade)
-    else:
-        judged = (draft.judged(queries, _text(line, one, "evidence.doc"), grade) for one in docs)
-        yield from (item for item in judged if item)
+class _Table:
+    """The queries of one table on their way into a draft."""
+
+    def __init__(self, draft: Draft, queries: str, columns: Mapping[str, str], *, absent: bool) -> None:
+        self._draft, self._queries, self._columns, self._absent = draft, queries, columns, absent
+        self._found: dict[str, str] = {}
+
+    def add(self, questions: Mapping[str, Question]) -> None:
+        homeless = [quote for one in questions.values() for _, row in one.rows for quote in self._homeless(row)]
+        self._found = _homes(self._draft, homeless)
+        for name, question in questions.items():
+            evidence = [item for line, row in question.rows for item in self._items(line, row)]
+            distinct = [item for at, item in enumerate(evidence) if item not in evidence[:at]]
+            answer = next((told for line, row in question.rows if (told := self._answer(line, row))), None)
+            line, first = question.rows[0]
+            used = {_column(self._columns, first, part) for part in _USUAL if not part.startswith("doc.")}
+            rest = {key: value for key, value in first.items() if key not in used and key not in _OWN}
+            metadata = self._kinds(first) | _metadata(line, rest)
+            ignored = [str(doc) for doc in _several(first.get("ignore"))]
+            self._draft.query(
+                line, self._queries, name, question.text, distinct, answer=answer, metadata=metadata, ignore=ignored
+            )
+            if not distinct:
+                self._draft.counts.add(f"{self._queries} queries without evidence")
+
+    def _value(self, row: Row, part: str) -> Any:
+        return row.get(_column(self._columns, row, part) or "")
+
+    def _answer(self, line: Line, row: Row) -> str:
+        return _text(line, self._value(row, "query.answer"), "query.answer")
+
+    def _kinds(self, row: Row) -> dict[str, Any]:
+        told = {key: self._value(row, f"query.{key}") for key in ("type", "group")}
+        return {key: value for key, value in told.items() if value not in (None, "")}
+
+    def _homeless(self, row: Row) -> list[str]:
+        """Quotes whose document is not named."""
+        if _several(self._value(row, "evidence.doc")) or isinstance(row.get("evidence"), list):
+            return []
+        return [quote for quote in _quotes(self._value(row, "evidence.quote")) if isinstance(quote, str)]
+
+    def _items(self, line: Line, row: Row) -> Iterator[dict[str, Any]]:
+        """The items of evidence in a row."""
+        ready = row.get("evidence")
+        if ready not in (None, "") and "evidence" not in self._columns.values():
+            yield from _ready(line, row, ready)
+            return
+        parts = ("doc", "start", "end", "quote", "grade")
+        doc, start, end, quote, written = (self._value(row, f"evidence.{part}") for part in parts)
+        docs, quotes = [_text(line, one, "evidence.doc") for one in _several(doc)], _quotes(quote)
+        grade = 1.0 if written in (None, "") else _grade(line, written)
+        if start not in (None, ""):
+            if not docs:
+                raise line.fault(f"offsets, and no column for evidence.doc; there is {', '.join(map(str, row))[:100]}")
+            if len(docs) > 1 or len(quotes) > 1:
+                raise line.fault("offsets go with one document and at most one quote")
+            found = [_given(line, docs[0], start, end, quotes, grade)]
+        elif quotes:
+            found = [self._quoted(line, docs, _text(line, one, "evidence.quote"), grade) for one in quotes]
+        else:
+            found = [self._whole(line, one, grade) for one in docs]
+        if grade > 0:
+            yield from found
+        elif found:
+            self._draft.counts.add(f"{self._queries} judgments of grade 0 or below, which are no evidence", len(found))
+
+    def _whole(self, line: Line, doc: str, grade: float) -> dict[str, Any]:
+        if doc not in self._draft and not self._absent:
+            told = f"no document '{doc}' in the corpus; --absent keeps such evidence, as always missed"
+            raise line.fault(f"{told}; several documents are written as a JSON list")
+        self._draft.counts.add(f"{self._queries} judgments")
+        if doc in self._draft:
+            return {"doc": doc, **_graded(grade)}
+        self._draft.counts.add(f"{self._queries} judgments of documents that the corpus lacks, kept")
+        return {"doc": doc, "absent": True, **_graded(grade)}
+
+    def _quoted(self, line: Line, docs: list[str], quote: str, grade: float) -> dict[str, Any]:
+        """Evidence by a quote: all its places in the first of its documents that has it."""
+        if not quote.strip():
+            raise line.fault("evidence.quote: is nothing but white space")
+        homes = docs or [self._found[quote]] if docs or quote in self._found else []
+        for name in homes:
+            document = self._draft.get(name)
+            if document is None:
+                raise line.fault(f"no document '{name}' in the corpus, which the quote {quote!r:.60} could stand in")
+            if found := standing(document.text, quote)[1]:
+                return self._placed(document, quote, found, grade)
+        where = f"document '{docs[0]}'" if docs else "any document"
+        raise line.fault(f"evidence.quote: {quote!r:.60} does not stand in {where}")
+
+    def _placed(self, document: Document, quote: str, found: Sequence[tuple[int, int]], grade: float) -> dict[str, Any]:
+        if document.text[slice(*found[0])] != quote:
+            self._draft.counts.add("quotes found but for their white space")
+        if len(found) > 1:
+            self._draft.counts.add("quotes that stand several times in their document, all places kept")
+        first, *others = (span(document.id, start, end, document.text[start:end]) for start, end in found[:_PLACES])
+        return {**first, **({"also": others} if others else {}), **_graded(grade)}
 
 
-def _given(line: Line, doc: str, start: Any, end: Any, quotes: list[Any], grade: int) -> dict[str, Any]:
+_OWN = ("evidence", "ignore", "grade")
+"""Columns of a query that the harness itself writes."""
+
+
+def _ready(line: Line, row: Row, ready: Any) -> Iterator[dict[str, Any]]:
+    """Evidence as the harness writes it itself."""
+    if not isinstance(ready, list) or not all(isinstance(item, dict) for item in ready):
+        told = "expected a list of items; for a column of document ids say --map evidence.doc=evidence"
+        raise line.fault(f"evidence: {told}, got {ready!r:.60}")
+    grade = {} if row.get("grade") is None else {"grade": row["grade"]}
+    yield from ({**grade, **item} for item in ready)
+
+
+def standing(text: str, quote: str) -> tuple[int, list[tuple[int, int]]]:
+    """Where a quote stands, and how well: 3 as whole words, 2 inside words, 1 but for white space, 0 nowhere.
+
+    >>> standing("A cat in a category.", "cat")
+    (3, [(2, 5)])
+    """
+    exact = [(start, start + len(quote)) for start in occurrences(text, quote)]
+    whole = [(start, end) for start, end in exact if not inside_word(text, start) and not inside_word(text, end)]
+    if whole or exact:
+        return (3, whole) if whole else (2, exact)
+    loose = loose_occurrences(text, quote)
+    return int(bool(loose)), loose
+
+
+def _homes(draft: Draft, quotes: Sequence[str]) -> dict[str, str]:
+    """For each quote the document in which it stands best, the first of these, found in one pass over the corpus."""
+    best: dict[str, tuple[int, str]] = {}
+    wanted = sorted({quote for quote in quotes if quote.strip()})
+    for document in draft.documents() if wanted else ():
+        for quote in wanted:
+            how, _ = standing(document.text, quote)
+            if how > best.get(quote, (0, ""))[0]:
+                best[quote] = (how, document.id)
+            elif how and how == best[quote][0]:
+                draft.counts.add("further documents that hold a quote without a document, of which the first was taken")
+    return {quote: doc for quote, (_, doc) in best.items()}
+
+
+def _given(line: Line, doc: str, start: Any, end: Any, quotes: list[Any], grade: float) -> dict[str, Any]:
     """Evidence by offsets, as they are written: `harness data check` tells where they and the quote disagree."""
     first = whole_number(line, start, "evidence.start")
     quote = {"quote": _text(line, quotes[0], "evidence.quote")} if quotes else {}
@@ -157,52 +284,24 @@ def _given(line: Line, doc: str, start: Any, end: Any, quotes: list[Any], grade:
     return {"doc": doc, "start": first, "end": last, **quote, **_graded(grade)}
 
 
-def _quoted(
-    draft: Draft, anywhere: "_Everywhere", line: Line, docs: list[Any], quote: str, grade: int
-) -> dict[str, Any]:
-    """Evidence by a quote: all its places in the first of its documents that has it."""
-    if not quote.strip():
-        raise line.fault("evidence.quote: is nothing but white space")
-    for name in docs or anywhere.documents(quote):
-        document = draft.get(_text(line, name, "evidence.doc"))
-        if document is None:
-            raise line.fault(f"no document '{name}' in the corpus, which the quote {quote!r:.60} could stand in")
-        found = [(start, start + len(quote)) for start in occurrences(document.text, quote)]
-        if not found and (found := loose_occurrences(document.text, quote)):
-            draft.counts.add("quotes found but for their white space")
-        if found:
-            first, *others = (span(document.id, start, end, document.text[start:end]) for start, end in found[:_PLACES])
-            return {**first, **({"also": others} if others else {}), **_graded(grade)}
-    where = f"document '{docs[0]}'" if docs else "any document"
-    raise line.fault(f"evidence.quote: {quote!r:.60} does not stand in {where}")
+def _graded(grade: float) -> dict[str, Any]:
+    return {} if grade == 1 else {"grade": int(grade) if grade == int(grade) else grade}
 
 
-def _graded(grade: int) -> dict[str, Any]:
-    return {} if grade == 1 else {"grade": grade}
+def _grade(line: Line, value: Any) -> float:
+    try:
+        grade = float(value)
+    except (TypeError, ValueError):
+        grade = math.nan
+    if isinstance(value, bool) or not abs(grade) <= 1e6:
+        raise line.fault(f"evidence.grade: expected a number of at most 1000000, got {value!r:.40}")
+    return grade
 
 
-def _homeless(columns: Mapping[str, str], question: Question) -> Iterator[str]:
-    """Quotes of a query whose document is not named."""
-    for _, row in question.rows:
-        if not _several(row.get(_column(columns, row, "evidence.doc") or "")):
-            quotes = _several(row.get(_column(columns, row, "evidence.quote") or ""))
-            yield from (quote for quote in quotes if isinstance(quote, str))
-
-
-class _Everywhere:
-    """The first documents in which quotes stand, found in one pass over the corpus."""
-
-    def __init__(self, draft: Draft, quotes: list[str]) -> None:
-        self._found: dict[str, list[str]] = {}
-        wanted = {quote for quote in quotes if quote.strip()}
-        for document in draft.documents() if wanted else ():
-            for quote in sorted(wanted):
-                if quote in document.text or loose_occurrences(document.text, quote):
-                    self._found[quote] = [document.id]
-                    wanted.remove(quote)
-
-    def documents(self, quote: str) -> list[str]:
-        return self._found.get(quote, [])
+def _quotes(value: Any) -> list[Any]:
+    """A cell as a list of quotes: only a JSON list of texts is a list, as a text may begin with a bracket."""
+    found = _several(value)
+    return found if isinstance(value, list) or all(isinstance(one, str) for one in found) else [value]
 
 
 def _several(value: Any) -> list[Any]:

@@ -13,7 +13,8 @@ from harness.importers.judgments import Asked, Judged, read_judgments, write_jud
 from harness.importers.options import Options
 from harness.importers.source import Source
 
-_TAG = re.compile(r"</?[A-Za-z][^<>\n]*>")
+_TAG = re.compile(r"</?[A-Za-z][\w.-]*(?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s<>]+))*\s*/?>")
+_EDGE = re.compile(r"(?i)(?=<doc>)|(?<=</doc>)")
 _TEXT = re.compile(r"(?is)<text>(.*?)</text>")
 _TITLE = re.compile(r"(?is)<(title|headline|head|ti)>(.*?)</\1>")
 _DOCNO = re.compile(r"(?is)<docno>(.*?)</docno>")
@@ -98,20 +99,20 @@ def _documents(source: Source, path: Path) -> Iterator[tuple[Line, str, str, str
         return
     first: Line | None = None
     parts: list[str] = []
-    for line, text in source.text_lines(path):
-        sign = text.strip().lower()
-        if first is None:
+    for line, written in source.text_lines(path):
+        for text in _EDGE.split(written):
+            sign = text.strip().lower()
             if sign.startswith("<doc>"):
+                if first is not None:
+                    raise line.fault(f"<DOC> inside the document that begins in line {first.number}")
                 first, parts = line, [text.strip()[5:]]
+            elif first is not None:
+                parts.append(text)
             elif sign and not sign.startswith(("<?xml", "<!", "<root", "</root")):
                 raise line.fault(f"expected <DOC>, got {text.strip()!r:.40}")
-        else:
-            if sign.startswith("<doc>"):
-                raise line.fault(f"<DOC> inside the document that begins in line {first.number}")
-            parts.append(text)
-        if first is not None and sign.endswith("</doc>"):
-            yield _document(first, "\n".join(parts).rstrip()[: -len("</doc>")])
-            first = None
+            if first is not None and sign.endswith("</doc>"):
+                yield _document(first, "\n".join(parts).rstrip()[: -len("</doc>")])
+                first = None
     if first is not None:
         raise first.fault("the document is not closed by </DOC>")
 
@@ -144,8 +145,8 @@ def _rows(source: Source, path: Path) -> Iterator[tuple[Line, str, str, str]]:
     for line, written in source.text_lines(path):
         if written.strip():
             name, tab, text = written.partition("\t")
-            if not tab:
-                raise line.fault("expected id and text parted by a tab")
+            if not tab or "\r" in written:
+                raise line.fault("expected id and text parted by a tab, and lines that end in \\n or \\r\\n")
             yield line, name.strip(), "", text.strip()
 
 

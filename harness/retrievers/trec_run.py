@@ -29,6 +29,9 @@ class TrecRun(Recorded):
         if strangers:
             told = f"run '{self.run}' ranks {len(strangers)} documents without a chunk in the corpus"
             raise DataError(f"{path}: {told}, such as '{strangers[0]}'; its ranks would be wrong without them")
+        if not scores.keys() & set(queries):
+            told = f"run '{self.run}' ranks none of the {len(queries)} queries, but queries such as"
+            raise DataError(f"{path}: {told} '{next(iter(scores), '')}'")
         return Rankings.of([self._row(scores.get(query, {}), first) for query in queries])
 
     def _row(self, scores: Mapping[str, float], first: Mapping[str, int]) -> Row:

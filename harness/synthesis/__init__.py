@@ -1,6 +1,6 @@
 """Queries written by a language model, with evidence that is checked, for people to review."""
 
-from harness.synthesis.generating import Generated, Plan, generate, write_set
+from harness.synthesis.generating import Generated, Plan, generate
 from harness.synthesis.review import apply_sheet, write_sheet
 from harness.synthesis.writer import KINDS, AnswerChecker, QueryWriter
 
@@ -12,6 +12,5 @@ __all__ = [
     "QueryWriter",
     "apply_sheet",
     "generate",
-    "write_set",
     "write_sheet",
 ]

@@ -1,6 +1,5 @@
 """From documents to a query set: texts drawn, questions written, checked and sifted, and marked as what they are."""
 
-import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +8,6 @@ from typing import Any
 from harness.analysis import Analyzer
 from harness.asking import prompt_digest
 from harness.checks.twins import query_twins
-from harness.dataset.manifest import Manifest, PinnedFile, write_manifest
 from harness.dataset.quotes import occurrences
 from harness.errors import DataError
 from harness.finder import Finder, Stretch, stretches
@@ -72,6 +70,8 @@ class Generated:
 
     records: list[dict[str, Any]] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
+    example: str = ""
+    """What was wrong with the first question that was not usable."""
 
     def drop(self, reason: str) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
@@ -158,6 +158,7 @@ class _Session:
             if isinstance(outcome, Written):
                 candidates.append(_candidate(task, text, outcome))
             elif isinstance(outcome, Failure):
+                made.example = made.example or str(outcome)
                 made.drop(f"not usable as written ({outcome.kind})")
         return candidates
 
@@ -261,22 +262,6 @@ def _record(number: int, one: Candidate, told: Mapping[str, str]) -> dict[str, A
     record |= {"answer": one.answer} if one.answer else {}
     # What is asked about one document is one cluster, whether it is answered there or not.
     return record | {"metadata": {"type": one.kind, "group": one.doc.id, "synthetic": synthetic}}
-
-
-def write_set(manifest: Manifest, name: str, records: Sequence[Mapping[str, Any]]) -> Manifest:
-    """Add a query set to a data set, marked as synthetic; an older one of that name is replaced.
-
-    Raises DataError for a name that people's queries have.
-    """
-    if name in manifest.queries and not manifest.queries[name].synthetic:
-        raise DataError(f"{manifest.root}: query set '{name}' is not synthetic; choose another name with --set")
-    path = manifest.root / "queries" / f"{name}.jsonl"
-    draft = path.with_suffix(".draft")
-    draft.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), encoding="utf-8")
-    draft.replace(path)
-    made = replace(manifest, queries={**manifest.queries, name: PinnedFile(path, "", synthetic=True)})
-    write_manifest(made)
-    return made
 
 
 def copies_elsewhere(record: Mapping[str, Any], documents: Mapping[str, Document]) -> int:

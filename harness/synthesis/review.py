@@ -20,13 +20,17 @@ _LEXICAL = 0.6
 
 
 class Reviewed(NamedTuple):
-    """The records after the review, and how many were kept, changed, dropped, or have no verdict yet."""
+    """The records after the review, and how many were kept, changed, dropped, or have no verdict yet.
+
+    `ignored` have none although their question or answer was changed.
+    """
 
     records: list[dict[str, Any]]
     kept: int
     changed: int
     dropped: int
     open: int
+    ignored: int = 0
 
 
 def write_sheet(path: Path, records: Sequence[Mapping[str, Any]], documents: Mapping[str, Document]) -> None:
@@ -36,7 +40,6 @@ def write_sheet(path: Path, records: Sequence[Mapping[str, Any]], documents: Map
     writer.writerow(COLUMNS)
     for record in records:
         writer.writerow([_guarded(cell) for cell in _row(record, documents)])
-    path.parent.mkdir(parents=True, exist_ok=True)
     # With a byte order mark, without which spreadsheets take UTF-8 for something older.
     path.write_text(out.getvalue(), encoding="utf-8-sig", newline="")
 
@@ -75,13 +78,14 @@ def apply_sheet(path: Path, records: Sequence[Mapping[str, Any]]) -> Reviewed:
     """
     rows = dict(_rows(path))
     known = {record["id"] for record in records}
-    for name, (line, _) in rows.items():
-        if name not in known:
+    for name, (line, row) in rows.items():
+        # What was dropped when the sheet was applied before is gone already.
+        if name not in known and row["verdict"] != "drop":
             raise line.fault(f"id '{name}' is no query of the set")
     made: list[dict[str, Any]] = []
-    kept = changed = dropped = 0
+    kept = changed = dropped = ignored = 0
     for record in records:
-        _, row = rows.get(record["id"], (None, {}))
+        row = rows[record["id"]][1] if record["id"] in rows else {}
         verdict = row.get("verdict", "")
         if verdict == "drop":
             dropped += 1
@@ -92,8 +96,9 @@ def apply_sheet(path: Path, records: Sequence[Mapping[str, Any]]) -> Reviewed:
             changed += (after["text"], after.get("answer")) != (record["text"], record.get("answer"))
             made.append(after)
         else:
+            ignored += bool(row) and (row["question"], row["answer"]) != (record["text"], record.get("answer", ""))
             made.append(dict(record))
-    return Reviewed(made, kept, changed, dropped, len(made) - kept)
+    return Reviewed(made, kept, changed, dropped, len(made) - kept, ignored)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, tuple[Line, dict[str, str]]]]:
@@ -102,9 +107,15 @@ def _rows(path: Path) -> Iterator[tuple[str, tuple[Line, dict[str, str]]]]:
             content = file.read()
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 (byte {error.start}); save the sheet as CSV in UTF-8") from None
-    reader = csv.DictReader(io.StringIO(content, newline=""), restval="", restkey="")
+    head = content.partition("\n")[0]
+    # Spreadsheets of many countries part cells by semicolons.
+    delimiter = ";" if head.count(";") > head.count(",") else ","
+    csv.field_size_limit(2**31 - 1)
+    reader = csv.DictReader(io.StringIO(content, newline=""), restval="", restkey="", delimiter=delimiter)
     missing = {"verdict", "question", "answer", "id"} - set(reader.fieldnames or ())
     if missing:
         raise Line(path, 1).fault(f"no column {', '.join(sorted(missing))}; a sheet has {', '.join(COLUMNS)}")
@@ -128,8 +139,9 @@ def _plain(cell: str) -> str:
 
 
 def _changed(record: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, Any]:
-    metadata = record["metadata"]
-    synthetic = {**metadata["synthetic"], "reviewed": True}
+    metadata = record.get("metadata", {})
+    told = metadata.get("synthetic")
+    synthetic = {**(told if isinstance(told, dict) else {}), "reviewed": True}
     made = {**record, "text": row["question"].strip(), "metadata": {**metadata, "synthetic": synthetic}}
     made.pop("answer", None)
     answer = row["answer"].strip()

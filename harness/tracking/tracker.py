@@ -39,9 +39,10 @@ class FinishedTrial(NamedTuple):
 class FinishedLaunch(NamedTuple):
     """What is logged of a launch: its results, the headline metrics (the one to sort by first), and how it went.
 
-    `begun` is when it started, in seconds since the epoch; `openings` how often the locked query set has been opened;
-    `work` what had to be done, by stage; `spend` what language models were used for; `report` the files kept beside
-    it, of which `comparison.md` becomes the note; `said` the tags that say of each trial, by name, how it compares.
+    `begun` is when it started, in seconds since the epoch; `synthetic` whether a model wrote the queries; `openings`
+    how often the locked query set has been opened; `work` what had to be done, by stage; `spend` what language models
+    were used for; `report` the files kept beside it, of which `comparison.md` becomes the note; `said` the tags that
+    say of each trial, by name, how it compares.
     """
 
     launch: str
@@ -49,6 +50,7 @@ class FinishedLaunch(NamedTuple):
     metrics: Sequence[str]
     begun: float
     final: bool
+    synthetic: bool
     openings: int
     work: Mapping[str, int]
     spend: Mapping[str, float]
@@ -157,7 +159,7 @@ class Tracker(MlflowExperiment):
             return self._put_views(finished)
 
     def _write_launch(self, finished: FinishedLaunch) -> None:
-        launch, results, metrics, begun, final, openings, work, spend, report, said = finished
+        launch, results, metrics, begun, final, synthetic, openings, work, spend, report, said = finished
         top = max(results, key=lambda result: (result.least(metrics[0]), result.name))
         tags = {
             **surroundings(),
@@ -167,6 +169,7 @@ class Tracker(MlflowExperiment):
             "test_openings": str(openings),
             "trials": str(len(results)),
             "top_trial": top.name,
+            **({"synthetic": "true"} if synthetic else {}),
         }
         for result in results:
             self._say(result, said.get(result.name, {}))

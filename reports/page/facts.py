@@ -40,7 +40,8 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
     answered = [query for query in queries if query.evidence]
     told = f"{len(queries):,} of '{trial.queries}'; {len(answered):,} with evidence"
     if session.synthetic:
-        told = f"synthetic, written by a language model: {told}"
+        reviewed = f"{queries_of(launch).reviewed:,} of them reviewed by people"
+        told = f"synthetic, written by a language model, {reviewed}: {told}"
     if len(answered) < len(queries):
         told += f", {len(queries) - len(answered):,} that the corpus does not answer"
     yield "queries", told

@@ -303,7 +303,7 @@ def shape_of_data(corpus: CorpusProfile, queries: QueryProfile) -> str:
         axes.set_xticks(marks, [f"{mark:,.0f}" for mark in marks])
         axes.minorticks_off()
         axes.yaxis.get_major_locator().set_params(integer=True)
-        axes.set_xlabel(name, fontsize=9)
+        axes.set_xlabel(f"{name} (log)", fontsize=9)
     if queries.positions:
         axes, tenths = drawing.axes[-1], len(queries.positions)
         bars = axes.bar(range(tenths), queries.positions, color=SKY)

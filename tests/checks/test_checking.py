@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.checks import CODES, Finding, check_dataset
+from harness.dataset.manifest import PinnedFile, read_manifest, write_manifest
 from harness.importers import import_dataset
 
 TEXT = "Stir twice. Rest ten minutes. Stir twice."
@@ -51,7 +53,7 @@ def test_spans_that_can_be_used(make_data: MakeData) -> None:
         ("warning", "blank-evidence"),
         ("warning", "blank-evidence"),
     ]
-    assert listed[2].what.endswith("begins inside a word")
+    assert listed[2].what.endswith("begins inside a word: …tir twice. R|est ten minu…")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,12 @@ def test_twins(make_data: MakeData) -> None:
     ]
     asked = [
         {"id": "q", "text": "How long does the seventh step of it take?", "evidence": [{"doc": "a"}]},
-        {"id": "r", "text": "How long does the seventh step of it take today?", "evidence": [{"doc": "d"}]},
+        {
+            "id": "r",
+            "text": "How long does the seventh step of it take today?",
+            "evidence": [{"doc": "a"}, {"doc": "d"}],
+        },
+        {"id": "e", "text": "How long does the seventh step of it take, then?", "evidence": [{"doc": "d"}]},
         {"id": "s", "text": "How long does step 7 of it take?", "evidence": [{"doc": "a"}]},
         {"id": "t", "text": "How long does step 8 of it take?", "evidence": [{"doc": "a"}]},
     ]
@@ -149,8 +156,48 @@ def test_twins(make_data: MakeData) -> None:
     assert told == [
         ("duplicate-document", "document 'b' has the text of 'a' in line 1"),
         ("near-duplicate-document", "document 'c' shares 99% of its word sequences with 'a' in line 1"),
-        ("near-duplicate-query", "query 'r' shares 90% of its words with 'q' in line 1, and has other evidence"),
+        ("near-duplicate-query", "query 'r' shares 89% of its words with 'q' in line 1, and has other evidence"),
     ]
+
+
+def test_queries_of_two_sets(make_data: MakeData) -> None:
+    """What is asked in both is no test; a query that ignores its own evidence can find none."""
+    asked = {"id": "q", "text": "How long to rest?", "evidence": [evidence(12, 29)], "ignore": ["a"]}
+    locked = {"id": "t", "text": "how long to REST", "evidence": [evidence(12, 29)]}
+    told = [
+        (finding.code, finding.what) for finding in found(make_data([{"id": "a", "text": TEXT}], [asked], [locked]))
+    ]
+    assert told == [
+        ("ignored-evidence", "query 'q': needs 'a', which it ignores"),
+        ("query-in-two-sets", "query 't' asks the same as 'q' in line 1 of validation.jsonl"),
+    ]
+
+
+def test_texts_without_spaces_and_in_other_unicode_forms(make_data: MakeData) -> None:
+    """Chinese is compared sign by sign; composed and decomposed letters are the same."""
+    long = "".join(chr(0x4E00 + n) for n in range(200))
+    documents = [
+        {"id": "a", "text": long},
+        {"id": "b", "text": f"{long[:100]}塩{long[101:]}"},
+        {"id": "c", "text": "Cafe\u0301."},
+    ]
+    asked = [
+        {"id": "q", "text": long[20:40], "evidence": [{"doc": "a"}]},
+        {"id": "r", "text": "Café noir, s'il vous plaît?", "evidence": [{"doc": "c"}]},
+        {"id": "s", "text": "Cafe\u0301 noir, s'il vous plai\u0302t?", "evidence": [{"doc": "c"}]},
+    ]
+    codes = [finding.code for finding in found(make_data(documents, asked))]
+    assert codes == ["near-duplicate-document", "leaking-query", "duplicate-query"]
+
+
+def test_a_run_that_cannot_be_read(make_data: MakeData) -> None:
+    """Is found before a trial replays it."""
+    root = make_data([{"id": "a", "text": TEXT}], [{"id": "q", "text": "?", "evidence": [evidence(12, 29)]}])
+    (root / "run.txt").write_text("q Q0 a 1\n")
+    manifest = read_manifest(root)
+    write_manifest(replace(manifest, runs={"mine": PinnedFile(root / "run.txt", "")}))
+    (finding,) = found(root)
+    assert (finding.code, finding.where) == ("malformed", f"{root / 'run.txt'}:1")
 
 
 def test_leaks(make_data: MakeData) -> None:
@@ -178,7 +225,7 @@ def test_sizes(make_data: MakeData) -> None:
     told = {finding.code: finding.what for finding in check_dataset(root)}
     assert set(told) == SIZES
     assert "takes about 503" in told["few-queries"]
-    assert "are about 1 documents" in told["few-clusters"]
+    assert "the queries make 1 clusters" in told["few-clusters"]
     assert "1 of 1 documents hold fewer than 150 words (median 7)" in told["short-documents"]
     assert any("takes about 126" in finding.what for finding in check_dataset(root, effect=0.1))
 
@@ -187,7 +234,7 @@ def test_a_malformed_line_and_a_changed_file(make_data: MakeData) -> None:
     """Both are findings, not the end of the check."""
     root = make_data([{"id": "a", "text": TEXT}], [{"id": "q", "text": "?", "evidence": [evidence(12, 29)]}])
     (root / "corpus.jsonl").write_text("{\n")
-    assert [finding.code for finding in found(root)] == ["not-pinned", "malformed", "unknown-document"]
+    assert [finding.code for finding in found(root)] == ["not-pinned", "malformed"]
 
 
 def test_the_chroma_corpora_have_exactly_their_known_defects(shared: Callable[[str], Path], tmp_path: Path) -> None:

@@ -93,9 +93,39 @@ def test_records_that_stand_twice(make_data: Callable[..., Path], tmp_path: Path
     assert len(load_dataset(root, "validation").query_set.queries) == 2
     shutil.rmtree(root)
     shutil.rmtree(tmp_path / "datasets")
-    with pytest.raises(DataError, match=r"validation.jsonl:2: query 'q' stands twice with other content"):
-        fixed(make_data, tmp_path, query("q", 0, 4), query("q", 0, 5))
-    assert not (tmp_path / "fixed").exists()
+    twice = (query("q", 11, 30), query("q", 11, 30), query("q", 0, 5), query("r", 13, 31, "Rest ten  minutes."))
+    root, counts = fixed(make_data, tmp_path, *twice)
+    assert counts == {
+        "spans without the white space at their edges": 1,
+        "records that stood twice left out once": 1,
+        "spans moved to where their quote stands": 1,
+    }
+    assert [finding.code for finding in check_dataset(root) if finding.level == "error"] == ["duplicate-id"]
+
+
+def test_what_would_be_no_sound_record_stays(make_data: Callable[..., Path], tmp_path: Path) -> None:
+    """Two items that become one, a quote that stands inside another word; a changed line keeps its line end."""
+    two = {"doc": "a", "start": 11, "end": 30, "quote": " Rest ten  minutes."}
+    both = query("two", 12, 30, "Rest ten  minutes.")
+    both["evidence"].append(two)
+    root, counts = fixed(make_data, tmp_path, both, query("inside", 30, 33, "tir"))
+    assert counts == {}
+    assert [finding.code for finding in check_dataset(root) if finding.level == "error"] == ["shifted"]
+
+
+def test_an_interrupted_repair_leaves_nothing(
+    make_data: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rather than a copy that looks repaired."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    root = make_data([{"id": "a", "text": TEXT}], [query("trimmed", 11, 30)])
+    monkeypatch.setattr("harness.checks.fixing.write_manifest", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fix_dataset(root, tmp_path / "fixed")
+    assert [path.name for path in tmp_path.iterdir()] == ["datasets"]
 
 
 def test_a_second_time_there_is_nothing_to_mend(make_data: Callable[..., Path], tmp_path: Path) -> None:
@@ -109,7 +139,7 @@ def test_an_existing_folder_is_left_alone(make_data: Callable[..., Path], tmp_pa
     """Whatever it holds."""
     (tmp_path / "fixed").mkdir()
     (tmp_path / "fixed/mine").write_text("x")
-    with pytest.raises(DataError, match="already there; name a new folder"):
+    with pytest.raises(DataError, match="already holds files"):
         fixed(make_data, tmp_path, query("q", 0, 4))
 
 

@@ -116,20 +116,25 @@ def test_ties_and_ranks(tiny: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("q1 Q0 a 1 x y", "run.txt:1: score: expected a number, got 'x'"),
-        ("q1 Q0 a 1 nan y", "run.txt:1: score: expected a number, got 'nan'"),
-        ("q1 Q0 a 1", "run.txt:1: expected query, Q0, document"),
-        ("q1 Q0 a 1 1 y\nq1 Q0 a 2 0 y", "run.txt:2: query 'q1' ranks document 'a' a second time"),
+        ("q1 Q0 a 1 x y", "run:1: score: expected a number, got 'x'"),
+        ("q1 Q0 a 1 nan y", "run:1: score: expected a number, got 'nan'"),
+        ("q1 Q0 a 1", "run:1: expected query, Q0, document"),
+        ("q1 Q0 a 1 1 y\nq1 Q0 a 2 0 y", "run:2: query 'q1' ranks document 'a' a second time"),
+        ("q9 Q0 a 1 1 y", "run 'run' ranks none of the 2 queries, but queries such as 'q9'"),
         ("q1 Q0 z 1 1 y", "ranks 1 documents without a chunk in the corpus, such as 'z'"),
     ],
 )
 def test_faults_of_a_run(tiny: Path, tmp_path: Path, line: str, what: str) -> None:
     """One line that names the file and the line."""
     (tiny / "run").write_text(line + "\n")
-    import_dataset("trec", tiny, tmp_path / "data", options=Options(runs={"run": "run"}))
     trial = Trial(str(tmp_path / "data"), Fixed(size=9), TrecRun(run="run"), selector=(TopK(k=9),), metrics=("mrr",))
-    with pytest.raises(DataError) as caught:
+
+    def work() -> None:
+        import_dataset("trec", tiny, tmp_path / "data", options=Options(runs={"run": "run"}))
         run(Experiment("faults", trial, []), store=tmp_path / "store", log=False)
+
+    with pytest.raises(DataError) as caught:
+        work()
     assert what in str(caught.value)
 
 

@@ -66,7 +66,7 @@ def test_show(root: Path) -> None:
     out = harness()
     assert "validation: 3 queries, 2 with evidence, 1 without" in out
     assert "test (locked): 1 queries, 1 with evidence, 0 without" in out
-    assert "evidence: 1 items (whole documents) in 1 documents" in out
+    assert "evidence: 1 items (1 whole documents) in 1 documents" in out
     told = json.loads(harness("--json", "--queries", "validation"))
     assert [one["name"] for one in told["queries"]] == ["validation"]
     assert told["corpus"]["characters"]["total"] == 108

@@ -65,7 +65,7 @@ The sea is <b>salty</b>.
 </TEXT>
 </DOC>
 <DOC><DOCNO>b</DOCNO>
-Rivers are not.</DOC> 	
+Rivers are not.</DOC>\x20
 """
 TOPICS = """<top>
 <num> Number: 7
@@ -110,6 +110,15 @@ def test_trec_chooses_the_topics_that_are_judged(folder: Make) -> None:
     assert [query.id for query in loaded("trec", source).query_set.queries] == ["7"]
 
 
+def test_documents_on_one_line_and_signs_that_are_no_tags(folder: Make) -> None:
+    """Each `<DOC>` is a document, wherever it begins; only what looks like markup is taken out."""
+    docs = (
+        "<DOC><DOCNO>a</DOCNO>One.</DOC><DOC><DOCNO>b</DOCNO>Mail <j@x.org> if 1 <b and c> <font size=3>2</font>.</DOC>"
+    )
+    data = loaded("trec", folder({"docs.trec": docs, "qrels": "1 0 b 1\n"}))
+    assert [(doc.id, doc.text) for doc in data.documents] == [("a", "One."), ("b", "Mail <j@x.org> if 1 <b and c> 2.")]
+
+
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
@@ -127,7 +136,7 @@ def test_trec_chooses_the_topics_that_are_judged(folder: Make) -> None:
         ({"qrels": "7 0 a#1\n"}, "qrels:1: expected query, document and score"),
         ({"qrels": "7 0 a#1 1.5\n"}, "qrels:1: score: expected a whole number"),
         ({"qrels": "7 0 a#1 1e99\n"}, "qrels:1: score: expected a whole number"),
-        ({"qrels": ""}, "holds no query"),
+        ({"qrels": ""}, "qrels: holds no judgment"),
         ({"docs.trec": b"<DOC>\n\xff\n"}, "docs.trec:2: not UTF-8 (byte 1 of the line)"),
     ],
 )
@@ -141,6 +150,23 @@ def test_latin_1(folder: Make) -> None:
     """Old collections are; the option says so."""
     source = folder({"docs.tsv": "a\tCafé.\n".encode("latin-1"), "qrels": "1 0 a 1\n", "queries.tsv": "1\tx\n"})
     assert loaded("trec", source, encoding="latin-1").documents[0].text == "Café."
+
+
+def test_utf_8_by_any_name(folder: Make) -> None:
+    """A byte order mark is none of the first id."""
+    source = folder({"docs.tsv": b"\xef\xbb\xbfa\tSea.\n", "qrels": "1 0 a 1\n"})
+    assert loaded("trec", source, encoding="utf8").documents[0].id == "a"
+
+
+def test_a_run_is_read_when_it_is_imported(folder: Make) -> None:
+    """Gzipped ones too; a malformed one is refused with its line."""
+    files = {"docs.tsv": "a\tSea.\n", "qrels": "1 0 a 1\n", "x.run.gz": gzip.compress(b"1 Q0 a 1 0.5 x\n")}
+    source = folder({**files, "y.run": "nonsense\n"})
+    data = loaded("trec", source, runs={"mine": "x.run.gz"})
+    assert (data.root / "runs/mine.txt").read_text() == "1 Q0 a 1 0.5 x\n"
+    assert "x.run.gz" in read_manifest(data.root).imported["files"]
+    shutil.rmtree(data.root)
+    assert "y.run:1: expected query, Q0, document" in refused("trec", source, runs={"mine": "y.run"})
 
 
 def test_a_damaged_gzip_file(folder: Make) -> None:
@@ -209,7 +235,7 @@ def test_a_wrong_offset_is_kept_as_it_is_for_the_check(folder: Make) -> None:
         (squad(("x", [asked("q", ("x", 0)), asked("q", ("x", 0))])), "query 'q' stands in data[0]"),
         (squad(("x", [asked("q", is_impossible="no")])), "is_impossible: expected true or false, got 'no'"),
         (squad(("\ud800", [])), "half a surrogate pair"),
-        ({"data": []}, "the source holds no document"),
+        ({"data": []}, "holds no document of this format"),
     ],
 )
 def test_squad_faults(folder: Make, content: Any, what: str) -> None:
@@ -336,7 +362,7 @@ def test_jsonl_with_columns_of_ones_own(folder: Make) -> None:
         "q.json": [{"q": "Why?", "gold": ["a", "b", "zz"], "rel": 2}, {"q": "How?", "gold": []}],
     }
     columns = {"doc.id": "link", "doc.text": "body", "query.text": "q", "evidence.doc": "gold", "evidence.grade": "rel"}
-    data = loaded("jsonl", folder(files), corpus="docs.jsonl", queries={"": "q.json"}, columns=columns)
+    data = loaded("jsonl", folder(files), corpus="docs.jsonl", queries={"": "q.json"}, columns=columns, absent=True)
     one, two = data.query_set.queries
     assert [(item.places[0].doc, item.grade, item.absent) for item in one.evidence] == [
         ("a", 2, False),
@@ -362,13 +388,62 @@ def test_jsonl_with_columns_of_ones_own(folder: Make) -> None:
         ("id,words\nq,x\n", "no column for query.text; there is id, words; say which it is with --map"),
         ("id,question,doc,start\nq,x?,a,0\n", "evidence.end: is missing"),
         ("id,question,doc,start,end\nq,x?,a,zero,4\n", "evidence.start: expected a whole number, got 'zero'"),
-        ("id,question,start,end\nq,x?,0,4\n", "offsets go with one document"),
+        (
+            "id,question,start,end\nq,x?,0,4\n",
+            "offsets, and no column for evidence.doc; there is id, question, start, end",
+        ),
         ("id,question,doc,quote\nq,x?,a,  \n", "evidence.quote: is nothing but white space"),
+        ("id,question,document,quote\nq,x?,b,Salt.\n", "queries.csv:2: no document 'b' in the corpus"),
+        ("id,question,doc\nq,x?,a;b\n", "queries.csv:2: no document 'a;b' in the corpus; --absent keeps such evidence"),
+        ("id,question,evidence\nq,x?,a\n", "queries.csv:2: evidence: expected a list of items; for a column of"),
+        ("id,question,doc,grade\nq,x?,a,good\n", "evidence.grade: expected a number"),
     ],
 )
 def test_table_faults(folder: Make, queries: str, what: str) -> None:
     """File and line."""
     assert what in refused("csv", folder({"documents.csv": "id,text\na,Salt.\n", "queries.csv": queries}))
+
+
+def test_a_column_that_no_row_has_is_refused(folder: Make) -> None:
+    """A slip in an optional part would take all evidence away."""
+    source = folder({"documents.csv": "id,text\na,Salt.\n", "queries.csv": "id,question,passage\nq,x?,Salt.\n"})
+    told = refused("csv", source, columns={"evidence.quote": "pasage"})
+    assert "--map evidence.quote=pasage: no row has a column 'pasage'. Did you mean 'passage'?" in told
+
+
+def test_the_harness_own_lines(folder: Make) -> None:
+    """Evidence, grade, what is ignored, metadata, further columns: nothing is lost."""
+    line = {
+        "id": "q",
+        "text": "x?",
+        "evidence": [{"doc": "a"}],
+        "grade": 2,
+        "ignore": ["b"],
+        "metadata": {"group": "g"},
+    }
+    documents = '{"id": "a", "text": "x"}\n{"id": "b", "text": "y"}\n'
+    source = folder({"documents.jsonl": documents, "queries.jsonl": json.dumps({**line, "level": "hard"})})
+    (query,) = loaded("jsonl", source).query_set.queries
+    assert (query.evidence[0].grade, query.ignore) == (2, ("b",))
+    assert query.metadata == {"group": "g", "level": "hard"}
+
+
+def test_quotes_without_a_document_go_where_they_stand_best(folder: Make) -> None:
+    """As whole words before inside words, exactly before loosely, whatever comes first; `[1]` is a text."""
+    documents = "id,text\na,A category in 2010.\nb,The cat  sat. See [1] here.\nc,The cat sat.\n"
+    queries = "id,question,quote\nq1,?,cat\nq2,?,The cat sat.\nq3,?,[1]\n"
+    data = loaded("csv", folder({"documents.csv": documents, "queries.csv": queries}))
+    found = [spans(query)[0][0] for query in data.query_set.queries]
+    assert found == [Span("b", 4, 7), Span("c", 0, 12), Span("b", 18, 21)]
+
+
+def test_grades_of_tables(folder: Make) -> None:
+    """Fractions are kept; 0 and below is counted and no evidence."""
+    queries = "id,question,doc,grade\nq,?,a,0.5\nq,?,b,0\n"
+    data = loaded("csv", folder({"documents.csv": "id,text\na,x\nb,y\n", "queries.csv": queries}))
+    assert [(item.places[0].doc, item.grade) for item in data.query_set.queries[0].evidence] == [("a", 0.5)]
+    counts = read_manifest(data.root).imported["counts"]
+    assert counts["validation judgments of grade 0 or below, which are no evidence"] == 1
 
 
 # -- Hugging Face
@@ -450,6 +525,40 @@ def test_huggingface_columns_of_ones_own(tmp_path: Path) -> None:
     columns = {"doc.id": "key", "doc.text": "body", "evidence.doc": "key"}
     data = loaded("huggingface", source, corpus="docs/train", queries={"": "asked/train"}, columns=columns)
     assert data.slice(spans(data.query_set.queries[0])[0][0]) == "white"
+
+
+def test_huggingface_odd_columns(tmp_path: Path) -> None:
+    """Dates, bytes and missing numbers in other columns; untitled contexts are documents of their own."""
+    import datetime
+
+    rows = [
+        {
+            "id": at,
+            "context": context,
+            "question": f"Q{at}?",
+            "answers": {"text": ["It"], "answer_start": [0]},
+            "when": datetime.date(2020, 1, 1),
+            "raw": b"\x00",
+            "score": float("nan"),
+        }
+        for at, context in enumerate(("It is.", "It was.", "It is."))
+    ]
+    source = tmp_path / "source"
+    parquet(source / "train-00000-of-00001.parquet", rows)
+    data = loaded("huggingface", source, "train")
+    assert [doc.text for doc in data.documents] == ["It is.", "It was."]
+    shutil.rmtree(data.root)
+    parquet(
+        source / "train-00000-of-00001.parquet", [{**rows[0], "answers": {"text": ["It", "x"], "answer_start": [0]}}]
+    )
+    assert "answers: 2 texts and 1 answer_start" in refused("huggingface", source)
+    (source / "train-00000-of-00001.parquet").unlink()
+    parquet(source / "corpus.parquet", [{"_id": 1, "text": "x", "when": datetime.date(2020, 1, 1)}])
+    parquet(source / "queries.parquet", [{"_id": 7, "text": "?"}])
+    parquet(source / "qrels/dl-2019.parquet", [{"query-id": 7, "corpus-id": 1, "score": 1}])
+    parquet(source / "qrels/dl-2020.parquet", [{"query-id": 7, "corpus-id": 1, "score": 2}])
+    data = loaded("huggingface", source, "dl-2019")
+    assert sorted(read_manifest(data.root).queries) == ["dl-2019", "dl-2020"]
 
 
 def test_huggingface_faults(folder: Make, tmp_path: Path) -> None:

@@ -126,7 +126,12 @@ CASES: dict[str, tuple[str, str, Callable[[Path, Path], None], Options]] = {
     "hotpotqa": ("hotpotqa", "hotpotqa-100", hotpotqa, Options()),
     "contract-nli": ("contract-nli", "contract-nli", contract_nli, Options()),
     "csv": ("csv", "xquad-en", tables, Options()),
-    "jsonl": ("jsonl", "anthropic-docs", documents, Options("docs.jsonl", {"": "asked.jsonl"}, columns=OURS)),
+    "jsonl": (
+        "jsonl",
+        "anthropic-docs",
+        documents,
+        Options("docs.jsonl", {"": "asked.jsonl"}, columns=OURS, absent=True),
+    ),
     "wice": ("wice", "wice", wice, Options()),
 }
 

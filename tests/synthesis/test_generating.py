@@ -104,8 +104,9 @@ def test_generate_review_and_load(garden_data: Path, tmp_path: Path, server: Ser
     assert [finding for finding in check_dataset(garden_data) if finding.level == "error"] == []
 
     before, calls = records(garden_data), len(server.calls)
-    again = harness(server, tmp_path, "generate", "garden", "--model", "m", "--count", "10", "--several", "0.3",
-                    "--unanswerable", "0.2")  # fmt: skip
+    arguments = ("generate", "garden", "--model", "m", "--count", "10", "--several", "0.3", "--unanswerable", "0.2")
+    assert "holds generated queries; --replace writes it anew" in harness(server, tmp_path, *arguments, code=2)
+    again = harness(server, tmp_path, *arguments, "--replace")
     assert (records(garden_data), len(server.calls)) == (before, calls)
     assert "questions to write" not in again
 
@@ -128,8 +129,14 @@ def test_generate_review_and_load(garden_data: Path, tmp_path: Path, server: Ser
     assert after[1]["text"] == "Something else?"
     assert [record["metadata"]["synthetic"]["reviewed"] for record in after] == [True, True, *[False] * 7]
     assert len(load_dataset(garden_data, "synthetic").query_set.queries) == 9
-    refused = harness(server, tmp_path, "generate", "garden", "--model", "m", code=2)
+    refused = harness(server, tmp_path, "generate", "garden", "--model", "m", "--replace", code=2)
     assert "holds reviewed queries; choose another name" in refused
+    again = harness(server, tmp_path, "review", "garden", str(sheet))
+    assert "2 kept (0 changed), 0 dropped, 7 without verdict" in again
+    refused = harness(
+        server, tmp_path, "generate", "garden", "--model", "m", "--set", "other", "--sheet", str(sheet), code=2
+    )
+    assert "is there, perhaps with verdicts" in refused
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -261,14 +268,14 @@ def test_synthetic_is_told_everywhere(garden_data: Path, tmp_path: Path, trackin
 
     from harness import Experiment, Trial, run
     from harness.chunkers import Fixed
+    from harness.dataset.editing import write_set
     from harness.retrievers import BM25
     from harness.selectors import TopK
-    from harness.synthesis import write_set
     from reports import compare, report
 
     lines = (garden_data / "queries/validation.jsonl").read_text().splitlines()[:6]
     made = [json.loads(line) | {"metadata": {"synthetic": {"model": "m", "reviewed": False}}} for line in lines]
-    write_set(read_manifest(garden_data), "synthetic", made)
+    write_set(read_manifest(garden_data), "synthetic", made, synthetic=True)
     base = Trial(
         str(garden_data), Fixed(size=16), BM25(), queries="synthetic", selector=(TopK(k=5),), tokenizer="words"
     )
@@ -276,11 +283,12 @@ def test_synthetic_is_told_everywhere(garden_data: Path, tmp_path: Path, trackin
     told = "synthetic: the queries of 'synthetic' were written by a language model"
     assert told in launch.warnings
     assert told in compare(launch).warnings
-    assert "synthetic, written by a language model: 6 of" in report(launch).html
+    assert "synthetic, written by a language model, 0 of them reviewed by people: 6 of" in report(launch).html
     client = MlflowClient(tracking)
     experiment = client.get_experiment_by_name("made")
     assert experiment
     (trial,) = client.search_runs([experiment.experiment_id], "tags.kind = 'trial'")
-    assert trial.data.tags["synthetic"] == "true"
+    (whole,) = client.search_runs([experiment.experiment_id], "tags.kind = 'launch'")
+    assert trial.data.tags["synthetic"] == whole.data.tags["synthetic"] == "true"
     shown = subprocess.run([HARNESS, "data", "show", str(garden_data)], capture_output=True, text=True, check=True)
-    assert "synthetic (synthetic): 6 queries" in shown.stdout
+    assert "synthetic (synthetic, 0 reviewed): 6 queries" in shown.stdout
