@@ -16,46 +16,13 @@ from harness.metrics import is_metric, parse_metric
 from harness.naming import SLOTS
 from harness.reader import Reader
 from harness.results import FACTS
+from harness.strict_yaml import StrictLoader
 
 _KEYS = (
     *("name", "question", "data", "queries", "tokenizer", "evidence", *SLOTS),
     *("metrics", "judges", "reader", "grid", "compare", "gate"),
 )
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe YAML as of its version 1.2, which refuses a key written twice.
-
-    YAML 1.1 would let the second of two keys win in silence, read the key `on` as true, 0200 as 128, 1e-3 as text and
-    2026-01-31 as a date.
-    """
-
-
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: set[str] = set()
-    for key, _ in node.value:
-        if key.tag == "tag:yaml.org,2002:str" and key.value in seen:
-            raise yaml.MarkedYAMLError(problem=f"key '{key.value}' is written twice", problem_mark=key.start_mark)
-        seen.add(key.value if isinstance(key.value, str) else "")
-    loader.flatten_mapping(node)
-    return dict(loader.construct_mapping(node, deep=True))
-
-
-_SCALARS = {
-    "bool": "true|false",
-    "int": "[-+]?(0|[1-9][0-9]*)",
-    "float": r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+",
-}
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in (*_SCALARS, "timestamp")]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-for _kind, _pattern in _SCALARS.items():
-    _Loader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_kind}", re.compile(f"^(?:{_pattern})$"), list("tf-+.0123456789")
-    )
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 def read_experiment(path: Path) -> Experiment:
@@ -102,7 +69,7 @@ def read_experiment(path: Path) -> Experiment:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        content = yaml.load(path.read_text(encoding="utf-8"), StrictLoader)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except IsADirectoryError:

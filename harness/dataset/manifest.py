@@ -9,25 +9,11 @@ from typing import Any
 import yaml
 
 from harness.errors import DataError, did_you_mean
+from harness.strict_yaml import StrictLoader
 
 MANIFEST = "manifest.yaml"
 _KEYS = {"name", "description", "licence", "source", "corpus", "queries", "runs", "imported"}
 _FILE_KEYS = {"file", "sha256", "locked", "synthetic"}
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that is written twice, of which the second would win in silence."""
-
-
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
-    if twice is not None:
-        raise yaml.MarkedYAMLError(problem=f"key '{twice}' is written twice", problem_mark=node.start_mark)
-    return dict(loader.construct_mapping(node, deep=True))
-
-
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 @dataclass(frozen=True)
@@ -110,7 +96,7 @@ def read_manifest(root: Path) -> Manifest:
     """The manifest of a data set folder; raises DataError with the key at fault. Files are not opened."""
     path = root / MANIFEST
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        content = yaml.load(path.read_text(encoding="utf-8"), StrictLoader)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; a data set is a folder with a {MANIFEST}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:

@@ -166,3 +166,23 @@ def test_a_manifest_without_hashes_is_to_be_pinned(make_data: Callable[..., Path
         load_dataset(root, "validation")
     write_manifest(read_manifest(root))
     assert len(load_dataset(root, "validation").documents) == 1
+
+
+@pytest.mark.parametrize(
+    ("manifest", "what"),
+    [
+        ("corpus: {file: a}\nqueries: {on: {file: b}, on: {file: c}}\n", "key 'on' is written twice"),
+        ("corpus: {file: a}\nqueries: {1: {file: b}}\n", "the name 1 of a set or run is no text"),
+        ("[" * 5000, "not valid YAML"),
+        ("corpus: {file: a}\nqueries: {v: {file: b, synthetic: 1}}\n", "queries.v.synthetic: expected true or false"),
+        ("corpus: {file: a}\nqueries: {v: {file: b}}\nruns: []\n", "runs: expected a mapping"),
+    ],
+)
+def test_faults_of_a_manifest(tmp_path: Path, manifest: str, what: str) -> None:
+    """One line; nothing of it wins in silence, and a set may be named `on`."""
+    (tmp_path / "manifest.yaml").write_text(manifest)
+    with pytest.raises(DataError) as caught:
+        read_manifest(tmp_path)
+    assert what in str(caught.value)
+    (tmp_path / "manifest.yaml").write_text("corpus: {file: a}\nqueries: {on: {file: b}}\n")
+    assert list(read_manifest(tmp_path).queries) == ["on"]
