@@ -513,7 +513,7 @@ def test_a_wrong_key_is_one_line(project: Path, server: Server) -> None:
     server.probe = lambda asked: Raw(401, {"error": {"message": "Incorrect API key"}})
     done = harness(project, "run", "x.yaml", "--no-mlflow")
     assert done.returncode == 2
-    assert done.stderr == f"harness: judge: m at {server.url}: auth: HTTP 401: Incorrect API key\n"
+    assert done.stderr == f"harness: model m at {server.url}: auth: HTTP 401: Incorrect API key\n"
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ class Caller:
             if refused.kind in UNASKED:
                 return Answer(Failure(refused.kind, refused.detail, attempts - 1), None)
             if refused.fatal:
-                raise JudgeError(f"judge: {asking.model} at {asking.endpoint}: {refused.kind}: {refused.detail}")
+                raise JudgeError(f"model {asking.model} at {asking.endpoint}: {refused.kind}: {refused.detail}")
             if refused.kind == "bad_request" and self._adapted(asking, line, refused.parameter):
                 continue
             turns += refused.kind == "rate_limit"
@@ -287,7 +287,7 @@ class Caller:
         """Whether the server can be asked another way than the one it refused."""
         chosen = sampling(asking)
         if parameter in chosen:
-            told = f"judge: {asking.model} at {asking.endpoint} refuses {parameter}={chosen[parameter]}"
+            told = f"model {asking.model} at {asking.endpoint} refuses {parameter}={chosen[parameter]}"
             raise JudgeError(f"{told}; leave it out of the experiment")
         left = line.abilities.refused(parameter)
         line.abilities = left or line.abilities
@@ -316,7 +316,7 @@ class Caller:
             grades = {slot: entry["grade"] for slot, entry in found.entries.items()}
             if grades["c01"] <= grades["c02"]:
                 raise JudgeError(
-                    f"judge: {asking.model} at {asking.endpoint} graded a plain answer {grades['c01']} and a text "
+                    f"model {asking.model} at {asking.endpoint} graded a plain answer {grades['c01']} and a text "
                     f"beside the question {grades['c02']}: it cannot judge, or grades the wrong way round"
                 )
             self.archive.keep_abilities(asking.endpoint, asking.model, line.abilities.plain())
@@ -338,7 +338,7 @@ class Caller:
             fault = _fault(read)
             if fault.kind not in _OUT_OF_FORM:
                 return fault
-        raise JudgeError(f"judge: {asking.model} at {asking.endpoint} does not answer in the form asked for: {fault}")
+        raise JudgeError(f"model {asking.model} at {asking.endpoint} does not answer in the form asked for: {fault}")
 
 
 def _fault(read: Reading | Failure) -> Failure:

@@ -82,7 +82,7 @@ class Connection:
             )
         except openai.OpenAIError:
             raise JudgeError(
-                f"judge: {self._where}: set OPENAI_API_KEY (any text will do for a local server that asks for none)"
+                f"model {self._where}: set OPENAI_API_KEY (any text will do for a local server that asks for none)"
             ) from None
         self._key = str(self._client.api_key)
 
