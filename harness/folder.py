@@ -33,6 +33,9 @@ def appearing(target: Path) -> Iterator[Path]:
 
     `target` must be new or an empty folder. Raises DataError where it cannot be written.
     """
+    target = target.resolve()
+    if target == Path.cwd():
+        raise DataError(f"{target}: is the working folder; name a new folder below it")
     if target.is_file():
         raise DataError(f"{target}: is a file; name a folder")
     if target.exists() and any(target.iterdir()):

@@ -38,3 +38,12 @@ for _kind, _pattern in _SCALARS.items():
         f"tag:yaml.org,2002:{_kind}", re.compile(f"^(?:{_pattern})$"), list("tf-+.0123456789")
     )
 StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+class StrictDumper(yaml.SafeDumper):
+    """Quotes every text that this loader, or one of YAML 1.1, would read as something else."""
+
+
+for _first, _resolvers in StrictLoader.yaml_implicit_resolvers.items():
+    for _tag, _regexp in _resolvers:
+        StrictDumper.add_implicit_resolver(_tag, _regexp, [_first])

@@ -8,6 +8,7 @@ from harness.checks.leaks import leaking
 from harness.checks.sizes import EFFECT, few_queries, short_documents
 from harness.checks.spans import evidence_findings
 from harness.checks.twins import document_twins, query_twins
+from harness.checks.words import words
 from harness.dataset.lines import Line, json_lines
 from harness.dataset.load import verify
 from harness.dataset.manifest import PinnedFile, read_manifest
@@ -127,21 +128,20 @@ def _queries(pinned: PinnedFile, documents: dict[str, Document], queries: list[R
 def _query_twins(sets: Sequence[Sequence[RawQuery]]) -> Iterator[Finding]:
     """Queries like an earlier one, of the same set or of another."""
     every = [(number, item) for number, queries in enumerate(sets) for item in queries]
-    for twin in query_twins([item.text for _, item in every]):
+
+    def related(one: int, other: int) -> bool:
+        return _needs_alike(every[one][1], every[other][1])
+
+    for twin in query_twins([item.text for _, item in every], related):
         (of, item), (of_earlier, earlier) = every[twin.text], every[twin.earlier]
         where, other = str(item.line), f"'{earlier.id}' in {earlier.line.short}"
         differ = "" if _needs(item) == _needs(earlier) else ", and has other evidence"
+        told = "asks the same as" if twin.same else f"shares {twin.likeness:.0%} of its words with"
         if of != of_earlier:
-            if twin.same or _needs_alike(item, earlier):
-                told = "asks the same as" if twin.same else f"shares {twin.likeness:.0%} of its words with"
-                yield Finding(
-                    "query-in-two-sets", where, f"query '{item.id}' {told} {other} of {earlier.line.path.name}"
-                )
-        elif twin.same:
-            yield Finding("duplicate-query", where, f"query '{item.id}' asks the same as {other}{differ}")
-        elif _needs_alike(item, earlier):
-            told = f"query '{item.id}' shares {twin.likeness:.0%} of its words with {other}{differ}"
-            yield Finding("near-duplicate-query", where, told)
+            code, differ = "query-in-two-sets", f" of {earlier.line.path.name}"
+        else:
+            code = "duplicate-query" if twin.same else "near-duplicate-query"
+        yield Finding(code, where, f"query '{item.id}' {told} {other}{differ}")
 
 
 def _needs_alike(one: RawQuery, other: RawQuery) -> bool:
@@ -154,13 +154,19 @@ def _needs(item: RawQuery) -> set[tuple[str, int | None, int | None]]:
     return {(place.doc, place.start, place.end) for evidence in item.evidence for place in evidence.places}
 
 
+def _is_document(item: RawQuery, doc: Document) -> bool:
+    """Whether a query is most of the document of its id, and not a question that stands in its evidence."""
+    needed = {place.doc for evidence in item.evidence for place in evidence.places}
+    return item.id not in needed and 2 * len(words(item.text)) >= len(words(doc.text))
+
+
 def _leaks(queries: Sequence[RawQuery], documents: dict[str, Document]) -> Iterator[Finding]:
     found = leaking({item.id: item.text for item in queries}, documents.values())
     for item in queries:
         docs = [doc for doc in found.get(item.id, []) if doc not in item.ignore]
         if not docs:
             continue
-        if item.id in docs:
+        if item.id in docs and _is_document(item, documents[item.id]):
             told = (
                 f"query '{item.id}' is the document of that id; `ignore: [\"{item.id}\"]` keeps it from being its hit"
             )

@@ -22,6 +22,7 @@ DIFF = "fixes.diff"
 """The file in the copy that tells what was changed: a unified diff of the query files."""
 
 
+UNUSUAL = "lines left as they are, as their JSON could not be written again to the byte"
 _BOM = codecs.BOM_UTF8
 
 
@@ -45,7 +46,9 @@ def fix_dataset(root: Path, target: Path) -> Fixed:
     counts: dict[str, int] = {}
     written: dict[str, bytes] = {}
     diff = ""
-    for pinned in manifest.queries.values():
+    if target.resolve().is_relative_to(root.resolve()):
+        raise DataError(f"{target}: is inside the data set; name a folder beside it")
+    for pinned in {pinned.path: pinned for pinned in manifest.queries.values()}.values():
         verify(pinned)
         if pinned.path.suffix == ".gz":
             raise DataError(f"{pinned.path}: is gzipped; unpack it, and name the plain file in the manifest")
@@ -65,7 +68,8 @@ def _diff(file: str, lines: Sequence[tuple[bytes, bytes]]) -> str:
         at += bool(after)
         if before != after:
             told += f"@@ -{number} +{at}{'' if after else ',0'} @@\n{_side('-', before)}{_side('+', after)}"
-    return f"--- a/{file}\n+++ b/{file}\n{told}" if told else ""
+    # With a tab behind it, a name may hold blanks.
+    return f"--- a/{file}\t\n+++ b/{file}\t\n{told}" if told else ""
 
 
 def _side(sign: str, line: bytes) -> str:
@@ -138,18 +142,31 @@ def _mended(
     except DataError:
         # Two items that become the same one: to drop one of them is not for a machine to decide.
         return content
+    line_made = _written(content.removeprefix(_BOM).decode(), record, made)
+    if line_made is None:
+        counts[UNUSUAL] = counts.get(UNUSUAL, 0) + 1
+        return content
     for what, count in done.items():
         counts[what] = counts.get(what, 0) + count
     mark = _BOM if content.startswith(_BOM) else b""
     end = content[len(content.rstrip(b"\r\n")) :]
-    return mark + _json(made) + end
+    return mark + line_made + end
 
 
-def _json(record: dict[str, Any]) -> bytes:
-    try:
-        return json.dumps(record, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return json.dumps(record).encode()
+def _written(before: str, record: dict[str, Any], after: dict[str, Any]) -> bytes | None:
+    """The changed record in the form the line had; None where that form cannot be kept: nothing else is to change."""
+    for spaces in (None, (",", ":")):
+        for plain in (False, True):
+
+            def dumped(value: dict[str, Any], spaces: Any = spaces, plain: bool = plain) -> str:
+                return json.dumps(value, ensure_ascii=plain, separators=spaces)
+
+            if dumped(record) == before.strip():
+                try:
+                    return dumped(after).encode()
+                except UnicodeEncodeError:
+                    return None
+    return None
 
 
 def _mend(written: dict[str, Any], documents: Mapping[str, Document], counts: dict[str, int]) -> None:

@@ -20,6 +20,7 @@ _LOOKED_AT = LIKE - 0.25
 """Sketches this alike are compared in full: they are rough, and what they miss is not found."""
 
 Marks = frozenset[bytes]
+Related = Callable[[int, int], bool]
 
 
 class Twin(NamedTuple):
@@ -36,18 +37,19 @@ def document_twins(texts: Sequence[str], advance: Callable[[int], None] = lambda
     return _twins(texts, _runs, lambda text: " ".join(text.split()), advance)
 
 
-def query_twins(texts: Sequence[str]) -> Iterator[Twin]:
+def query_twins(texts: Sequence[str], related: Related = lambda one, other: True) -> Iterator[Twin]:
     """Queries like an earlier one, each told once: the same words, else by their words and pairs of words.
 
-    Queries that differ in a number ask different things, whatever else they share.
+    Queries that differ in a number ask different things, whatever else they share, and so do those that are not
+    `related` unless their words are the same; both are told by their numbers in `texts`.
     """
-    return _twins(texts, _pairs, lambda text: " ".join(words(text)), lambda _: None)
+    return _twins(texts, _pairs, lambda text: " ".join(words(text)), lambda _: None, related)
 
 
 def _runs(text: str) -> Marks:
     found = words(text)
     if len(found) < SHINGLE + FEWEST - 1:
-        return frozenset([" ".join(found).encode()])
+        return frozenset([(" ".join(found) or text).encode("utf-8", "replace")])
     return frozenset(" ".join(found[at : at + SHINGLE]).encode() for at in range(len(found) - SHINGLE + 1))
 
 
@@ -62,6 +64,7 @@ def _twins(
     marks_of: Callable[[str], Marks],
     plain: Callable[[str], str],
     advance: Callable[[int], None],
+    related: Related = lambda one, other: True,
 ) -> Iterator[Twin]:
     from datasketch import MinHashLSH
 
@@ -77,7 +80,7 @@ def _twins(
             continue
         marks = marks_of(text)
         sketch = _sketch(marks)
-        candidates = sorted(index.query(sketch))
+        candidates = sorted(other for other in index.query(sketch) if related(at, other))
         index.insert(at, sketch)
         likest = max(((_jaccard(marks, marks_of(texts[other])), -other) for other in candidates), default=(0.0, 0))
         if likest[0] >= LIKE:
@@ -93,7 +96,7 @@ def _jaccard(one: Marks, other: Marks) -> float:
 def _numbers_differ(one: Marks, other: Marks) -> bool:
     """Whether two queries differ in a number; runs of words are never one."""
     apart = one ^ other
-    return any(mark.isdigit() for mark in apart)
+    return any(b" " not in mark and any(sign.isdigit() for sign in mark.decode()) for mark in apart)
 
 
 def _sketch(marks: Marks) -> Any:

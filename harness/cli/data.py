@@ -126,7 +126,10 @@ def _pairs(option: str, given: list[str]) -> dict[str, str]:
     for pair in given:
         if "=" not in pair:
             raise ConfigError(f"{option} {pair}: write PART=COLUMN, such as query.text=question")
-    return dict(pair.split("=", 1) for pair in given)
+    made = dict(pair.split("=", 1) for pair in given)
+    if len(made) < len(given):
+        raise ConfigError(f"{option}: a part is named twice: {', '.join(given)}")
+    return made
 
 
 def _pin(options: argparse.Namespace) -> int:

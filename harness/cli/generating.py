@@ -90,6 +90,7 @@ def _refuse_to_overwrite(manifest: "Manifest", name: str, sheet: Path, *, replac
     """Told before anything is paid for."""
     from harness.dataset.editing import writable_set
     from harness.dataset.load import read_queries
+    from harness.synthesis.review import is_sheet
 
     pinned = writable_set(manifest, name)
     if name in manifest.queries and not pinned.synthetic:
@@ -102,6 +103,8 @@ def _refuse_to_overwrite(manifest: "Manifest", name: str, sheet: Path, *, replac
             raise ConfigError(f"--set {name}: holds generated queries; --replace writes it anew, with its sheet")
     if sheet.is_dir() or not sheet.absolute().parent.is_dir():
         raise ConfigError(f"--sheet {sheet}: cannot be written there; name a file in a folder that exists")
+    if replace and sheet.exists() and not is_sheet(sheet):
+        raise ConfigError(f"--sheet {sheet}: is there, and no review sheet; name another file")
     if sheet.exists() and not replace:
         raise ConfigError(f"{sheet}: is there, perhaps with verdicts; --replace writes it anew, --sheet names another")
 
@@ -125,12 +128,16 @@ def review(options: argparse.Namespace) -> int:
     from harness.dataset import read_manifest
     from harness.dataset.editing import writable_set, write_set
     from harness.dataset.lines import json_lines
+    from harness.dataset.records import query as parse_query
     from harness.synthesis import apply_sheet
 
     manifest = read_manifest(dataset_folder(options.dataset))
     if options.set not in manifest.queries or not manifest.queries[options.set].synthetic:
         raise ConfigError(f"--set {options.set}: is no generated set of {manifest.name}")
-    records = [record for _, record in json_lines(writable_set(manifest, options.set).path)]
+    lines = list(json_lines(writable_set(manifest, options.set).path))
+    for line, record in lines:
+        parse_query(line, record)
+    records = [record for _, record in lines]
     found = apply_sheet(options.sheet, records)
     if not found.records:
         raise ConfigError(f"{options.sheet}: drops every query; remove the set from the manifest instead")

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from harness.errors import DataError, did_you_mean
-from harness.strict_yaml import StrictLoader
+from harness.strict_yaml import StrictDumper, StrictLoader
 
 MANIFEST = "manifest.yaml"
 _KEYS = {"name", "description", "licence", "source", "corpus", "queries", "runs", "imported"}
@@ -111,12 +111,12 @@ def read_manifest(root: Path) -> Manifest:
     queries = content.get("queries")
     if not isinstance(queries, dict) or not queries:
         raise DataError(f"{path}: queries: expected a mapping of query set names to files")
-    for name in (*queries, *(content.get("runs") or {})):
-        if not isinstance(name, str):
-            raise DataError(f"{path}: the name {name!r} of a set or run is no text; write it between quotes")
     for key in ("runs", "imported"):
         if not isinstance(content.get(key, {}), dict):
             raise DataError(f"{path}: {key}: expected a mapping")
+    for name in (*queries, *content.get("runs", {})):
+        if not isinstance(name, str):
+            raise DataError(f"{path}: the name {name!r} of a set or run is no text; write it between quotes")
     return Manifest(
         root=root,
         name=_text(path, content, "name", root.name),
@@ -152,7 +152,7 @@ def write_manifest(manifest: Manifest) -> None:
         content["runs"] = {name: entry(file) for name, file in manifest.runs.items()}
     if manifest.imported:
         content["imported"] = dict(manifest.imported)
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
+    text = yaml.dump(content, Dumper=StrictDumper, sort_keys=False, allow_unicode=True, width=100)
     draft = manifest.root / f".{MANIFEST}"
     draft.write_text(text, encoding="utf-8")
     draft.replace(manifest.root / MANIFEST)

@@ -74,7 +74,7 @@ def _moved(quote: str, start: int, text: str) -> Fault:
     """Where a quote stands that does not stand at `start`, as far as that can be said."""
     starts = occurrences(text, quote)
     if not starts:
-        return _reworded(quote, text)
+        return _reworded(quote, start, text)
     reasons = {at: why for at in starts if (why := _miscounted(text, at, start))}
     likely = next(iter(reasons)) if len(reasons) == 1 else min(starts, key=lambda at: abs(at - start))
     end = likely + len(quote)
@@ -94,15 +94,19 @@ def _moved(quote: str, start: int, text: str) -> Fault:
     return Fault("shifted", told, (likely, end, quote) if sure else None)
 
 
-def _reworded(quote: str, text: str) -> Fault:
+def _reworded(quote: str, start: int, text: str) -> Fault:
+    """Where a quote stands but for its white space: best where it is said to."""
     found = loose_occurrences(text, quote)
     if not found:
         return Fault("quote-differs", "; the quote stands nowhere in the document")
-    start, end = found[0]
-    told = f"; but for white space it stands at {start}-{end}"
+    lo, hi = min(found, key=lambda span: abs(span[0] - start))
+    told = f"; but for white space it stands at {lo}-{hi}"
     if len(found) > 1:
-        return Fault("quote-differs", f"{told}, and at {len(found) - 1} other places")
-    return Fault("quote-differs", told, (start, end, text[start:end]))
+        told += f", and at {len(found) - 1} other places"
+    here = not text[start:lo].strip() and not text[lo:start].strip()
+    words = not inside_word(text, lo) and not inside_word(text, hi)
+    sure = here or (words and len(found) == 1)
+    return Fault("quote-differs", told, (lo, hi, text[lo:hi]) if sure else None)
 
 
 def _miscounted(text: str, at: int, start: int) -> str:

@@ -29,8 +29,9 @@ def loose_occurrences(text: str, quote: str) -> list[tuple[int, int]]:
     words = _GAP.split(quote.strip())
     if words == [""]:
         return []
-    pattern = re.compile(r"\s+".join(map(re.escape, words)))
-    return [found.span() for found in pattern.finditer(text)]
+    # Looked ahead, so that places may overlap.
+    gapped = r"\s+".join(map(re.escape, words))
+    return [found.span(1) for found in re.finditer(f"(?=({gapped}))", text)]
 
 
 def inside_word(text: str, at: int) -> bool:

@@ -43,4 +43,4 @@ def import_beir(source: Source, draft: Draft, options: Options) -> None:
         raise DataError(f"{source.folder / 'qrels'}: holds no .tsv file")
     for path in files:
         judged = read_judgments(source, path, draft)
-        write_judged(draft, path.name.split(".")[0], asked, judged, path)
+        write_judged(draft, path.name.removesuffix(".gz").removesuffix(".tsv"), asked, judged, path)

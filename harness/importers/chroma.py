@@ -17,7 +17,7 @@ def import_chroma(source: Source, draft: Draft, options: Options) -> None:
     if not paths:
         raise DataError(f"{source.folder / 'corpora'}: holds no .md file")
     for path in paths:
-        name = path.name.split(".")[0]
+        name = path.name.removesuffix(".gz").removesuffix(".md")
         draft.document(Line(path, 1), name, source.whole_text(path), name)
     numbers: dict[str, int] = {}
     for line, row in source.rows(source.file("questions_df.csv")):

@@ -67,6 +67,8 @@ def import_huggingface(source: Source, draft: Draft, options: Options) -> None:
     if options.corpus or options.columns:
         _by_columns(source, draft, options, tables)
         return
+    if options.queries:
+        raise ConfigError("--queries: goes with --corpus, for tables that are not recognized by their columns")
     heads = [_head(source, table) for table in tables]
     for fits, write in _SHAPES:
         chosen = [table for table, head in zip(tables, heads, strict=True) if fits(head)]
@@ -86,13 +88,25 @@ def _tables(source: Source) -> Iterator[Table]:
         if path.suffix == ".gz" and form in _FORMS[:2]:
             raise DataError(f"{path}: is gzipped, which {form} files need not be; unpack it")
         if form in _FORMS and path.name not in _LEFT_OUT:
-            stem = _SHARD.sub("", path.name.split(".")[0])
+            stem = _SHARD.sub("", path.name.removesuffix(".gz").removesuffix(f".{form}"))
             folder = path.parent.relative_to(source.folder).parts
             # Shards of one split have a number alone for a name, or stand in a folder of that name.
             parts = [part for part in (*folder, stem) if part and part != "data"]
             found.setdefault(("/".join(parts), parts[-1] if parts else ""), []).append(path)
     for (name, split), files in found.items():
         yield Table(name or "data", split, files)
+
+
+def _by_split(tables: list[Table], default: str) -> dict[str, Table]:
+    """Tables by their splits. Raises DataError where two configurations have the same one."""
+    found: dict[str, Table] = {}
+    for table in tables:
+        name = table.split or default
+        if name in found:
+            both = f"{found[name].name} and {table.name}"
+            raise DataError(f"{table.files[0]}: {both} are both a split '{name}'; import the folder of one of them")
+        found[name] = table
+    return found
 
 
 def _rows(source: Source, table: Table) -> Iterator[tuple[Line, Row]]:
@@ -176,7 +190,7 @@ def _retrieval(source: Source, draft: Draft, options: Options, tables: list[Tabl
     asked: dict[str, Asked] = {}
     for table in asking:
         read_queries(_rows(source, table), asked)
-    for table in judging:
+    for name, table in _by_split(judging, options.name).items():
         judged: dict[str, Judged] = {}
         for line, row in _rows(source, table):
             query, doc = (
@@ -185,17 +199,17 @@ def _retrieval(source: Source, draft: Draft, options: Options, tables: list[Tabl
             )
             grade = next((row[key] for key in ("score", "relevance", "label") if key in row), None)
             note_judgment(judged, draft, line, query, doc, whole_number(line, grade, "score"))
-        write_judged(draft, table.split or options.name, asked, judged, table.files[0])
+        write_judged(draft, name, asked, judged, table.files[0])
 
 
 def _squad(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:
     sets = {}
-    for table in chosen:
+    for name, table in _by_split(chosen, options.name).items():
         # Rows of one title make an article, wherever they stand; without a title, those of one context.
         articles: dict[str, list[tuple[Line, Row]]] = {}
         for line, row in _rows(source, table):
             articles.setdefault(row.get("title") or text_of(line, row, "context"), []).append((line, row))
-        sets[table.split or options.name] = [_article(rows) for rows in articles.values()]
+        sets[name] = [_article(rows) for rows in articles.values()]
     squad.write_articles(draft, options.unit, sets)
 
 
@@ -217,7 +231,8 @@ def _article(rows: list[tuple[Line, Row]]) -> squad.Article:
 
 
 def _hotpotqa(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:
-    sets = {t.split or options.name: [_multi_hop(line, row) for line, row in _rows(source, t)] for t in chosen}
+    tables = _by_split(chosen, options.name)
+    sets = {name: [_multi_hop(line, row) for line, row in _rows(source, table)] for name, table in tables.items()}
     hotpotqa.write_questions(draft, sets)
 
 

@@ -73,5 +73,9 @@ class Options:
                 raise ConfigError(f"--map {column}: no such column.{close} There are: {', '.join(COLUMNS)}")
         try:
             object.__setattr__(self, "encoding", codecs.lookup(self.encoding).name)
-        except LookupError:
-            raise ConfigError(f"--encoding {self.encoding}: no such encoding; such as utf-8 or latin-1") from None
+            if "\n".encode(self.encoding) != b"\n":
+                raise LookupError
+        except (LookupError, UnicodeError):
+            raise ConfigError(
+                f"--encoding {self.encoding}: is no encoding of lines of text; such as utf-8 or latin-1"
+            ) from None

@@ -66,7 +66,7 @@ class Source:
         """A text file as it is: no line end is changed, or every offset behind it would be."""
         content = b"".join(part for _, part in byte_lines(self.used_file(path), self._advance))
         try:
-            return content.decode(self._encoding)
+            return content.decode("utf-8-sig" if self._encoding == "utf-8" else self._encoding)
         except UnicodeDecodeError as error:
             raise DataError(f"{path}: not {self._encoding.upper()} (byte {error.start}); see --encoding") from None
 

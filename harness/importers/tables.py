@@ -93,8 +93,8 @@ def _add_documents(draft: Draft, columns: Mapping[str, str], documents: Rows) ->
     for line, row in _noted(columns, ("doc.",), documents):
         known = {name: _column(columns, row, name) for name in ("doc.id", "doc.text", "doc.title")}
         name, text = _needed(line, row, known["doc.id"], "doc.id"), _needed(line, row, known["doc.text"], "doc.text")
-        title = _text(line, row.get(known["doc.title"] or ""), "doc.title")
-        rest = {key: value for key, value in row.items() if key not in known.values()}
+        title = _text(line, _cell(row, known["doc.title"]), "doc.title")
+        rest = {key: value for key, value in row.items() if key and key not in known.values()}
         draft.document(line, name, text, title, _metadata(line, rest))
 
 
@@ -140,34 +140,54 @@ class _Table:
     def __init__(self, draft: Draft, queries: str, columns: Mapping[str, str], *, absent: bool) -> None:
         self._draft, self._queries, self._columns, self._absent = draft, queries, columns, absent
         self._found: dict[str, str] = {}
+        self._judged: dict[str, float] = {}
 
     def add(self, questions: Mapping[str, Question]) -> None:
         homeless = [quote for one in questions.values() for _, row in one.rows for quote in self._homeless(row)]
         self._found = _homes(self._draft, homeless)
         for name, question in questions.items():
+            self._judged = {}
             evidence = [item for line, row in question.rows for item in self._items(line, row)]
             distinct = [item for at, item in enumerate(evidence) if item not in evidence[:at]]
-            answer = next((told for line, row in question.rows if (told := self._answer(line, row))), None)
-            line, first = question.rows[0]
-            used = {_column(self._columns, first, part) for part in _USUAL if not part.startswith("doc.")}
-            rest = {key: value for key, value in first.items() if key not in used and key not in _OWN}
-            metadata = self._kinds(first) | _metadata(line, rest)
-            ignored = [str(doc) for doc in _several(first.get("ignore"))]
+            ignored = [_text(line, doc, "ignore") for line, row in question.rows for doc in _several(row.get("ignore"))]
             self._draft.query(
-                line, self._queries, name, question.text, distinct, answer=answer, metadata=metadata, ignore=ignored
+                question.line,
+                self._queries,
+                name,
+                question.text,
+                distinct,
+                answer=self._one(question, "answer"),
+                metadata=self._told(question),
+                ignore=ignored,
             )
             if not distinct:
                 self._draft.counts.add(f"{self._queries} queries without evidence")
 
     def _value(self, row: Row, part: str) -> Any:
-        return row.get(_column(self._columns, row, part) or "")
+        return _cell(row, _column(self._columns, row, part))
 
-    def _answer(self, line: Line, row: Row) -> str:
-        return _text(line, self._value(row, "query.answer"), "query.answer")
+    def _one(self, question: Question, part: str) -> str | None:
+        """What the rows say of a query; they may leave it out, and must not contradict each other."""
+        found: str | None = None
+        for line, row in question.rows:
+            told = _text(line, self._value(row, f"query.{part}"), f"query.{part}")
+            if told and found and told != found:
+                raise line.fault(f"query.{part}: {told!r:.40} here, and {found!r:.40} in a row before")
+            found = found or told or None
+        return found
 
-    def _kinds(self, row: Row) -> dict[str, Any]:
-        told = {key: self._value(row, f"query.{key}") for key in ("type", "group")}
-        return {key: value for key, value in told.items() if value not in (None, "")}
+    def _told(self, question: Question) -> dict[str, Any]:
+        """The metadata: type, group, and further columns; where rows differ in one, a list of what they say."""
+        made = {part: told for part in ("type", "group") if (told := self._one(question, part))}
+        values: dict[str, list[Any]] = {}
+        for line, row in question.rows:
+            used = {_column(self._columns, row, part) for part in _USUAL if not part.startswith("doc.")}
+            rest = {key: value for key, value in row.items() if key and key not in used and key not in _OWN}
+            for key, value in _metadata(line, rest).items():
+                known = values.setdefault(key, [])
+                if value not in known:
+                    known.append(value)
+        return made | {key: known[0] if len(known) == 1 else known for key, known in values.items()}
 
     def _homeless(self, row: Row) -> list[str]:
         """Quotes whose document is not named."""
@@ -185,22 +205,39 @@ class _Table:
         doc, start, end, quote, written = (self._value(row, f"evidence.{part}") for part in parts)
         docs, quotes = [_text(line, one, "evidence.doc") for one in _several(doc)], _quotes(quote)
         grade = 1.0 if written in (None, "") else _grade(line, written)
+        if grade <= 0:
+            self._irrelevant(line, docs)
+            return
+        if start in (None, "") and end not in (None, ""):
+            raise line.fault("evidence.start: is missing, and there is an end")
         if start not in (None, ""):
             if not docs:
                 raise line.fault(f"offsets, and no column for evidence.doc; there is {', '.join(map(str, row))[:100]}")
             if len(docs) > 1 or len(quotes) > 1:
                 raise line.fault("offsets go with one document and at most one quote")
+            if docs[0] not in self._draft:
+                raise line.fault(f"no document '{docs[0]}' in the corpus, which the offsets are about")
             found = [_given(line, docs[0], start, end, quotes, grade)]
         elif quotes:
             found = [self._quoted(line, docs, _text(line, one, "evidence.quote"), grade) for one in quotes]
         else:
             found = [self._whole(line, one, grade) for one in docs]
-        if grade > 0:
-            yield from found
-        elif found:
-            self._draft.counts.add(f"{self._queries} judgments of grade 0 or below, which are no evidence", len(found))
+        yield from found
+
+    def _irrelevant(self, line: Line, docs: list[str]) -> None:
+        """Judged to be no evidence: counted."""
+        for doc in docs:
+            self._judge(line, doc, 0.0)
+        told = f"{self._queries} judgments of grade 0 or below, which are no evidence"
+        self._draft.counts.add(told, max(1, len(docs)))
+
+    def _judge(self, line: Line, doc: str, grade: float) -> None:
+        """Raises DataError where the document was judged otherwise for the same query."""
+        if self._judged.setdefault(doc, grade) != grade:
+            raise line.fault(f"document '{doc}' is judged a second time, {grade:g} instead of {self._judged[doc]:g}")
 
     def _whole(self, line: Line, doc: str, grade: float) -> dict[str, Any]:
+        self._judge(line, doc, grade)
         if doc not in self._draft and not self._absent:
             told = f"no document '{doc}' in the corpus; --absent keeps such evidence, as always missed"
             raise line.fault(f"{told}; several documents are written as a JSON list")
@@ -302,6 +339,11 @@ def _quotes(value: Any) -> list[Any]:
     """A cell as a list of quotes: only a JSON list of texts is a list, as a text may begin with a bracket."""
     found = _several(value)
     return found if isinstance(value, list) or all(isinstance(one, str) for one in found) else [value]
+
+
+def _cell(row: Row, column: str | None) -> Any:
+    """The value in a column; none where there is no such column."""
+    return None if column is None else row.get(column)
 
 
 def _several(value: Any) -> list[Any]:

@@ -38,11 +38,12 @@ def import_trec(source: Source, draft: Draft, options: Options) -> None:
     judged = {name: read_judgments(source, path, draft) for name, path in qrels.items()}
     if not corpus:
         _stand_ins(source, draft, options, judged)
-    asked = _asked(source, options, judged)
-    if not asked:
-        asked = {query: Asked(found.line, query, {}) for one in judged.values() for query, found in one.items()}
-        draft.counts.add("queries without a topic, for which the id stands", len(asked))
+    topics = _asked(source, options, judged)
     for name, found in judged.items():
+        asked = topics[name]
+        if not asked:
+            asked = {query: Asked(one.line, query, {}) for query, one in found.items()}
+            draft.counts.add("queries without a topic, for which the id stands", len(asked))
         write_judged(draft, name, asked, found, qrels[name])
 
 
@@ -64,16 +65,22 @@ def _the_one(source: Source, found: list[Path], what: str, option: str) -> Path:
     raise DataError(f"{source.folder}: {names}; name the file with {option}")
 
 
-def _asked(source: Source, options: Options, judged: Mapping[str, Mapping[str, Judged]]) -> dict[str, Asked]:
-    """The topics: of the files given, or of the one file that has every judged query; empty where there is none."""
-    given = [source.file(file) for file in options.queries.values()]
-    paths = given or _named(source, "topic*", "quer*")
+def _asked(source: Source, options: Options, judged: Mapping[str, Mapping[str, Judged]]) -> dict[str, dict[str, Asked]]:
+    """The topics of each set: of its own file, of those given for all, or of the one that has every judged query."""
+    given = {name: _topics(source, source.file(file), options.topic) for name, file in options.queries.items()}
+    if given:
+        shared = {topic: one for name, found in given.items() if name not in judged for topic, one in found.items()}
+        lacking = [name for name in judged if name not in given and not shared]
+        if lacking:
+            raise DataError(f"{source.folder}: no topics for the set '{lacking[0]}'; name them with --queries")
+        return {name: given.get(name, shared) for name in judged}
+    paths = _named(source, "topic*", "quer*")
     every = {path: _topics(source, path, options.topic) for path in paths}
-    if given or not paths:
-        return {name: one for found in every.values() for name, one in found.items()}
+    if not paths:
+        return {name: {} for name in judged}
     needed = {query for found in judged.values() for query in found}
     fitting = [path for path in paths if needed <= every[path].keys()] if len(paths) > 1 else paths
-    return every[_the_one(source, fitting or paths, "topics", "--queries")]
+    return dict.fromkeys(judged, every[_the_one(source, fitting or paths, "topics", "--queries")])
 
 
 def _stand_ins(source: Source, draft: Draft, options: Options, judged: Mapping[str, Mapping[str, Judged]]) -> None:

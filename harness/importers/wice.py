@@ -22,7 +22,7 @@ def import_wice(source: Source, draft: Draft, options: Options) -> None:
             pages[text] = f"page of {_name(line, record)}"
             draft.document(line, pages[text], text)
     for path, line, record in claims:
-        queries = path.name.split(".")[0].removeprefix("claim_")
+        queries = path.name.partition(".jsonl")[0].removeprefix("claim_")
         _write(draft, queries, line, record, pages["\n".join(_sentences(line, record))])
 
 

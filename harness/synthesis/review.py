@@ -44,6 +44,14 @@ def write_sheet(path: Path, records: Sequence[Mapping[str, Any]], documents: Map
     path.write_text(out.getvalue(), encoding="utf-8-sig", newline="")
 
 
+def is_sheet(path: Path) -> bool:
+    """Whether a file begins as a review sheet does."""
+    try:
+        return path.read_bytes()[:64].removeprefix(b"\xef\xbb\xbf").startswith(b"verdict")
+    except OSError:
+        return False
+
+
 def _row(record: Mapping[str, Any], documents: Mapping[str, Document]) -> Iterator[str]:
     synthetic = record["metadata"]["synthetic"]
     verdict = "keep" if synthetic["reviewed"] else ""

@@ -148,7 +148,7 @@ def test_twins(make_data: MakeData) -> None:
             "text": "How long does the seventh step of it take today?",
             "evidence": [{"doc": "a"}, {"doc": "d"}],
         },
-        {"id": "e", "text": "How long does the seventh step of it take, then?", "evidence": [{"doc": "d"}]},
+        {"id": "e", "text": "How long does the seventh step of it take, then?", "evidence": [{"doc": "c"}]},
         {"id": "s", "text": "How long does step 7 of it take?", "evidence": [{"doc": "a"}]},
         {"id": "t", "text": "How long does step 8 of it take?", "evidence": [{"doc": "a"}]},
     ]
@@ -208,7 +208,7 @@ def test_leaks(make_data: MakeData) -> None:
     ]
     asked = [
         {"id": "q1", "text": "How long to REST the dough?", "evidence": [{"doc": "a"}]},
-        {"id": "q2", "text": "Rest it rest it rest it", "evidence": [{"doc": "a"}]},
+        {"id": "q2", "text": "Rest it. " * 9, "evidence": [{"doc": "a"}]},
         {"id": "q3", "text": "Then bake it until brown", "ignore": ["q2"], "evidence": [{"doc": "a"}]},
         {"id": "q4", "text": "the dough then", "evidence": [{"doc": "a"}]},
     ]
@@ -217,6 +217,28 @@ def test_leaks(make_data: MakeData) -> None:
         ("leaking-query", "query 'q1' stands word for word in its evidence document 'a'"),
         ("self-query", "query 'q2' is the document of that id; `ignore: [\"q2\"]` keeps it from being its hit"),
     ]
+
+
+def test_a_question_that_stands_in_the_document_of_its_number(make_data: MakeData) -> None:
+    """Is no document itself; to ignore that document would take its evidence away."""
+    text = f"FAQ. What is the boiling point of water? {LONG}"
+    asked = {"id": "1", "text": "What is the boiling point of water?", "evidence": [{"doc": "1"}]}
+    (finding,) = found(make_data([{"id": "1", "text": text}], [asked]))
+    assert finding.code == "leaking-query"
+
+
+def test_a_twin_behind_a_liker_query_about_something_else(make_data: MakeData) -> None:
+    """The likest query that needs the same document counts; years in other decades are other questions."""
+    long = "how many spoons of which spice does one who has never cooked before need for the second step of this dish"
+    asked = [
+        {"id": "a", "text": f"{long} then today?", "evidence": [{"doc": "a"}]},
+        {"id": "b", "text": f"{long} then tonight?", "evidence": [{"doc": "b"}]},
+        {"id": "c", "text": f"{long} then?", "evidence": [{"doc": "b"}]},
+        {"id": "d", "text": f"{long} in the 1980s?", "evidence": [{"doc": "b"}]},
+        {"id": "e", "text": f"{long} in the 1990s?", "evidence": [{"doc": "b"}]},
+    ]
+    listed = found(make_data([{"id": "a", "text": "x" * 9}, {"id": "b", "text": "y" * 9}], asked))
+    assert [(one.code, one.what.split("'")[1]) for one in listed] == [("near-duplicate-query", "c")]
 
 
 def test_sizes(make_data: MakeData) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from harness.checks import check_dataset, fix_dataset
-from harness.checks.fixing import DIFF
+from harness.checks.fixing import DIFF, UNUSUAL
 from harness.dataset import load_dataset
+from harness.dataset.manifest import read_manifest, write_manifest
 from harness.errors import DataError
 from harness.importers import import_dataset
 
@@ -71,8 +72,6 @@ def test_the_rest_stays_to_the_byte_and_the_diff_applies(make_data: Callable[...
     root = make_data([{"id": "a", "text": TEXT}], [query("moved", 13, 31, "Rest ten  minutes."), query("fine", 0, 4)])
     file = root / "queries/validation.jsonl"
     file.write_bytes(odd.encode() + file.read_bytes() + odd.encode().replace(b'"o"', b'"p"'))
-    from harness.dataset.manifest import read_manifest, write_manifest
-
     write_manifest(read_manifest(root))
     done = fix_dataset(root, tmp_path / "fixed")
     before, after = (folder / "queries/validation.jsonl" for folder in (root, tmp_path / "fixed"))
@@ -154,3 +153,47 @@ def test_chroma(shared: Callable[[str], Path], tmp_path: Path) -> None:
     for one, other in zip(before.query_set.queries, after.query_set.queries, strict=True):
         old, new = ([data.slice(item.places[0]) for item in q.evidence] for data, q in ((before, one), (after, other)))
         assert [text.strip() for text in old] == new
+
+
+def test_quotes_that_differ_in_white_space(make_data: Callable[..., Path], tmp_path: Path) -> None:
+    """Stay where they are said to stand; elsewhere they must stand once, as whole words."""
+    text = "ha ha ha and We breathe\ncategories of air."
+    asked = [
+        {"id": name, "text": "?", "evidence": [{"doc": "a", "start": start, "end": end, "quote": quote}]}
+        for name, start, end, quote in (("here", 3, 8, "ha\nha"), ("inside", 0, 7, "the cat"))
+    ]
+    root = make_data([{"id": "a", "text": text}], asked)
+    fix_dataset(root, tmp_path / "fixed")
+    assert first_place(tmp_path / "fixed", 0) == {"doc": "a", "start": 3, "end": 8, "quote": "ha ha"}
+    assert first_place(tmp_path / "fixed", 1) == {"doc": "a", "start": 0, "end": 7, "quote": "the cat"}
+
+
+@pytest.mark.parametrize("form", ["compact", "escaped", "odd spacing", "1.10", "1e400"])
+def test_nothing_else_of_a_line_changes(make_data: Callable[..., Path], tmp_path: Path, form: str) -> None:
+    """Compact and escaped lines keep their form; one that could not be written again to the byte stays, counted."""
+    record = query("é", 11, 30)
+    line = json.dumps(record, ensure_ascii=False)
+    written = {
+        "compact": json.dumps(record, separators=(",", ":"), ensure_ascii=False),
+        "escaped": json.dumps(record),
+        "odd spacing": line.replace('"id": ', '"id" :  '),
+        "1.10": line[:-1] + ', "metadata": {"n": 1.10}}',
+        "1e400": line[:-1] + ', "metadata": {"n": 1e400}}',
+    }[form]
+    root = make_data([{"id": "a", "text": TEXT}], [record])
+    (root / "queries/validation.jsonl").write_text(written + "\n", encoding="utf-8")
+    write_manifest(read_manifest(root))
+    done = fix_dataset(root, tmp_path / "fixed")
+    after = (tmp_path / "fixed/queries/validation.jsonl").read_text(encoding="utf-8")
+    kept = form in ("compact", "escaped")
+    assert dict(done.counts) == {"spans without the white space at their edges" if kept else UNUSUAL: 1}
+    assert after.count(",") == written.count(",")
+    assert (after == written + "\n") is not kept
+    assert after.rstrip("\n").replace("12", "11") == written if kept else True
+
+
+def test_a_folder_inside_the_data_set(make_data: Callable[..., Path]) -> None:
+    """Would become part of it."""
+    root = make_data([{"id": "a", "text": TEXT}], [query("q", 0, 4)])
+    with pytest.raises(DataError, match="is inside the data set"):
+        fix_dataset(root, root / "fixed")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,7 @@ def test_a_manifest_without_hashes_is_to_be_pinned(make_data: Callable[..., Path
         ("[" * 5000, "not valid YAML"),
         ("corpus: {file: a}\nqueries: {v: {file: b, synthetic: 1}}\n", "queries.v.synthetic: expected true or false"),
         ("corpus: {file: a}\nqueries: {v: {file: b}}\nruns: []\n", "runs: expected a mapping"),
+        ("corpus: {file: a}\nqueries: {v: {file: b}}\nruns: 5\n", "runs: expected a mapping"),
     ],
 )
 def test_faults_of_a_manifest(tmp_path: Path, manifest: str, what: str) -> None:
@@ -186,3 +188,33 @@ def test_faults_of_a_manifest(tmp_path: Path, manifest: str, what: str) -> None:
     assert what in str(caught.value)
     (tmp_path / "manifest.yaml").write_text("corpus: {file: a}\nqueries: {on: {file: b}}\n")
     assert list(read_manifest(tmp_path).queries) == ["on"]
+
+
+ODD = (
+    "on",
+    "1",
+    "1e3",
+    "1e-3",
+    "+.5",
+    "null",
+    "2026-01-31",
+    "0x1f",
+    "1_000",
+    "12:30",
+    "yes",
+    "=",
+    "a: b",
+    "'q'",
+    "é #x",
+)
+
+
+def test_what_write_manifest_writes_is_read_back(make_data: Callable[..., Path]) -> None:
+    """Whatever YAML could take a name, a licence or a source for."""
+    root = make_data([DOC], [query()])
+    before = read_manifest(root)
+    pinned = before.queries["validation"]
+    for odd in ODD:
+        made = replace(before, name=odd, licence=odd, source=odd, queries={odd: pinned}, runs={odd: pinned})
+        write_manifest(made)
+        assert read_manifest(root) == made

@@ -146,6 +146,21 @@ def test_trec_faults(folder: Make, changes: dict[str, Any], what: str) -> None:
     assert what in refused("trec", folder({**files, **changes}))
 
 
+def test_trec_topics_of_each_set(folder: Make) -> None:
+    """Sets with files of topics of their own may number them alike."""
+    source = folder(
+        {"docs.tsv": "d\tSea.\n", "ta": "1\tfirst\n", "tb": "1\tsecond\n", "qa": "1 0 d 1\n", "qb": "1 0 d 1\n"}
+    )
+    (source / "ta").rename(source / "ta.tsv")
+    (source / "tb").rename(source / "tb.tsv")
+    data = loaded("trec", source, "a", queries={"a": "ta.tsv", "b": "tb.tsv"}, qrels={"a": "qa", "b": "qb"})
+    assert data.query_set.queries[0].text == "first"
+    assert load_dataset(data.root, "b").query_set.queries[0].text == "second"
+    shutil.rmtree(data.root)
+    told = refused("trec", source, queries={"a": "ta.tsv"}, qrels={"a": "qa", "b": "qb"})
+    assert "no topics for the set 'b'" in told
+
+
 def test_latin_1(folder: Make) -> None:
     """Old collections are; the option says so."""
     source = folder({"docs.tsv": "a\tCafé.\n".encode("latin-1"), "qrels": "1 0 a 1\n", "queries.tsv": "1\tx\n"})
@@ -395,6 +410,16 @@ def test_jsonl_with_columns_of_ones_own(folder: Make) -> None:
         ("id,question,doc,quote\nq,x?,a,  \n", "evidence.quote: is nothing but white space"),
         ("id,question,document,quote\nq,x?,b,Salt.\n", "queries.csv:2: no document 'b' in the corpus"),
         ("id,question,doc\nq,x?,a;b\n", "queries.csv:2: no document 'a;b' in the corpus; --absent keeps such evidence"),
+        (
+            "id,question,doc,grade\nq,x?,a,0\nq,x?,a,1\n",
+            "queries.csv:3: document 'a' is judged a second time, 1 instead of 0",
+        ),
+        ("id,question,doc,start,end\nq,x?,zz,0,4\n", "queries.csv:2: no document 'zz' in the corpus"),
+        ("id,question,doc,end\nq,x?,a,4\n", "queries.csv:2: evidence.start: is missing, and there is an end"),
+        (
+            "id,question,doc,answer\nq,x?,a,one\nq,x?,a,two\n",
+            "queries.csv:3: query.answer: 'two' here, and 'one' in a row",
+        ),
         ("id,question,evidence\nq,x?,a\n", "queries.csv:2: evidence: expected a list of items; for a column of"),
         ("id,question,doc,grade\nq,x?,a,good\n", "evidence.grade: expected a number"),
     ],
@@ -435,6 +460,23 @@ def test_quotes_without_a_document_go_where_they_stand_best(folder: Make) -> Non
     data = loaded("csv", folder({"documents.csv": documents, "queries.csv": queries}))
     found = [spans(query)[0][0] for query in data.query_set.queries]
     assert found == [Span("b", 4, 7), Span("c", 0, 12), Span("b", 18, 21)]
+
+
+def test_an_unnamed_column_is_nothing(folder: Make) -> None:
+    """pandas writes its index so."""
+    queries = ",id,question,doc\n0,q1,one?,a\n1,q2,two?,b\n"
+    data = loaded("csv", folder({"documents.csv": ",id,text\n0,a,x\n1,b,y\n", "queries.csv": queries}))
+    assert [(doc.title, dict(doc.metadata)) for doc in data.documents] == [("", {}), ("", {})]
+    found = [(query.evidence[0].places[0].doc, query.answer, query.metadata) for query in data.query_set.queries]
+    assert found == [("a", None, {}), ("b", None, {})]
+
+
+def test_rows_of_one_query_together(folder: Make) -> None:
+    """Nothing of a later row is lost: what is ignored, further columns; answers must not contradict each other."""
+    queries = "id,question,doc,answer,ignore,page\nq,?,a,one,,3\nq,?,b,,b,7\n"
+    data = loaded("csv", folder({"documents.csv": "id,text\na,x\nb,y\n", "queries.csv": queries}))
+    (query,) = data.query_set.queries
+    assert (query.answer, query.ignore, query.metadata) == ("one", ("b",), {"page": ["3", "7"]})
 
 
 def test_grades_of_tables(folder: Make) -> None:
@@ -561,6 +603,20 @@ def test_huggingface_odd_columns(tmp_path: Path) -> None:
     assert sorted(read_manifest(data.root).queries) == ["dl-2019", "dl-2020"]
 
 
+def test_huggingface_configurations_with_the_same_split(tmp_path: Path) -> None:
+    """Are refused by name; a name with dots is one name."""
+    source = tmp_path / "source"
+    row = {"id": "1", "context": "It is.", "question": "?", "answers": {"text": ["It"], "answer_start": [0]}}
+    for name in ("en", "de"):
+        parquet(source / name / "validation-00000-of-00001.parquet", [row])
+    assert "de/validation and en/validation are both a split 'validation'" in refused("huggingface", source)
+    shutil.rmtree(source)
+    parquet(source / "squad.train.parquet", [row])
+    parquet(source / "squad.dev.parquet", [{**row, "id": "2"}])
+    data = loaded("huggingface", source, "squad.dev")
+    assert sorted(read_manifest(data.root).queries) == ["squad.dev", "squad.train"]
+
+
 def test_huggingface_faults(folder: Make, tmp_path: Path) -> None:
     """What is no data set, what is not recognized, a damaged file, a name the Hub cannot be asked for."""
     source = folder({"x.parquet": b"PAR1 nonsense"})
@@ -584,8 +640,10 @@ def test_options_without_a_use_are_refused(folder: Make) -> None:
         Options(columns={"query.txt": "x"})
     with pytest.raises(ConfigError, match="expected a name of letters"):
         Options(name="../x")
-    with pytest.raises(ConfigError, match="no such encoding"):
+    with pytest.raises(ConfigError, match="is no encoding of lines of text"):
         Options(encoding="utf-99")
+    with pytest.raises(ConfigError, match="is no encoding of lines of text"):
+        Options(encoding="utf-16")
 
 
 def test_the_manifest_says_where_the_data_come_from(folder: Make) -> None:

@@ -137,6 +137,9 @@ def test_generate_review_and_load(garden_data: Path, tmp_path: Path, server: Ser
         server, tmp_path, "generate", "garden", "--model", "m", "--set", "other", "--sheet", str(sheet), code=2
     )
     assert "is there, perhaps with verdicts" in refused
+    corpus = ("--set", "other", "--sheet", str(garden_data / "corpus.jsonl"), "--replace")
+    refused = harness(server, tmp_path, "generate", "garden", "--model", "m", *corpus, code=2)
+    assert "is there, and no review sheet" in refused
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
