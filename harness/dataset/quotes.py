@@ -37,3 +37,17 @@ def loose_occurrences(text: str, quote: str) -> list[tuple[int, int]]:
 def inside_word(text: str, at: int) -> bool:
     """Whether the offset lies between two letters or digits."""
     return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()
+
+
+def standing(text: str, quote: str) -> tuple[int, list[tuple[int, int]]]:
+    """Where a quote stands, and how well: 3 as whole words, 2 inside words, 1 but for white space, 0 nowhere.
+
+    >>> standing("A cat in a category.", "cat")
+    (3, [(2, 5)])
+    """
+    exact = [(start, start + len(quote)) for start in occurrences(text, quote)]
+    whole = [(start, end) for start, end in exact if not inside_word(text, start) and not inside_word(text, end)]
+    if whole or exact:
+        return (3, whole) if whole else (2, exact)
+    loose = loose_occurrences(text, quote)
+    return int(bool(loose)), loose
