@@ -146,7 +146,7 @@ def _query_twins(sets: Sequence[Sequence[RawQuery]]) -> Iterator[Finding]:
 
 def _needs_alike(one: RawQuery, other: RawQuery) -> bool:
     """Whether two queries need a document in common, or both none: else the few words that differ tell them apart."""
-    left, right = ({doc for doc, _, _ in _needs(item)} for item in (one, other))
+    left, right = _needed_documents(one), _needed_documents(other)
     return bool(left & right) or not (left or right)
 
 
@@ -154,10 +154,13 @@ def _needs(item: RawQuery) -> set[tuple[str, int | None, int | None]]:
     return {(place.doc, place.start, place.end) for evidence in item.evidence for place in evidence.places}
 
 
+def _needed_documents(item: RawQuery) -> set[str]:
+    return {doc for doc, _, _ in _needs(item)}
+
+
 def _is_document(item: RawQuery, doc: Document) -> bool:
     """Whether a query is most of the document of its id, and not a question that stands in its evidence."""
-    needed = {place.doc for evidence in item.evidence for place in evidence.places}
-    return item.id not in needed and 2 * len(words(item.text)) >= len(words(doc.text))
+    return item.id not in _needed_documents(item) and 2 * len(words(item.text)) >= len(words(doc.text))
 
 
 def _leaks(queries: Sequence[RawQuery], documents: dict[str, Document]) -> Iterator[Finding]:
@@ -173,7 +176,6 @@ def _leaks(queries: Sequence[RawQuery], documents: dict[str, Document]) -> Itera
             yield Finding("self-query", str(item.line), told)
             continue
         more = f" and {len(docs) - 1} more" if len(docs) > 1 else ""
-        evident = any(place.doc in docs for evidence in item.evidence for place in evidence.places)
-        where = "its evidence document" if evident else "document"
+        where = "document" if _needed_documents(item).isdisjoint(docs) else "its evidence document"
         told = f"query '{item.id}' stands word for word in {where} '{docs[0]}'{more}"
         yield Finding("leaking-query", str(item.line), told)

@@ -4,12 +4,13 @@ import codecs
 import copy
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.dataset.lines import Line, byte_lines, json_object
+from harness.dataset.lines import Line, byte_lines, decoded, json_object
 from harness.dataset.load import read_corpus, verify
 from harness.dataset.manifest import Manifest, PinnedFile, read_manifest, write_manifest
 from harness.dataset.places import place_fault
@@ -43,7 +44,7 @@ def fix_dataset(root: Path, target: Path) -> Fixed:
     """
     manifest = read_manifest(root)
     documents = {doc.id: doc for doc in read_corpus(manifest)}
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     written: dict[str, bytes] = {}
     diff = ""
     if target.resolve().is_relative_to(root.resolve()):
@@ -101,23 +102,18 @@ def _copied(root: Path, folder: Path, name: str, manifest: Manifest, written: Ma
     write_manifest(made)
 
 
-def _mended_lines(
-    path: Path, documents: Mapping[str, Document], counts: dict[str, int]
-) -> Iterator[tuple[bytes, bytes]]:
+def _mended_lines(path: Path, documents: Mapping[str, Document], counts: Counter[str]) -> Iterator[tuple[bytes, bytes]]:
     """Each line of a query file and what becomes of it: empty where it is left out."""
     seen: dict[str, Any] = {}
     for line, content in byte_lines(path):
-        try:
-            text = content.decode("utf-8-sig" if line.number == 1 else "utf-8")
-        except UnicodeDecodeError:
-            raise line.fault("not UTF-8; save the file as UTF-8") from None
+        text = decoded(line, content)
         if not text.strip():
             yield content, content
             continue
         record = json_object(line, text)
         name = query(line, record).id
         if name in seen and seen[name] == record:
-            _count(counts, "records that stood twice left out once")
+            counts["records that stood twice left out once"] += 1
             yield content, b""
         elif name in seen:
             # Which of both is right only a person can say; the check tells them.
@@ -128,10 +124,10 @@ def _mended_lines(
 
 
 def _mended(
-    line: Line, content: bytes, record: dict[str, Any], documents: Mapping[str, Document], counts: dict[str, int]
+    line: Line, content: bytes, record: dict[str, Any], documents: Mapping[str, Document], counts: Counter[str]
 ) -> bytes:
     """The line of a record with its evidence mended; as it was where nothing is, or no sound record would be left."""
-    made, done = copy.deepcopy(record), dict[str, int]()
+    made, done = copy.deepcopy(record), Counter[str]()
     for evidence in made.get("evidence", []):
         for place in (evidence, *evidence.get("also", [])):
             _mend(place, documents, done)
@@ -144,10 +140,9 @@ def _mended(
         return content
     line_made = _written(content.removeprefix(_BOM).decode(), record, made)
     if line_made is None:
-        counts[UNUSUAL] = counts.get(UNUSUAL, 0) + 1
+        counts[UNUSUAL] += 1
         return content
-    for what, count in done.items():
-        counts[what] = counts.get(what, 0) + count
+    counts.update(done)
     mark = _BOM if content.startswith(_BOM) else b""
     end = content[len(content.rstrip(b"\r\n")) :]
     return mark + line_made + end
@@ -169,7 +164,7 @@ def _written(before: str, record: dict[str, Any], after: dict[str, Any]) -> byte
     return None
 
 
-def _mend(written: dict[str, Any], documents: Mapping[str, Document], counts: dict[str, int]) -> None:
+def _mend(written: dict[str, Any], documents: Mapping[str, Document], counts: Counter[str]) -> None:
     """Mend one place in its record."""
     start, end, quote = written.get("start"), written.get("end"), written.get("quote")
     if start is None or end is None:
@@ -179,14 +174,14 @@ def _mend(written: dict[str, Any], documents: Mapping[str, Document], counts: di
         return
     if fault and fault.right:
         start, end, quote = fault.right
-        _count(counts, _DONE[fault.code])
+        counts[_DONE[fault.code]] += 1
     text = documents[written["doc"]].text[start:end]
     bare = text.strip()
     if bare and bare != text:
         start += len(text) - len(text.lstrip())
         end = start + len(bare)
         quote = bare if quote is not None else None
-        _count(counts, "spans without the white space at their edges")
+        counts["spans without the white space at their edges"] += 1
     written |= {"start": start, "end": end} | ({"quote": quote} if quote is not None else {})
 
 
@@ -195,7 +190,3 @@ _DONE = {
     "out-of-range": "spans moved to where their quote stands",
     "quote-differs": "quotes made those of the text, which differ in white space",
 }
-
-
-def _count(counts: dict[str, int], what: str) -> None:
-    counts[what] = counts.get(what, 0) + 1

@@ -58,10 +58,11 @@ def _unreadable(error: OSError) -> str:
 def text_lines(path: Path, encoding: str = "utf-8", advance: Advance | None = None) -> Iterator[tuple[Line, str]]:
     """The lines of a text file without their ends and a byte order mark. Raises DataError at the first fault."""
     for line, content in byte_lines(path, advance):
-        yield line, _decoded(line, content, encoding).rstrip("\r\n")
+        yield line, decoded(line, content, encoding).rstrip("\r\n")
 
 
-def _decoded(line: Line, content: bytes, encoding: str = "utf-8") -> str:
+def decoded(line: Line, content: bytes, encoding: str = "utf-8") -> str:
+    """The text of a line, without a byte order mark. Raises DataError."""
     try:
         return content.decode("utf-8-sig" if line.number == 1 and encoding == "utf-8" else encoding)
     except UnicodeDecodeError as error:
@@ -72,7 +73,7 @@ def _decoded(line: Line, content: bytes, encoding: str = "utf-8") -> str:
 def json_lines(path: Path, advance: Advance | None = None) -> Iterator[tuple[Line, dict[str, Any]]]:
     """The objects of a JSONL file with their lines, blank lines left out. Raises DataError at the first fault."""
     for line, content in byte_lines(path, advance):
-        text = _decoded(line, content)
+        text = decoded(line, content)
         if text.strip():
             yield line, json_object(line, text)
 
@@ -93,7 +94,7 @@ def json_object(line: Line, text: str) -> dict[str, Any]:
 def json_file(path: Path, advance: Advance | None = None) -> Any:
     """The one value a JSON file holds. Raises DataError with the line of a fault."""
     content = b"".join(part for _, part in byte_lines(path, advance))
-    text = _decoded(Line(path, 1), content) if _is_utf8(content) else _first_bad_line(path)
+    text = decoded(Line(path, 1), content) if _is_utf8(content) else _first_bad_line(path)
     try:
         return json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.dataset.lines import Line, byte_lines, json_file, json_lines, text_lines
+from harness.dataset.lines import Line, byte_lines, decoded, json_file, json_lines, text_lines
 from harness.errors import DataError
 
 Row = dict[str, Any]
@@ -81,7 +81,9 @@ class Source:
 
     def _table(self, path: Path, delimiter: str) -> Iterator[tuple[Line, Row]]:
         """Rows by column. A line is that on which the row ends."""
-        lines = (text for _, text in self._ended_lines(path))
+        # With their ends, which may stand inside a quoted field.
+        parts = byte_lines(self.used_file(path), self._advance)
+        lines = (decoded(line, content) for line, content in parts)
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         try:
             head = next(reader, [])
@@ -98,14 +100,6 @@ class Source:
                 yield line, dict(zip(head, row, strict=True))
         except csv.Error as error:
             raise Line(path, reader.line_num).fault(f"{error}") from None
-
-    def _ended_lines(self, path: Path) -> Iterator[tuple[Line, str]]:
-        """Lines as csv wants them: with their ends, which may stand inside a quoted field."""
-        for line, content in byte_lines(self.used_file(path), self._advance):
-            try:
-                yield line, content.decode("utf-8-sig" if line.number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise line.fault(f"not UTF-8 (byte {error.start + 1} of the line); save the file as UTF-8") from None
 
     def _array(self, path: Path) -> Iterator[tuple[Line, Row]]:
         value = self.json(path)
