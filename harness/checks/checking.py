@@ -36,15 +36,17 @@ def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
     yield from short_documents(manifest.corpus.path, list(documents.values()))
     for pinned in (*manifest.queries.values(), *manifest.runs.values()):
         yield from _pins(pinned)
-    sets: list[list[RawQuery]] = []
-    for pinned in manifest.queries.values():
-        queries: list[RawQuery] = []
-        found = _queries(pinned, documents, queries)
+    files = list(manifest.queries.values())
+    sets: list[list[RawQuery]] = [[] for _ in files]
+    found = [list(_queries(pinned, documents, queries)) for pinned, queries in zip(files, sets, strict=True)]
+    # In one pass over the corpus for all sets.
+    texts = {(number, item.id): item.text for number, queries in enumerate(sets) for item in queries}
+    leaks = leaking(texts, documents.values())
+    for number, (pinned, queries) in enumerate(zip(files, sets, strict=True)):
         # Where the corpus was not read to its end, nobody knows which documents it lacks.
-        yield from (finding for finding in found if whole or finding.code != "unknown-document")
-        yield from _leaks(queries, documents)
+        yield from (finding for finding in found[number] if whole or finding.code != "unknown-document")
+        yield from _leaks(queries, documents, [leaks.get((number, item.id), []) for item in queries])
         yield from few_queries(pinned.path, queries, effect)
-        sets.append(queries)
     yield from _query_twins(sets)
     for pinned in manifest.runs.values():
         yield from _run(pinned)
@@ -163,10 +165,12 @@ def _is_document(item: RawQuery, doc: Document) -> bool:
     return item.id not in _needed_documents(item) and 2 * len(words(item.text)) >= len(words(doc.text))
 
 
-def _leaks(queries: Sequence[RawQuery], documents: dict[str, Document]) -> Iterator[Finding]:
-    found = leaking({item.id: item.text for item in queries}, documents.values())
-    for item in queries:
-        docs = [doc for doc in found.get(item.id, []) if doc not in item.ignore]
+def _leaks(
+    queries: Sequence[RawQuery], documents: dict[str, Document], found: Sequence[Sequence[str]]
+) -> Iterator[Finding]:
+    """What is told of the documents that were found to hold the text of each query."""
+    for item, holding in zip(queries, found, strict=True):
+        docs = [doc for doc in holding if doc not in item.ignore]
         if not docs:
             continue
         if item.id in docs and _is_document(item, documents[item.id]):
