@@ -45,8 +45,9 @@ class Row:
 
     `least` and `most` bound the mean over all queries, whatever missing judgments would have been; without any, they
     are the mean. `difference_low` and `difference_high` hold for all trials at once, `alone_low` and `alone_high` for
-    this one by itself. `p` is adjusted for the number of trials, and decides the `verdict`; `p_alone` is not, `p_holm`
-    by Holm's method. `matters` says whether the difference exceeds the experiment's margin, empty without one. `needed`
+    this one by itself. The `verdict` follows from the former; `no_interval` says why there is none. `p` is adjusted for
+    the number of trials, and at most .05 just where that interval leaves out 0; `p_alone` is not adjusted, `p_holm` by
+    Holm's method. `matters` says whether the difference exceeds the experiment's margin, empty without one. `needed`
     are the queries that would show a difference of the experiment's `effect`. `p_best` is the chance to be the best
     trial, `may_be_best` whether it cannot be told from the best.
     """
@@ -66,6 +67,7 @@ class Row:
     p_alone: float
     p_holm: float
     verdict: Verdict
+    no_interval: str
     matters: Matters
     needed: float
     p_best: float
@@ -150,8 +152,8 @@ def compare(
     `on` defaults to the experiment's `compare.on`; else, as at equal k chunk size and context size are confounded, to
     the first metric at a token budget, and where chunkers differ and there is none, to recall@1000t. `baseline` gives
     params of the baseline trial (the first that has them all). `baseline`, `margin`, `effect` and `clusters` default
-    to what the experiment says. Words follow p, which is adjusted for the number of trials: 5 % is the chance that any
-    is wrong where none differs. Raises ConfigError for an unknown metric or baseline.
+    to what the experiment says. Words follow the intervals, which hold for all trials at once: 5 % is the chance that
+    any is wrong. Raises ConfigError for an unknown metric or baseline.
     """
     settings = _settings(launch.experiment.compare, margin, effect, clusters)
     results = launch.results
@@ -224,6 +226,7 @@ class _Difference(NamedTuple):
     p_alone: float = math.nan
     p_holm: float = math.nan
     verdict: Verdict = "baseline"
+    no_interval: str = ""
     matters: Matters = ""
     needed: float = math.nan
 
@@ -232,54 +235,55 @@ def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
     """Every trial's difference to trial number `at`, tested as one family."""
     others = [n for n in range(len(scores.low)) if n != at]
     worst, best = (scores.low - scores.high[at])[others], (scores.high - scores.low[at])[others]
-    alone = interval(worst, best, scores)
     least, sizes = cluster_sums(worst, scores.clusters)
     most, _ = cluster_sums(best, scores.clusters)
     tested = ~(scores.withheld[others] | scores.withheld[at])
     family = paired_differences(least, most, sizes, seed=scores.seed, tested=tested, level=1 - ALPHA)
     errors = standard_errors((least + most) / 2, sizes)
     needed = queries_needed(errors, scores.queries, settings.effect, critical=max(family.critical, 1.96))
-    refused = len(sizes) < FEWEST_CLUSTERS
     p_holm = holm(family.p)
     made = [_Difference()] * len(scores.low)
     for n, trial in enumerate(others):
-        low, high = _finite_bounds(float(family.low[n]), float(family.high[n]), refused)
-        verdict = _verdict(float(least[n].sum()), float(family.adjusted[n]), refused)
+        if too_few(len(sizes)) or not tested[n]:
+            why = "too few clusters" if tested[n] else "withheld"
+            made[trial] = _refused(why, settings)
+            continue
+        low, high = _within(float(family.low[n]), float(family.high[n]))
+        verdict = _verdict(low, high)
         made[trial] = _Difference(
             low,
             high,
-            float(alone.low[n]),
-            float(alone.high[n]),
-            math.nan if refused else float(family.adjusted[n]),
-            math.nan if refused else float(family.p[n]),
-            math.nan if refused else float(p_holm[n]),
+            *_within(float(family.alone_low[n]), float(family.alone_high[n])),
+            float(family.adjusted[n]),
+            float(family.p[n]),
+            float(p_holm[n]),
             verdict,
+            "too few clusters" if math.isnan(low) else "",
             _matters(low, high, settings.margin),
             float(needed[n]) if verdict == "cannot tell" and math.isfinite(needed[n]) else math.nan,
         )
     return made
 
 
+def _refused(why: str, settings: Compare) -> _Difference:
+    """A difference of which nothing can be said."""
+    nan, matters = math.nan, _matters(math.nan, math.nan, settings.margin)
+    return _Difference(nan, nan, nan, nan, nan, nan, nan, "cannot tell", why, matters)
+
+
 def too_few(clusters: int) -> bool:
     """Whether clusters have too few sign patterns for p to reach 5 %, whatever the differences."""
-    return bool(2 ** (clusters - 1) * ALPHA < 1)
+    return clusters - 1 < -math.log2(ALPHA)
 
 
-def _finite_bounds(low: float, high: float, refused: bool) -> tuple[float, float]:
-    """The bounds of an interval; NaN where there are too few clusters to bound anything.
-
-    All measures lie in 0..1, so that no difference can be beyond -1..1, where tests of few clusters reach.
-    """
-    if refused or math.isinf(low) or math.isinf(high):
-        return math.nan, math.nan
-    return max(low, -1.0), min(high, 1.0)
+def _within(low: float, high: float) -> tuple[float, float]:
+    """The bounds of an interval, NaN where there are none. All measures lie in 0..1, so differences lie in -1..1."""
+    return (max(low, -1.0), min(high, 1.0)) if math.isfinite(low + high) else (math.nan, math.nan)
 
 
-def _verdict(least: float, p: float, refused: bool) -> Verdict:
-    """A word for a difference; `least` is the sum of its least possible values, above 0 only where it is a gain."""
-    if refused or p > ALPHA:
-        return "cannot tell"
-    return "better" if least > 0 else "worse"
+def _verdict(low: float, high: float) -> Verdict:
+    """The word that an interval bears: it must leave out 0."""
+    return "better" if low > 0 else "worse" if high < 0 else "cannot tell"
 
 
 def _matters(low: float, high: float, margin: float) -> Matters:
@@ -357,8 +361,8 @@ def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
         warnings.append(f"no intervals: {clusters} clusters of queries, at least {FEWEST_CLUSTERS} are needed")
     elif too_few(clusters):
         least = next(count for count in range(clusters, 64) if not too_few(count))
-        told = f"{clusters} clusters of queries tell no difference, however large: flipping their signs allows"
-        told += f" {2 ** (clusters - 1)} patterns, too few for p to reach {ALPHA:g}; {least} documents would do"
+        told = f"{clusters} clusters of queries are too few for any difference to reach p {ALPHA:g}: there are only"
+        told += f" {2 ** (clusters - 1)} ways to flip their signs; queries about {least} documents would be enough"
         warnings.append(f"{told}; `clusters: queries` asks about further queries on the same documents")
     elif clusters < FEW_CLUSTERS:
         warnings.append(f"{clusters} clusters of queries only: the intervals are rough")

@@ -43,7 +43,7 @@ def against(found: GateResult) -> str:
 
 def cells(check: Check) -> tuple[str, ...]:
     """One check, in the order of the table's columns."""
-    bounds = "–" if math.isnan(check.low) else f"{check.low:+.3f} … {check.high:+.3f}"
+    bounds = "too few clusters" if math.isnan(check.low) else f"{check.low:+.3f} … {check.high:+.3f}"
     return (
         check.trial,
         check.metric,

@@ -87,15 +87,15 @@ def _explained(comparison: Comparison) -> list[str]:
     if not others:
         return []
     family = f"all {others} differences at once" if others > 1 else "the difference"
-    told = [f"words and p hold for {family} (step-down max-T); so do the intervals of differences"]
+    told = [f"words, p and the intervals of differences hold for {family} (single-step max-T)"]
     if any(not math.isnan(row.needed) for row in comparison.rows):
         told.append(f"needed: queries like these that would show a difference of {comparison.effect:g} (power 80 %)")
     if comparison.margin:
-        words = {"yes": "more", "no": "less", "cannot tell": "more or less, that cannot be told"}
+        words = {"yes": "larger for", "no": "smaller for", "cannot tell": "larger or smaller, undecided, for"}
         rows = [row for row in comparison.rows if row.verdict != "baseline"]
         groups = {word: [row.name for row in rows if row.matters == matters] for matters, word in words.items()}
-        parts = [f"{word}: {_listed(names)}" for word, names in groups.items() if names]
-        told.append(f"the difference is, next to the margin of {comparison.margin:g}, {'; '.join(parts)}")
+        parts = [f"{word} {_listed(names)}" for word, names in groups.items() if names]
+        told.append(f"compared with the margin of {comparison.margin:g}, the difference is {'; '.join(parts)}")
     if comparison.final:
         return told
     if math.isnan(best.mean):
@@ -127,7 +127,7 @@ def cells(row: Row) -> tuple[str, ...]:
         mean_in_bounds(row),
         interval(row.low, row.high, ".3f"),
         "" if own or math.isnan(row.difference) else f"{row.difference:+.3f}",
-        "" if own else interval(row.difference_low, row.difference_high, "+.3f"),
+        "" if own else difference_interval(row),
         "" if own or math.isnan(row.p) else probability(row.p),
         row.verdict,
         "" if math.isnan(row.needed) else f"{row.needed:,.0f}",
@@ -135,6 +135,11 @@ def cells(row: Row) -> tuple[str, ...]:
         _loss(row),
         f"{row.context_tokens:.0f}",
     )
+
+
+def difference_interval(row: Row) -> str:
+    """The interval of the difference to the baseline, or why there is none."""
+    return row.no_interval or interval(row.difference_low, row.difference_high, "+.3f")
 
 
 def mean_in_bounds(row: Row) -> str:
@@ -202,8 +207,8 @@ def fate_words(fate: str) -> str:
 
 
 def interval(low: float, high: float, form: str) -> str:
-    """`0.711 … 0.865`, each bound in the given form; a dash where there is none."""
-    return "–" if math.isnan(low) else f"{_unsigned(low):{form}} … {_unsigned(high):{form}}"
+    """`0.711 … 0.865`, each bound in the given form; why there is none where clusters are too few for one."""
+    return "too few clusters" if math.isnan(low) else f"{_unsigned(low):{form}} … {_unsigned(high):{form}}"
 
 
 def _unsigned(value: float) -> float:

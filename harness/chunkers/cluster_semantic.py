@@ -1,6 +1,7 @@
 """The chunks whose parts are most alike, taken together."""
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -12,16 +13,20 @@ from harness.model import Document, Floats, Ints, Spans, Vectors
 
 @dataclass(frozen=True)
 class ClusterSemantic(EmbeddingChunker):
-    """Pieces of up to `piece` tokens, joined into chunks of up to `size` tokens so that the sum of similarities within
-    chunks is the greatest there is.
+    """Pieces of up to `piece` tokens, joined into chunks so that the sum of similarities within chunks is the greatest
+    there is.
 
     A pair of pieces counts its cosine less the mean cosine of all pairs of the document. Found by dynamic programming;
-    of equally good ways the one with the fewest cuts. Smith & Troynikov, Evaluating Chunking Strategies for Retrieval,
-    Chroma 2024. Vectors are from the trial's embedder.
+    of equally good ways the one with the fewest cuts. A chunk holds at most `size // piece` pieces, as published, or
+    with `bound: tokens` as many as fit into `size` tokens. Smith & Troynikov, Evaluating Chunking Strategies for
+    Retrieval, Chroma 2024. Vectors are from the trial's embedder.
     """
 
     size: Positive = 400
     piece: Positive = 50
+    bound: Literal["pieces", "tokens"] = "pieces"
+
+    version: ClassVar[int] = 2
 
     def problem(self) -> str | None:
         return f"piece {self.piece} is more than size {self.size}" if self.piece > self.size else None
@@ -32,12 +37,17 @@ class ClusterSemantic(EmbeddingChunker):
     def join(self, doc: Document, pieces: Spans, vectors: Vectors) -> Spans:
         if not pieces:
             return []
+        return joined(pieces, best_cuts(vectors.astype(np.float64), self._first(doc, pieces)))
+
+    def _first(self, doc: Document, pieces: Spans) -> Ints:
+        """The first piece with which a chunk may begin that ends with each piece; a piece alone is always a chunk."""
+        at = np.arange(len(pieces))
+        if self.bound == "pieces":
+            return np.asarray(np.maximum(at - self.size // self.piece + 1, 0))
         starts, ends = np.array(pieces).T
         tokens = doc.token_map().starts
         begins, stops = np.searchsorted(tokens, starts), np.searchsorted(tokens, ends)
-        # The first piece with which a chunk may begin that ends with each piece; a piece alone is always a chunk.
-        first = np.minimum(np.searchsorted(begins, stops - self.size), np.arange(len(pieces)))
-        return joined(pieces, best_cuts(vectors.astype(np.float64), first))
+        return np.asarray(np.minimum(np.searchsorted(begins, stops - self.size), at))
 
 
 def best_cuts(vectors: Floats, first: Ints) -> list[int]:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harness.stats.clusters import Flags, Floats
+from harness.stats.bootstrap import times_drawn
+from harness.stats.clusters import BLOCK, Flags, Floats
 
 Z = 1.959963984540054
 """The normal quantile of a 95 % interval."""
@@ -56,8 +57,9 @@ def kappa_interval(
     cells = np.stack([people & judge, people & ~judge, ~people & judge, ~people & ~judge], axis=1).astype(np.float64)
     sums = np.zeros((len(labels), 4))
     np.add.at(sums, member, cells)
-    drawn = np.random.default_rng(seed).multinomial(len(labels), np.full(len(labels), 1 / len(labels)), size=resamples)
-    found = kappa(drawn @ sums)
+    rng, rows = np.random.default_rng(seed), max(1, min(resamples, BLOCK // len(labels)))
+    blocks = (times_drawn(rng, len(labels), min(rows, resamples - at)) @ sums for at in range(0, resamples, rows))
+    found = kappa(np.concatenate(list(blocks)))
     found = found[~np.isnan(found)]
     low, high = np.quantile(found, [0.025, 0.975]) if len(found) else (math.nan, math.nan)
     return Estimate(float(kappa(cells.sum(axis=0))), float(low), float(high))

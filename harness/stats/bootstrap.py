@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harness.stats.clusters import FEWEST_CLUSTERS, Floats, cluster_sums
+from harness.stats.clusters import BLOCK, FEWEST_CLUSTERS, Floats, cluster_sums
 
 RESAMPLES = 10_000
 
@@ -28,11 +28,21 @@ def bootstrap_means(sums: Floats, sizes: Floats, *, seed: int, resamples: int = 
     """
     rng, count = np.random.default_rng(seed), len(sizes)
     means = np.empty((resamples, len(sums)))
-    # How often each cluster is drawn is multinomial; one matrix product then scores a block of resamples at once.
-    for start in range(0, resamples, 1000):
-        drawn = rng.multinomial(count, np.full(count, 1 / count), size=min(1000, resamples - start)).astype(np.float64)
+    # One matrix product scores a block of resamples at once.
+    rows = max(1, min(1000, BLOCK // count))
+    for start in range(0, resamples, rows):
+        drawn = times_drawn(rng, count, min(rows, resamples - start))
         means[start : start + len(drawn)] = (drawn @ sums.T) / (drawn @ sizes)[:, None]
     return means
+
+
+def times_drawn(rng: np.random.Generator, count: int, resamples: int) -> Floats:
+    """How often each of `count` clusters is drawn when that many are, with replacement: (resamples, count)."""
+    if count <= 1000:
+        return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)
+    # The same distribution at an eighth of the cost: a multinomial draw goes through all clusters one by one.
+    places = rng.integers(0, count, (resamples, count)) + count * np.arange(resamples)[:, None]
+    return np.bincount(places.ravel(), minlength=resamples * count).reshape(resamples, count).astype(np.float64)
 
 
 def cluster_bootstrap(

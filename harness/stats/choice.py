@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.stats.bootstrap import bootstrap_means
 from harness.stats.clusters import Flags, Floats
-from harness.stats.signflips import least_norms, scaled, sign_flips
+from harness.stats.signflips import sign_flips
 
 _FOLDS = 10
 _PARTITIONS = 200
@@ -58,8 +58,8 @@ def _not_beaten(low: Floats, high: Floats, tested: Flags, seed: int) -> Floats:
     best is rejected no more often than the level says (Hsu, Annals of Statistics 9, 1981; Mogstad, Romano, Shaikh &
     Wilhelm, Review of Economic Studies 91, 2024). Each test uses the joint distribution under sign flips.
     """
-    signs = sign_flips(low.shape[1], seed, 4000)
-    flipped = signs @ ((low + high) / 2).T
+    middle = ((low + high) / 2).T
+    flipped = np.concatenate([signs @ middle for signs in sign_flips(low.shape[1], seed, 4000)])
     p = np.ones(len(low))
     for at in np.flatnonzero(tested).tolist():
         others = np.flatnonzero(tested & ((low != low[at]).any(axis=1) | (high != high[at]).any(axis=1)))
@@ -71,11 +71,24 @@ def _not_beaten(low: Floats, high: Floats, tested: Flags, seed: int) -> Floats:
         if observed <= 0:
             continue  # none has a greater mean
         reached = flipped[:, others] - flipped[:, [at]]
-        slack, norms = ((most - gains) / 2).sum(axis=1), least_norms(gains, most)
+        slack, norms = ((most - gains) / 2).sum(axis=1), _least_norms(gains, most)
         # Sign patterns come without their mirrors where all are gone through: both ways count.
-        both = (scaled(np.maximum(0, way + slack), norms, low.shape[1]).max(axis=1) for way in (reached, -reached))
+        both = (_scaled(np.maximum(0, way + slack), norms, low.shape[1]).max(axis=1) for way in (reached, -reached))
         p[at] = np.mean([drawn >= observed - 1e-12 for drawn in both])
     return p
+
+
+def _least_norms(low: Floats, high: Floats) -> Floats:
+    """The least root of a sum of squares of what lies between `low` and `high`, by row."""
+    nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
+    return np.asarray(np.sqrt((nearest**2).sum(axis=1)))
+
+
+def _scaled(reached: Floats, norms: Floats, clusters: int) -> Floats:
+    """Sums over norms, by column: 0 where both are 0, and at most what Cauchy and Schwarz allow."""
+    most = np.sqrt(clusters)
+    found = np.divide(reached, norms, out=np.where(reached > 0, most, 0.0), where=norms > 0)
+    return np.asarray(np.minimum(found, most))
 
 
 def cross_validated(sums: Floats, sizes: Floats, *, seed: int) -> float:
@@ -88,9 +101,12 @@ def cross_validated(sums: Floats, sizes: Floats, *, seed: int) -> float:
     count = len(sizes)
     folds = min(_FOLDS, count)
     rng = np.random.default_rng(seed)
-    place = np.stack([rng.permutation(count) % folds for _ in range(_PARTITIONS)])
-    # A row per partition and fold, true where the cluster is held out.
-    held = (place[:, None, :] == np.arange(folds)[None, :, None]).reshape(-1, count).astype(np.float64)
-    scored, counted = held @ sums.T, held @ sizes
-    chosen = ((sums.sum(axis=1) - scored) / (sizes.sum() - counted)[:, None]).argmax(axis=1)
-    return float(scored[np.arange(len(held)), chosen].sum() / counted.sum())
+    total = counts = 0.0
+    for _ in range(_PARTITIONS):
+        # A row per fold, 1 where the cluster is held out.
+        held = (rng.permutation(count) % folds == np.arange(folds)[:, None]).astype(np.float64)
+        scored, counted = held @ sums.T, held @ sizes
+        chosen = ((sums.sum(axis=1) - scored) / (sizes.sum() - counted)[:, None]).argmax(axis=1)
+        total += float(scored[np.arange(folds), chosen].sum())
+        counts += float(counted.sum())
+    return total / counts

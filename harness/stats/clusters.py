@@ -11,6 +11,9 @@ FEWEST_CLUSTERS = 5
 FEW_CLUSTERS = 20
 """Below this many clusters an interval is given with a warning."""
 
+BLOCK = 4_000_000
+"""Random numbers held at a time, so that memory stays bounded however many clusters there are."""
+
 
 def cluster_sums(scores: Floats, clusters: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Per-cluster totals (trials, clusters) and sizes (clusters,), clusters in sorted order of their labels."""

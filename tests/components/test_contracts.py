@@ -143,6 +143,7 @@ CHUNKER_CASES: list[Chunker] = [
     Semantic(8, 3, percentile=40),
     Semantic(9, threshold=0.2, window=2),
     ClusterSemantic(8, 2),
+    ClusterSemantic(8, 2, bound="tokens"),
     Scales((3, 8, 40), "sentence"),
     Scales((4, 9), "markdown"),
     Llm("m", size=9, piece=3, window=4, margin=2),
@@ -198,7 +199,7 @@ def check_spans(chunker: Chunker, text: str, tokenizer: Tokenizer = WORDS) -> No
     sizes = getattr(chunker, "sizes", None) or (getattr(chunker, "size", None),)
     for spans, size in zip(made, sizes, strict=True):
         check_tiling(doc, [span for span in spans if text[span[0] : span[1]].strip()])
-        if size is not None and getattr(chunker, "unit", "tokens") == "tokens":
+        if size is not None and getattr(chunker, "unit", getattr(chunker, "bound", "tokens")) == "tokens":
             tokens = doc.token_map()
             for start, end in spans:
                 # The tokens of one character cannot be parted: it alone may exceed the size.

@@ -146,12 +146,48 @@ def test_clusters_by_hand() -> None:
     assert best_cuts(np.ones((4, 1)), np.zeros(4, int)) == []
 
 
-def test_no_chunk_is_larger_than_its_size() -> None:
-    """And each begins and ends with pieces of at most `piece` tokens."""
+def clustered(chunker: ClusterSemantic) -> tuple[Spans, Spans]:
+    """Pieces and chunks of a text, by hashed words."""
     doc = Document("d", TEXT, tokens=WORDS.map(TEXT))
-    chunker = ClusterSemantic(size=9, piece=4)
     pieces: Spans = chunker.pieces(doc)
-    spans = chunker.join(doc, pieces, Hashing(32).embed([TEXT[a:b] for a, b in pieces]).vectors)
+    return pieces, chunker.join(doc, pieces, Hashing(32).embed([TEXT[a:b] for a, b in pieces]).vectors)
+
+
+def test_a_chunk_holds_as_many_pieces_as_the_published_code_allows() -> None:
+    """`size // piece` of them, however few tokens they have: three pieces of alike texts where six would fit."""
+    alike = np.ones((6, 1), np.float32)
+    text = "a b. " * 6
+    doc = Document("d", text, tokens=WORDS.map(text))
+    pieces: Spans = [(5 * n, 5 * n + 4) for n in range(6)]
+    # Where all are alike any way is as good, and the fewest cuts win: two chunks of three pieces.
+    assert ClusterSemantic(size=18, piece=6).join(doc, pieces, alike) == [(0, 14), (15, 29)]
+    assert ClusterSemantic(size=18, piece=6, bound="tokens").join(doc, pieces, alike) == [(0, 29)]
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 12), longest=st.integers(1, 12))
+@settings(max_examples=100, deadline=None)
+def test_the_published_program_finds_no_greater_sum(seed: int, n: int, longest: int) -> None:
+    """A plain version of the report's dynamic program, pair by pair, reaches the same reward."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(n, 3)) + 0.5
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    reward = vectors @ vectors.T
+    reward -= reward[np.triu_indices(n, k=1)].mean()
+    np.fill_diagonal(reward, 1)
+    best = [0.0]
+    for end in range(1, n + 1):
+        starts = range(max(0, end - longest), end)
+        best.append(max(best[start] + reward[start:end, start:end].sum() for start in starts))
+    first = np.maximum(np.arange(n) - longest + 1, 0)
+    bounds = [0, *best_cuts(vectors, first), n]
+    ours = sum(reward[lo:hi, lo:hi].sum() for lo, hi in itertools.pairwise(bounds))
+    assert ours == pytest.approx(best[-1], abs=1e-5)
+
+
+def test_no_chunk_is_larger_than_its_size_in_tokens() -> None:
+    """And each begins and ends with pieces of at most `piece` tokens."""
+    pieces, spans = clustered(ClusterSemantic(size=9, piece=4, bound="tokens"))
+    doc = Document("d", TEXT, tokens=WORDS.map(TEXT))
     assert all(doc.token_map().count(*span) <= 9 for span in spans)
     assert {span[0] for span in spans} <= {piece[0] for piece in pieces}
 

@@ -30,6 +30,7 @@ def row(name: str, difference: float, verdict: str, **others: object) -> Row:
         p_alone=0.01,
         p_holm=0.02,
         verdict=verdict,  # type: ignore[arg-type]
+        no_interval="",
         matters="",
         needed=math.nan,
         p_best=0.5,

@@ -4,10 +4,14 @@ import csv
 import dataclasses
 import io
 import json
+import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness import Compare, ConfigError, Experiment, Launch, Trial
 from harness.chunkers import Fixed
@@ -15,7 +19,8 @@ from harness.results import Judged, TrialResult
 from harness.retrievers import BM25
 from harness.stats import Floats
 from judges import HeuristicPrecision
-from reports import Row, compare, scores_frame
+from reports import Comparison, Row, compare, scores_frame
+from reports.answer import answer
 from reports.compare import losses_at
 from reports.figure import recall_over_budget
 from reports.tables import as_csv, as_json, html, markdown, mean_in_bounds
@@ -142,7 +147,7 @@ def test_a_margin_tells_what_matters() -> None:
     assert [row.matters for row in compare(made).rows] == ["", "", ""]
     assert [row.matters for row in compare(made, margin=0.02).rows] == ["", "yes", "no"]
     assert [row.matters for row in compare(made, margin=0.5).rows] == ["", "no", "no"]
-    told = "the difference is, next to the margin of 0.02, more: b; less: twin"
+    told = "compared with the margin of 0.02, the difference is larger for b; smaller for twin"
     assert told in str(compare(made, margin=0.02))
 
 
@@ -187,6 +192,63 @@ def test_four_documents_tell_nothing() -> None:
         True,
         True,
     )
+
+
+def test_few_documents_get_a_reason_instead_of_an_interval() -> None:
+    """In the cell, in words; five documents have too few sign patterns for p .05, six have enough."""
+    scores = {"base": [0.5 * value for value in HALF], "b": [0.5 * value + 0.1 for value in HALF]}
+
+    def among(documents: int) -> Comparison:
+        labels = [f"d{n % documents}" for n in range(QUERIES)]
+        made = [dataclasses.replace(result(name, values), clusters=labels) for name, values in scores.items()]
+        return compare(launch(*made))
+
+    four, five, six = (among(documents) for documents in (4, 5, 6))
+    assert [found.rows[1].no_interval for found in (four, five, six)] == ["too few clusters", "too few clusters", ""]
+    assert [found.rows[1].verdict for found in (four, five, six)] == ["cannot tell", "cannot tell", "better"]
+    assert (math.isnan(four.rows[1].low), math.isnan(five.rows[1].low)) == (True, False)
+    assert str(four).count("too few clusters") == 3  # both means and the difference
+    assert str(five).count("too few clusters") == 1
+    assert "5 clusters of queries are too few for any difference to reach p 0.05" in str(five)
+
+
+@given(st.integers(0, 10_000), st.integers(5, 14), st.sampled_from(["binary", "thirds", "skewed"]))
+@settings(max_examples=60, deadline=None)
+def test_no_word_stands_beside_an_interval_that_crosses_zero(seed: int, clusters: int, kind: str) -> None:
+    """In the table and in the sentence: few documents, unlike numbers of questions, ties, skew, six trials."""
+    rng = np.random.default_rng(seed)
+    labels = [f"d{n}" for n in (*range(clusters), *rng.integers(0, clusters, QUERIES - clusters))]
+    made = []
+    for trial in range(6):
+        chance = rng.random() ** 2 if trial else 0.3
+        values = rng.random(QUERIES) < chance
+        drawn = {
+            "binary": values * 1.0,
+            "thirds": values * rng.integers(0, 4, QUERIES) / 3,
+            "skewed": values * rng.random(QUERIES) ** 6,
+        }
+        made.append(dataclasses.replace(result(f"t{trial}" if trial else "base", drawn[kind]), clusters=labels))
+    found = compare(launch(*made))
+    for row in found.rows[1:]:
+        word = "better" if row.difference_low > 0 else "worse" if row.difference_high < 0 else "cannot tell"
+        assert (row.verdict, row.p <= 0.05) == (word, word != "cannot tell") or math.isnan(row.p)
+        assert (row.p_alone <= 0.05) == (row.alone_low > 0 or row.alone_high < 0) or math.isnan(row.p_alone)
+        assert bool(row.no_interval) == math.isnan(row.difference_low)
+    told = re.search(r"is better than .* \((\S+) … (\S+)\)", answer(found))
+    assert told is None or float(told[1]) >= 0
+
+
+def test_more_than_a_thousand_documents() -> None:
+    """1,406 clusters, as ArguAna has: compared without a word of overflow."""
+    values = np.random.default_rng(0).random((2, 1406))
+    names = [str(n) for n in range(1406)]
+    made = [
+        TrialResult(n, n, {"chunker": n}, names, names, {"recall@5": v}, [["found"]] * 1406, {"context_tokens": 1.0})
+        for n, v in zip(("base", "x"), values, strict=True)
+    ]
+    found = compare(launch(*made))
+    assert (found.clusters, found.rows[1].no_interval) == (1406, "")
+    assert found.rows[1].difference_low < found.rows[1].difference < found.rows[1].difference_high
 
 
 def test_tables_for_machines() -> None:
