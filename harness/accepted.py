@@ -116,6 +116,8 @@ def measured_on(session: Session) -> dict[str, Any]:
         "tokenizer": trial.tokenizer,
         "coverage": trial.coverage,
         "copies": trial.copies,
+        **({"relevance": f"from grade {trial.relevant_from:g}"} if trial.relevant_from else {}),
+        **({"unanswerable": trial.unanswerable} if trial.unanswerable != "skip" else {}),
         "judges": [{**identity(judge), "facts": dict(judge.facts())} for judge in trial.judges],
     }
 
@@ -124,7 +126,8 @@ def require_comparable(accepted: Accepted, session: Session) -> None:
     """Raise ConfigError where the session's scores would not mean what the accepted ones meant."""
     today = measured_on(session)
     by = f"accepted on {accepted.when} by {accepted.who}"
-    for what, now in today.items():
+    for what in dict.fromkeys((*today, *accepted.measured)):
+        now = today.get(what)
         if accepted.measured.get(what) != now:
             verb = "are" if what.endswith("s") else "is"
             raise ConfigError(

@@ -75,12 +75,15 @@ class Addresses:
             "selection": digest(self.selection(trial)),
             "coverage": trial.coverage,
             "copies": trial.copies,
+            "relevant_from": trial.relevant_from,
+            "unanswerable": trial.unanswerable,
             "metrics": metrics,
         }
 
     def relevance(self, trial: Trial, retriever: Retriever) -> Key:
         rankings = digest(self.rankings(trial, retriever))
-        return {"stage": "relevance", "rankings": rankings, "queries": self._queries, "copies": trial.copies}
+        counted = {"copies": trial.copies, "relevant_from": trial.relevant_from}
+        return {"stage": "relevance", "rankings": rankings, "queries": self._queries, **counted}
 
     def latency(self, embedder: Embedder) -> Key:
         return {"stage": "time", "format": FORMAT, "embedder": identity(embedder), "queries": self._queries}

@@ -12,7 +12,7 @@ from harness.experiment import Trial
 from harness.metrics import Items, Ranking, Step, Trace, losses, parse_metric, score_queries
 from harness.metrics.intervals import size, union
 from harness.metrics.matching import Passage
-from harness.metrics.measures import SPAN_MEASURES
+from harness.metrics.measures import JUDGMENT_MEASURES, SPAN_MEASURES
 from harness.model import Floats, Query, Rankings, TokenMap
 from harness.passages import Passages
 from harness.results import Picked, Selection
@@ -31,7 +31,7 @@ _METRIC = "metric:"
 
 def scored_metrics(trial: Trial) -> list[str]:
     """The metrics asked for, recall at their cutoffs, which the loss ledger needs, and those of the curves."""
-    recalls = (str(parse_metric(name)._replace(measure="recall")) for name in trial.metrics)
+    recalls = (str(parse_metric(name)._replace(measure="recall", level=None)) for name in trial.metrics)
     return list(dict.fromkeys((*trial.metrics, *recalls, *CURVES)))
 
 
@@ -49,10 +49,17 @@ def score_trial(
     """
     _refuse_unmeasurable(trial, data)
     queries = data.query_set.queries
-    items = [Items.of(query, trial.coverage) for query in queries]
+    items = [Items.of(query, trial.coverage, trial.relevant_from) for query in queries]
     kept = [[passage_of(pick) for pick in selection.kept] for selection in selected]
     metrics = [parse_metric(name) for name in scored_metrics(trial)]
-    values = score_queries(metrics, items, kept, maps, lambda needed, touch: passages.bearing(needed, touching=touch))
+    values = score_queries(
+        metrics,
+        items,
+        kept,
+        maps,
+        lambda needed, touch: passages.bearing(needed, touching=touch),
+        unanswerable=0.0 if trial.unanswerable == "zero" else np.nan,
+    )
     arrays = {f"{_METRIC}{name}": column for name, column in values.items()}
     arrays["context_tokens"] = np.array([sum(p.tokens + p.context_tokens for p in row) for row in kept], np.float64)
     arrays["redundancy"] = np.array([redundancy(row) for row in kept])
@@ -76,6 +83,12 @@ def _refuse_unmeasurable(trial: Trial, data: Dataset) -> None:
     if asked and evident and all(query.by_document for query in evident):
         raise ConfigError(
             f"metrics: {asked[0]} measures characters, but '{data.name}' has document evidence only; "
+            "ask for recall, hit, mrr, ndcg, map or precision"
+        )
+    judged = [name for name in trial.metrics if parse_metric(name).measure in JUDGMENT_MEASURES]
+    if judged and evident and not any(query.by_document for query in evident):
+        raise ConfigError(
+            f"metrics: {judged[0]} needs judgments of whole documents, but the evidence of '{data.name}' is spans; "
             "ask for recall, hit, mrr, ndcg, map or precision"
         )
 
@@ -107,8 +120,9 @@ def query_rows(
     """Everything about each query: its text, evidence, scores, fates, and the passages kept and dropped."""
     values = metric_values(scores)
     for at, (query, selection) in enumerate(zip(data.query_set.queries, selected, strict=True)):
-        shown = Ranking([passage_of(pick) for pick in selection.kept], Items.of(query, trial.coverage))
-        fates = zip(query.evidence, scores.data["fates"][at], strict=True)
+        needed = Items.of(query, trial.coverage, trial.relevant_from)
+        shown = Ranking([passage_of(pick) for pick in selection.kept], needed)
+        fates = zip(needed.evidence, scores.data["fates"][at], strict=True)
         yield {
             "query_id": query.id,
             "query": query.text,
@@ -120,12 +134,14 @@ def query_rows(
         }
 
 
-def relevance(queries: Sequence[Query], ranked: Rankings, passages: Passages) -> Artifact:
+def relevance(
+    queries: Sequence[Query], ranked: Rankings, passages: Passages, *, relevant_from: float = 0.0
+) -> Artifact:
     """Which hits are relevant, in the sense of `precision@k`: arrays `query`, `scores`, `relevant`, one row a hit."""
     number = np.repeat(np.arange(ranked.queries), np.diff(ranked.offsets))
     found: list[bool] = []
     for at, query in enumerate(queries):
-        row = Ranking([], Items.of(query))
+        row = Ranking([], Items.of(query, relevant_from=relevant_from))
         found += [row.is_relevant(Passage(hit.doc, hit.start, hit.end)) for hit in passages.hits(ranked, at)]
     return Artifact({"query": number, "scores": ranked.scores, "relevant": np.array(found, np.bool_)})
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from harness.augmenters import NoContext
 from harness.catalog import BUILTINS, checked, component, to_spec
@@ -28,7 +28,7 @@ from harness.component import (
     snake_case,
     step_labels,
 )
-from harness.dataset.load import Copies
+from harness.dataset.manifest import Copies
 from harness.embedders import Local
 from harness.errors import ConfigError, did_you_mean
 from harness.metrics import is_metric, parse_metric
@@ -38,6 +38,7 @@ from harness.reader import Reader
 from harness.store import canonical, digest
 
 CLUSTERS = ("documents", "queries")
+Unanswerable = Literal["skip", "zero"]
 METRICS = ("recall@5", "recall@1000t", "ndcg@10")
 
 
@@ -56,7 +57,12 @@ class Trial:
     judges: tuple[Judge, ...] = ()
     metrics: tuple[str, ...] = METRICS
     coverage: float = 0.5
-    copies: Copies = "credit"
+    copies: Copies | None = None
+    """Whether verbatim copies of evidence count as evidence; None as the data set says."""
+    relevant_from: float = 0.0
+    """The grade from which on evidence counts as relevant; what lies below adds to graded gain alone."""
+    unanswerable: Unanswerable = "skip"
+    """Whether queries without relevant evidence are left out of means, or count as 0."""
 
     @property
     def embeds_queries(self) -> bool:
@@ -84,6 +90,8 @@ class Trial:
             "metrics": list(self.metrics),
             "coverage": self.coverage,
             "copies": self.copies,
+            "relevant_from": self.relevant_from,
+            "unanswerable": self.unanswerable,
         }
 
     def params(self) -> dict[str, str]:
@@ -113,7 +121,9 @@ class Trial:
             "queries": self.queries,
             "tokenizer": self.tokenizer,
             "coverage": str(self.coverage),
-            "copies": self.copies,
+            "copies": self.copies or "",
+            "relevant_from": f"{self.relevant_from:g}",
+            "unanswerable": self.unanswerable,
         }
 
     def to_json(self) -> str:
@@ -283,8 +293,14 @@ def trial_of(content: Mapping[str, Any], *, where: str, beside: Path) -> Trial:
     retriever = given.get("retriever")
     if isinstance(retriever, Retriever):
         check_steps(retriever, given.get("selector", ()), given["judges"], _join(where, "selector"))
-    if given.get("copies", "credit") not in ("credit", "ignore"):
+    if given.get("copies") not in (None, "credit", "ignore"):
         raise ConfigError(f"{_join(where, 'copies')}: expected credit or ignore, got {given['copies']!r}")
+    grade = given.get("relevant_from", 0.0)
+    if isinstance(grade, bool) or not isinstance(grade, int | float) or not 0 <= grade <= 1e6:
+        raise ConfigError(f"{_join(where, 'relevant_from')}: expected a grade such as 2, got {grade!r}")
+    given["relevant_from"] = float(grade)
+    if given.get("unanswerable", "skip") not in ("skip", "zero"):
+        raise ConfigError(f"{_join(where, 'unanswerable')}: expected skip or zero, got {given['unanswerable']!r}")
     return Trial(**given)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from harness.errors import ConfigError, did_you_mean
 from harness.experiment import Experiment
 from harness.metrics import parse_metric
+from harness.metrics.measures import GEOMETRIC_MEASURES
 from harness.model import Floats
 from harness.results import TrialResult, resampling_seed
 from harness.stats import Flags
@@ -44,6 +45,10 @@ def scores_of(results: Sequence[TrialResult], metric: str, clusters_by: str) -> 
     if metric not in known:
         raise ConfigError(
             f"compare: '{metric}' was not scored.{did_you_mean(metric, known)} Scored: {', '.join(known)}"
+        )
+    if metric in GEOMETRIC_MEASURES:
+        raise ConfigError(
+            f"compare: {metric} is a geometric mean, so differences have no mean; compare on map, and `show` {metric}"
         )
     lows, highs = bounds_of(results, metric)
     answerable = ~np.isnan(lows).any(axis=0)

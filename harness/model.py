@@ -87,7 +87,8 @@ class Evidence:
 class Query:
     """A question with what is known about its answer. No evidence means: the corpus holds no answer.
 
-    Documents to `ignore` are never retrieved for it, such as the document that the query itself is.
+    Documents to `ignore` are never retrieved for it, such as the document that the query itself is. `irrelevant` ones
+    were judged and found so; `unjudged` ones were put before the judges, and not judged.
     """
 
     id: str
@@ -96,6 +97,8 @@ class Query:
     answer: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
+    irrelevant: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
 
     @property
     def by_document(self) -> bool:

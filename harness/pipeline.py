@@ -15,7 +15,8 @@ from harness.asking import LlmAugmenter, LlmChunker, few_enough
 from harness.cache import Pair, ScoreCache, VectorCache
 from harness.component import Embedder, EmbeddingChunker, Fusion, Recorded, Retriever, Searched, asks_models
 from harness.dataset import Dataset, Manifest, load_dataset
-from harness.dataset.load import Copies, verify
+from harness.dataset.load import verify
+from harness.dataset.manifest import Copies
 from harness.embedding import Embeddings
 from harness.errors import ConfigError
 from harness.evaluation import query_rows, relevance, score_trial, scored_metrics
@@ -395,7 +396,8 @@ class Pipeline:
 
         def build() -> Artifact:
             ranked = read_rankings(self.rankings(trial, retriever))
-            return relevance(self.data.query_set.queries, ranked, self.passages(trial))
+            queries, level = self.data.query_set.queries, trial.relevant_from
+            return relevance(queries, ranked, self.passages(trial), relevant_from=level)
 
         return self.store.get(self._at.relevance(trial, retriever), build)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.llm import Estimate, Spend
+from harness.metrics.measures import GEOMETRIC_FLOOR, GEOMETRIC_MEASURES
 from harness.model import Floats
 from harness.store import digest
 
@@ -188,11 +189,16 @@ class TrialResult:
     """What the judges say, by measure; kept apart from `scores`, since values may be missing."""
 
     def mean(self, metric: str) -> float:
-        """The mean over the queries that have a value; NaN where none has, or where a judge's mean is withheld."""
+        """The mean over the queries that have a value, of `gm_map` the geometric one.
+
+        NaN where none has a value, or where a judge's mean is withheld.
+        """
         if metric in self.judged:
             return self.judged[metric].mean
         values = self.scores[metric]
         values = values[~np.isnan(values)]
+        if metric in GEOMETRIC_MEASURES and len(values):
+            return math.exp(math.fsum(np.log(np.maximum(values, GEOMETRIC_FLOOR))) / len(values))
         # fsum: the mean must not depend on numpy's order of summation.
         return math.fsum(values) / len(values) if len(values) else math.nan
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from harness.accounts import trial_result, unpriced
 from harness.component import Embedder, EmbeddingChunker, identity
 from harness.dataset import Manifest, find_dataset, read_manifest
-from harness.dataset.load import Copies, open_query_set, verify
+from harness.dataset.load import open_query_set, verify
+from harness.dataset.manifest import Copies
 from harness.errors import ConfigError
 from harness.experiment import Experiment, Trial, find_baseline
 from harness.metrics.ledger import ABSENT
@@ -45,6 +46,7 @@ class Session:
         self.manifest = read_manifest(root)
         if final:
             trials = [replace(trial, queries=_locked(self.manifest)) for trial in trials]
+        trials = [replace(trial, copies=trial.copies or self.manifest.copies) for trial in trials]
         every = [trial.params() for trial in trials]
         self.trials, self.names = trials, list(experiment.named) or names(every)
         # A comparison that cannot be made must be told before the work, not after.
@@ -100,7 +102,7 @@ class Session:
             self.manifest.query_set(trial.queries).sha256,
             trial.tokenizer,
             Tokenizer(trial.tokenizer).identity,
-            trial.copies,
+            trial.copies or self.manifest.copies,
             str(self.store),
             self.final,
         )

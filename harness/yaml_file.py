@@ -139,7 +139,7 @@ def _axis(axis: str, values: Any, where: str, beside: Path) -> list[Any]:
 def _evidence(value: Any, where: str) -> dict[str, Any]:
     if value is None:
         return {}
-    _require_keys(value, ("coverage", "copies"), f"{where}: evidence")
+    _require_keys(value, ("coverage", "copies", "relevant_from", "unanswerable"), f"{where}: evidence")
     return dict(value)
 
 

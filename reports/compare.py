@@ -186,7 +186,9 @@ def compare(
         )
         for n, result in enumerate(results)
     ]
-    unanswerable = 0 if metric in results[0].judged else sum(not fates for fates in results[0].fates)
+    measured = set(scores.index)
+    unanswerable = sum(not fates and at not in measured for at, fates in enumerate(results[0].fates))
+    unanswerable = 0 if metric in results[0].judged else unanswerable
     effects = design_effect(scores.low, scores.clusters)
     return Comparison(
         question=launch.experiment.question,

@@ -1,14 +1,15 @@
 """Reading a data set: everything a run relies on is verified here, and equivalent copies of evidence are found."""
 
+import itertools
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from harness.dataset.lines import Line, json_lines
-from harness.dataset.manifest import MANIFEST, Manifest, PinnedFile, read_manifest, sha256_of
+from harness.dataset.manifest import MANIFEST, Copies, Manifest, PinnedFile, read_manifest, sha256_of
 from harness.dataset.places import evidence_faults, unknown_ignored
 from harness.dataset.quotes import inside_word, occurrences
 from harness.dataset.records import RawEvidence, RawQuery, document, query
@@ -16,8 +17,6 @@ from harness.errors import DataError
 from harness.model import Document, Evidence, Query, Span
 
 Record = TypeVar("Record", Document, RawQuery)
-Copies = Literal["credit", "ignore"]
-
 SHORTEST_COPY = 20
 """A quote of fewer characters is not looked for elsewhere: '20 minutes' in another document is no evidence."""
 
@@ -58,8 +57,8 @@ class Dataset:
         return self.by_id[span.doc].text[span.start : span.end]
 
 
-def load_dataset(root: Path, queries: str, *, copies: Copies = "credit", final: bool = False) -> Dataset:
-    """Read and verify a data set folder with one of its query sets.
+def load_dataset(root: Path, queries: str, *, copies: Copies | None = None, final: bool = False) -> Dataset:
+    """Read and verify a data set folder with one of its query sets; `copies` is what its manifest says by default.
 
     Raises DataError for the first fault: a file that is not the pinned one, a malformed line, a duplicate id, evidence
     in an unknown document or out of range, a quote that differs from the text, or a locked set asked for without
@@ -73,7 +72,7 @@ def load_dataset(root: Path, queries: str, *, copies: Copies = "credit", final: 
     for item in raw:
         for fault in (*evidence_faults(item, by_id), *unknown_ignored(item, by_id)):
             raise DataError(f"{item.line}: {fault}; `harness data check {root}` lists every finding")
-    resolved = _resolve(raw, documents, copies)
+    resolved = _resolve(raw, documents, copies or manifest.copies)
     return Dataset(manifest.name, root, documents, QuerySet(queries, resolved))
 
 
@@ -134,15 +133,29 @@ def _resolve(raw: Sequence[RawQuery], documents: Sequence[Document], copies: Cop
     finder = CopyFinder(documents) if copies == "credit" else None
     return [
         Query(
-            q.id, q.text, tuple(_evidence(item, by_id, finder) for item in q.evidence), q.answer, q.metadata, q.ignore
+            q.id,
+            q.text,
+            tuple(_evidence(item, q, by_id, finder) for item in q.evidence),
+            q.answer,
+            q.metadata,
+            q.ignore,
+            q.irrelevant,
+            q.unjudged,
         )
         for q in raw
     ]
 
 
-def _evidence(item: RawEvidence, by_id: Mapping[str, Document], finder: "CopyFinder | None") -> Evidence:
+def _evidence(
+    item: RawEvidence, query: RawQuery, by_id: Mapping[str, Document], finder: "CopyFinder | None"
+) -> Evidence:
     if item.places[0].start is None:
-        there = tuple(Span(p.doc, 0, len(by_id[p.doc].text)) for p in item.places if not p.absent)
+        names = [p.doc for p in item.places if not p.absent]
+        # A copy that the query needs, ignores or calls irrelevant by its own name stays what it is said to be.
+        named = {p.doc for other in query.evidence for p in other.places} | {*query.ignore, *query.irrelevant}
+        equal = [copy for name in names for copy in (finder.documents(by_id[name]) if finder else ())]
+        names += [copy for copy in dict.fromkeys(equal) if copy not in named]
+        there = tuple(Span(name, 0, len(by_id[name].text)) for name in names)
         nowhere = tuple(Span(p.doc, 0, 0) for p in item.places)
         return Evidence(there or nowhere, item.grade, whole=True, absent=not there)
     places = [Span(p.doc, p.start or 0, p.end or 0) for p in item.places]
@@ -155,19 +168,37 @@ def _evidence(item: RawEvidence, by_id: Mapping[str, Document], finder: "CopyFin
 
 
 class CopyFinder:
-    """Finds every place of the corpus where a quote stands verbatim as whole words."""
+    """Finds every place of the corpus where a quote occurs verbatim as whole words, and documents of equal text."""
 
     _BETWEEN = "\x00\x00"
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._documents = documents
-        self._joined = self._BETWEEN.join(doc.text for doc in documents)
-        self._begins: list[int] = []
-        at = 0
-        for doc in documents:
-            self._begins.append(at)
-            at += len(doc.text) + len(self._BETWEEN)
         self._known: dict[str, list[Span]] = {}
+
+    @cached_property
+    def _joined(self) -> str:
+        return self._BETWEEN.join(doc.text for doc in self._documents)
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        lengths = (len(doc.text) + len(self._BETWEEN) for doc in self._documents)
+        return [0, *itertools.accumulate(lengths)][:-1]
+
+    @cached_property
+    def _by_text(self) -> Mapping[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for doc in self._documents:
+            found.setdefault(doc.text.strip(), []).append(doc.id)
+        return found
+
+    def documents(self, doc: Document) -> list[str]:
+        """The ids of all documents with the text of this one, itself included, but for white space around it.
+
+        None for a text shorter than `SHORTEST_COPY`.
+        """
+        text = doc.text.strip()
+        return self._by_text[text] if len(text) >= SHORTEST_COPY else []
 
     def copies(self, quote: str) -> list[Span]:
         """All whole-word places of a quote, itself included; none for one shorter than `SHORTEST_COPY`."""

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -12,7 +12,8 @@ from harness.errors import DataError, did_you_mean
 from harness.strict_yaml import StrictDumper, StrictLoader
 
 MANIFEST = "manifest.yaml"
-_KEYS = {"name", "description", "licence", "source", "corpus", "queries", "runs", "imported"}
+Copies = Literal["credit", "ignore"]
+_KEYS = {"name", "description", "licence", "source", "corpus", "queries", "runs", "copies", "imported"}
 _FILE_KEYS = {"file", "sha256", "locked", "synthetic"}
 
 
@@ -34,7 +35,8 @@ class Manifest:
     """A data set's table of contents.
 
     `runs` are rankings of other systems (TREC run files); `imported` says from which format and files the folder was
-    made.
+    made. `copies` says whether verbatim copies of evidence count as evidence where the experiment does not: `ignore`
+    where every document was judged by itself, so that scores equal those of trec_eval.
     """
 
     root: Path
@@ -46,6 +48,7 @@ class Manifest:
     source: str = ""
     runs: Mapping[str, PinnedFile] = field(default_factory=dict)
     imported: Mapping[str, Any] = field(default_factory=dict)
+    copies: Copies = "credit"
 
     def query_set(self, name: str) -> PinnedFile:
         """The file of a query set; raises DataError for an unknown one."""
@@ -127,6 +130,7 @@ def read_manifest(root: Path) -> Manifest:
         source=_text(path, content, "source"),
         runs={str(name): _pinned(path, f"runs.{name}", entry) for name, entry in content.get("runs", {}).items()},
         imported=content.get("imported", {}),
+        copies=_copies(path, content.get("copies", "credit")),
     )
 
 
@@ -150,12 +154,20 @@ def write_manifest(manifest: Manifest) -> None:
     }
     if manifest.runs:
         content["runs"] = {name: entry(file) for name, file in manifest.runs.items()}
+    if manifest.copies != "credit":
+        content["copies"] = manifest.copies
     if manifest.imported:
         content["imported"] = dict(manifest.imported)
     text = yaml.dump(content, Dumper=StrictDumper, sort_keys=False, allow_unicode=True, width=100)
     draft = manifest.root / f".{MANIFEST}"
     draft.write_text(text, encoding="utf-8")
     draft.replace(manifest.root / MANIFEST)
+
+
+def _copies(path: Path, value: Any) -> Copies:
+    if value not in ("credit", "ignore"):
+        raise DataError(f"{path}: copies: expected credit or ignore, not {value!r}")
+    return "ignore" if value == "ignore" else "credit"
 
 
 def _text(path: Path, content: dict[str, Any], key: str, default: str = "") -> str:

@@ -7,7 +7,7 @@ from harness.dataset.lines import Line
 from harness.model import Document
 
 _DOCUMENT_KEYS = {"id", "text", "title", "metadata"}
-_QUERY_KEYS = {"id", "text", "evidence", "answer", "grade", "ignore", "metadata"}
+_QUERY_KEYS = {"id", "text", "evidence", "answer", "grade", "ignore", "irrelevant", "unjudged", "metadata"}
 _EVIDENCE_KEYS = {"doc", "start", "end", "quote", "also", "grade", "absent"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -28,7 +28,10 @@ class RawEvidence(NamedTuple):
 
 
 class RawQuery(NamedTuple):
-    """A query as written, its evidence not yet compared with the corpus, and the documents it is never given."""
+    """A query as written, its evidence not yet compared with the corpus, and the documents it is never given.
+
+    `irrelevant` documents were judged so, `unjudged` ones pooled for judging and left.
+    """
 
     line: Line
     id: str
@@ -37,6 +40,8 @@ class RawQuery(NamedTuple):
     answer: str | None
     metadata: dict[str, Any]
     ignore: tuple[str, ...] = ()
+    irrelevant: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
 
 
 def document(line: Line, value: dict[str, Any]) -> Document:
@@ -69,14 +74,20 @@ def query(line: Line, value: dict[str, Any]) -> RawQuery:
     if answer is not None:
         answer = _string(line, value, "answer")
     name, text = _identifier(line, value), _string(line, value, "text")
-    return RawQuery(line, name, text, items, answer, _mapping(line, value), _ignored(line, value))
+    lists = [_documents(line, value, key) for key in ("ignore", "irrelevant", "unjudged")]
+    needed = {place.doc for item in items for place in item.places if place.start is None}
+    for key, docs in (("irrelevant", lists[1]), ("unjudged", lists[2])):
+        both = next((doc for doc in docs if doc in needed), None)
+        if both is not None:
+            raise line.fault(f"{key}: '{both}' is evidence too; keep one of both")
+    return RawQuery(line, name, text, items, answer, _mapping(line, value), *lists)
 
 
-def _ignored(line: Line, value: dict[str, Any]) -> tuple[str, ...]:
-    ignored = value.get("ignore", [])
-    if not isinstance(ignored, list) or not all(isinstance(doc, str) for doc in ignored):
-        raise line.fault("ignore: expected a list of document ids")
-    return tuple(ignored)
+def _documents(line: Line, value: dict[str, Any], key: str) -> tuple[str, ...]:
+    docs = value.get(key, [])
+    if not isinstance(docs, list) or not all(isinstance(doc, str) for doc in docs):
+        raise line.fault(f"{key}: expected a list of document ids")
+    return tuple(docs)
 
 
 def _evidence(line: Line, where: str, value: Any, default: float) -> RawEvidence:

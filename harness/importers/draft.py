@@ -100,6 +100,8 @@ class Draft:
         answer: str | None = None,
         metadata: dict[str, Any] | None = None,
         ignore: Sequence[str] = (),
+        irrelevant: Sequence[str] = (),
+        unjudged: Sequence[str] = (),
     ) -> None:
         """Add a query to the set named `queries`."""
         record: dict[str, Any] = {"id": name, "text": text, "evidence": list(evidence)}
@@ -107,7 +109,8 @@ class Draft:
         if name in self and self._ignore_self:
             self.counts.add(f"{queries} queries that ignore the document of their own id")
             ignore = [*ignore, name]
-        record |= {"ignore": list(dict.fromkeys(ignore))} if ignore else {}
+        for key, docs in (("ignore", ignore), ("irrelevant", irrelevant), ("unjudged", unjudged)):
+            record |= {key: list(dict.fromkeys(docs))} if docs else {}
         record |= {"metadata": metadata} if metadata else {}
         content = _written(line, record)
         # What is not fit to be read is not to be written either.

@@ -89,6 +89,8 @@ def import_dataset(
             origin or str(source if kind == "huggingface" else Path(source).name),
             runs,
             {"format": kind, "files": used, "counts": dict(draft.counts)},
+            # Where every document was judged by itself, a copy that was not is no evidence: as trec_eval has it.
+            "ignore" if kind in ("beir", "trec") else "credit",
         )
         write_manifest(manifest)
     return draft.counts

@@ -30,12 +30,13 @@ class Asked(NamedTuple):
 def read_judgments(source: Source, path: Path, draft: Draft) -> dict[str, Judged]:
     """The judgments in a file of lines `query document grade` (parted by tabs) or `query iteration document grade`.
 
-    A first line whose last column is no number but a name such as `score` is a header. A judgment that stands twice
-    counts once; one that contradicts an earlier one is a DataError.
+    A first line whose last column is no number but a name such as `score` is a header; lines that begin with # are
+    comments, and columns after the fourth are left out, as trec_eval does. A judgment that occurs twice counts once;
+    one that contradicts an earlier one is a DataError.
     """
     judged: dict[str, Judged] = {}
     for line, text in source.text_lines(path):
-        columns = _columns(line, text)
+        columns = _columns(line, text, draft)
         if not columns or (line.number == 1 and columns[-1].lower() in _HEADS):
             continue
         query, doc, grade = columns[0], columns[-2], _grade(line, columns[-1])
@@ -57,17 +58,24 @@ def note_judgment(judged: dict[str, Judged], draft: Draft, line: Line, query: st
         raise line.fault(f"{told}, {grade} instead of {grades[doc]}; keep one of both")
 
 
-def _columns(line: Line, text: str) -> list[str]:
-    if not text.strip():
+def is_comment(text: str) -> bool:
+    """Whether a line of a TREC file says nothing: blank, or a comment."""
+    return not text.strip() or text.startswith("#")
+
+
+def _columns(line: Line, text: str, draft: Draft) -> list[str]:
+    if is_comment(text):
         return []
     tabbed = text.split("\t")
     if len(tabbed) in (3, 4) and all(part.strip() for part in tabbed):
         return [part.strip() for part in tabbed]
     columns = text.split()
-    if len(columns) != 4:
-        told = "expected query, document and score parted by tabs, or query, iteration, document and grade"
+    if len(columns) < 4:
+        told = "expected query, document and score separated by tabs, or query, iteration, document and grade"
         raise line.fault(f"{told}, got {len(columns)} columns")
-    return columns
+    if len(columns) > 4:
+        draft.counts.add("judgments with further columns, left out")
+    return columns[:4]
 
 
 def _grade(line: Line, text: str) -> int:
@@ -92,8 +100,19 @@ def write_judged(
             raise found.line.fault(f"no query '{query}' among the {len(asked)} queries")
     for name, (line, text, metadata) in asked.items():
         if name in judged:
-            items = (draft.judged(queries, doc, grade) for doc, grade in judged[name].grades.items())
-            draft.query(line, queries, name, text, [item for item in items if item], metadata=metadata)
+            grades = judged[name].grades
+            items = (draft.judged(queries, doc, grade) for doc, grade in grades.items())
+            draft.query(
+                line,
+                queries,
+                name,
+                text,
+                [item for item in items if item],
+                metadata=metadata,
+                irrelevant=[doc for doc, grade in grades.items() if grade == 0],
+                # As trec_eval reads it: pooled for judging, and left.
+                unjudged=[doc for doc, grade in grades.items() if grade < 0],
+            )
     left = len(asked) - len(judged)
     if left:
         draft.counts.add(f"queries without a judgment in {path.name}, left out", left)

@@ -9,7 +9,7 @@ from harness.dataset.lines import Line
 from harness.errors import DataError
 from harness.importers.draft import Draft
 from harness.importers.fields import text_of
-from harness.importers.judgments import Asked, Judged, read_judgments, write_judged
+from harness.importers.judgments import Asked, Judged, is_comment, read_judgments, write_judged
 from harness.importers.options import Options
 from harness.importers.source import Source
 
@@ -92,7 +92,7 @@ def _stand_ins(source: Source, draft: Draft, options: Options, judged: Mapping[s
     for file in options.runs.values():
         for line, text in source.text_lines(source.file(file)):
             columns = text.split()
-            if len(columns) == 6:
+            if len(columns) >= 6 and not is_comment(text):
                 names.setdefault(columns[2], line)
     for name, line in names.items():
         draft.document(line, name, name)

@@ -19,15 +19,26 @@ class Passage(NamedTuple):
 
 
 class Items(NamedTuple):
-    """What one query needs, and the share of a place that must be covered for it to count as found."""
+    """What one query needs, and the share of a place that must be covered for it to count as found.
+
+    `slight` evidence has a grade below that which counts as relevant: it adds to graded gain alone. Documents judged
+    `irrelevant`, and those put before the judges and left `unjudged`, matter to the measures of incomplete judgments.
+    """
 
     evidence: tuple[Evidence, ...]
     coverage: float
     by_document: bool
+    slight: tuple[Evidence, ...] = ()
+    irrelevant: frozenset[str] = frozenset()
+    unjudged: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, query: Query, coverage: float = 0.5) -> "Items":
-        return cls(query.evidence, coverage, query.by_document)
+    def of(cls, query: Query, coverage: float = 0.5, relevant_from: float = 0.0) -> "Items":
+        """What a query needs, its evidence being relevant from a grade on (trec_eval's `-l`)."""
+        relevant = tuple(item for item in query.evidence if item.grade >= relevant_from)
+        slight = tuple(item for item in query.evidence if item.grade < relevant_from)
+        judged = frozenset(query.irrelevant), frozenset(query.unjudged)
+        return cls(relevant, coverage, query.by_document, slight, *judged)
 
 
 class Ranking:
@@ -37,21 +48,22 @@ class Ranking:
     measure equals trec_eval's. Ranks count from 1.
 
     `near` holds `(rank, passage)` for passages in documents with evidence, `found` per evidence item the rank at which
-    it is found or None, `gains` `(rank, grade)` of the items that are found.
+    it is found or None, `gains` `(rank, grade)` of the items that are found, slight ones included.
     """
 
     def __init__(self, passages: Sequence[Passage], items: Items) -> None:
         self.items = items
         self.passages = _distinct_documents(passages) if items.by_document else list(passages)
-        docs = {place.doc for item in items.evidence for place in item.places}
+        graded = (*items.evidence, *items.slight)
+        docs = {place.doc for item in graded for place in item.places}
         # Only passages in documents that hold evidence can matter to a match; most are not.
         self.near = [(rank, passage) for rank, passage in enumerate(self.passages, 1) if passage.doc in docs]
         self._first: dict[str, int] = {}
         for rank, passage in self.near:
             self._first.setdefault(passage.doc, rank)
         self.found = [self._find(item) for item in items.evidence]
-        pairs = zip(self.found, items.evidence, strict=True)
-        self.gains = [(rank, item.grade) for rank, item in pairs if rank is not None]
+        ranks = [*self.found, *map(self._find, items.slight)]
+        self.gains = [(rank, item.grade) for rank, item in zip(ranks, graded, strict=True) if rank is not None]
 
     def within(self, tokens: int, maps: Mapping[str, TokenMap], raw: Sequence[Passage]) -> "Ranking":
         """This query's ranking down to a token budget: whole passages while they fit, then one cut to what is left.

@@ -11,10 +11,15 @@ from harness.metrics.matching import Ranking
 
 Measure = Callable[[Ranking, int | None], float]
 
+PERSISTENCE = 0.8
+"""Of `rbp`: the chance that a reader goes on to the next passage."""
+GEOMETRIC_FLOOR = 1e-5
+_SMOOTHING = 1e-5
 
-def _found(ranking: Ranking, k: int | None) -> list[tuple[int, float]]:
-    """`(rank, grade)` of the items found in the top k."""
-    return ranking.gains if k is None else [gain for gain in ranking.gains if gain[0] <= k]
+
+def _found(ranking: Ranking, k: int | None) -> list[int]:
+    """The ranks of the items found in the top k, in order."""
+    return sorted(rank for rank in ranking.found if rank is not None and (k is None or rank <= k))
 
 
 def recall(ranking: Ranking, k: int | None) -> float:
@@ -29,7 +34,7 @@ def hit(ranking: Ranking, k: int | None) -> float:
 
 def mrr(ranking: Ranking, k: int | None) -> float:
     """1 / the rank at which the first evidence item is found, 0 where none is (trec_eval `recip_rank`)."""
-    return 1 / min((rank for rank, _ in _found(ranking, k)), default=math.inf)
+    return 1 / min(_found(ranking, k), default=math.inf)
 
 
 def ndcg(ranking: Ranking, k: int | None) -> float:
@@ -39,8 +44,8 @@ def ndcg(ranking: Ranking, k: int | None) -> float:
     all items first, one a rank, highest grade first. A chunk that finds several items at once can beat that ideal; the
     value is then 1.
     """
-    gained = sum(grade / math.log2(rank + 1) for rank, grade in _found(ranking, k))
-    grades = sorted((item.grade for item in ranking.items.evidence), reverse=True)
+    gained = sum(grade / math.log2(rank + 1) for rank, grade in ranking.gains if k is None or rank <= k)
+    grades = sorted((item.grade for item in (*ranking.items.evidence, *ranking.items.slight)), reverse=True)
     ideal = sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades[:k], 1))
     return min(1.0, gained / ideal) if ideal else 0.0
 
@@ -51,7 +56,7 @@ def map_(ranking: Ranking, k: int | None) -> float:
     Precision at a rank is the share of ranks down to it that find something new, so that a chunk finding two items at
     rank 1 scores 1, not 2. Divided by the number of items, never by the number of hits.
     """
-    ranks = sorted(rank for rank, _ in _found(ranking, k))
+    ranks = _found(ranking, k)
     finding = sorted(set(ranks))
     return sum((finding.index(rank) + 1) / rank for rank in ranks) / len(ranking.items.evidence)
 
@@ -93,6 +98,101 @@ def precision_omega(ranking: Ranking, k: int | None) -> float:
     return span_precision(ranking, None)
 
 
+def f1(ranking: Ranking, k: int | None) -> float:
+    """Harmonic mean of precision and recall (trec_eval `set_F`)."""
+    exact, complete = precision(ranking, k), recall(ranking, k)
+    return 2 * exact * complete / (exact + complete) if exact + complete else 0.0
+
+
+def rprec(ranking: Ranking, k: int | None) -> float:
+    """Evidence items found in the top R / R, for R items (trec_eval `Rprec`)."""
+    return recall(ranking, len(ranking.items.evidence))
+
+
+def iprec(ranking: Ranking, level: float) -> float:
+    """The highest precision at any rank that reaches a recall (trec_eval `iprec_at_recall`).
+
+    Precision at a rank is that of `map`; the recall is reached with the share `level` of the items, rounded up from .1
+    of an item on, as trec_eval 9 does (trec_eval 10 rounds to the nearest, and so calls 47 of 474 a recall of .1).
+    """
+    ranks = _found(ranking, None)
+    finding = sorted(set(ranks))
+    needed = int(level * len(ranking.items.evidence) + 0.9)
+    exact = [(at + 1) / rank for at, rank in enumerate(finding) if sum(found <= rank for found in ranks) >= needed]
+    return max(exact, default=0.0) if len(ranks) >= needed else 0.0
+
+
+def eleven_point(ranking: Ranking, k: int | None) -> float:
+    """Mean of `iprec` at the recalls 0, 0.1 … 1 (trec_eval `11pt_avg`)."""
+    return sum(iprec(ranking, level / 10) for level in range(11)) / 11
+
+
+def gm_map(ranking: Ranking, k: int | None) -> float:
+    """`map` of a query, averaged over queries by the geometric mean (trec_eval `gm_map`).
+
+    A value below .00001 counts as that in the mean (Robertson, On GMAP and other transformations, CIKM 2006).
+    """
+    return map_(ranking, None)
+
+
+def rbp(ranking: Ranking, k: int | None) -> float:
+    """Rank-biased precision of a reader who goes on with chance .8: the sum over relevant ranks of .2 * .8^(rank - 1).
+
+    Moffat & Zobel, TOIS 27(1), 2008. Its greatest value in the top k is 1 - .8^k.
+    """
+    return sum((1 - PERSISTENCE) * PERSISTENCE ** (rank - 1) for rank in ranking.relevant if k is None or rank <= k)
+
+
+def bpref(ranking: Ranking, k: int | None) -> float:
+    """How seldom documents judged irrelevant come before relevant ones; unjudged documents do not count.
+
+    Mean over the R relevant documents of 1 - min(irrelevant ones before it, R) / min(all irrelevant ones, R) (Buckley &
+    Voorhees, SIGIR 2004; trec_eval `bpref`).
+    """
+    irrelevant, count = _irrelevant(ranking), len(ranking.items.evidence)
+    value, before = 0.0, 0
+    for rank, passage in enumerate(ranking.passages, 1):
+        if rank in ranking.relevant:
+            value += 1 - min(before, count) / min(len(irrelevant), count) if before else 1.0
+        elif passage.doc in irrelevant:
+            before += 1
+    return value / count
+
+
+def infap(ranking: Ranking, k: int | None) -> float:
+    """Average precision estimated from a sample of judgments (trec_eval `infAP`).
+
+    The precision before a relevant document is the share of the ranks there that were put before the judges, times the
+    share of those judged that are relevant, smoothed by .00001 (Yilmaz & Aslam, CIKM 2006).
+    """
+    items, judged_so = ranking.items, _irrelevant(ranking)
+    value = 0.0
+    found = irrelevant = unjudged = 0
+    for before, passage in enumerate(ranking.passages):
+        if before + 1 in ranking.relevant:
+            pooled = found + irrelevant + unjudged
+            share = (found + _SMOOTHING) / (found + irrelevant + 2 * _SMOOTHING)
+            value += (1 + pooled * share) / (before + 1)
+            found += 1
+        elif passage.doc in items.unjudged:
+            unjudged += 1
+        elif passage.doc in judged_so:
+            irrelevant += 1
+    return value / len(items.evidence)
+
+
+def judged(ranking: Ranking, k: int | None) -> float:
+    """The share of the top k documents that have been judged, fewer than k dividing by as many; none retrieved is 0."""
+    shown = ranking.passages[:k]
+    known = _irrelevant(ranking) | {place.doc for item in ranking.items.evidence for place in item.places}
+    return sum(passage.doc in known for passage in shown) / len(shown) if shown else 0.0
+
+
+def _irrelevant(ranking: Ranking) -> set[str]:
+    """Documents judged, and not relevant at the grade that counts."""
+    return {*ranking.items.irrelevant, *(place.doc for item in ranking.items.slight for place in item.places)}
+
+
 MEASURES: dict[str, Measure] = {
     "recall": recall,
     "hit": hit,
@@ -100,6 +200,14 @@ MEASURES: dict[str, Measure] = {
     "ndcg": ndcg,
     "map": map_,
     "precision": precision,
+    "f1": f1,
+    "rprec": rprec,
+    "11pt_avg": eleven_point,
+    "gm_map": gm_map,
+    "rbp": rbp,
+    "bpref": bpref,
+    "infap": infap,
+    "judged": judged,
     "span_recall": span_recall,
     "span_precision": span_precision,
     "span_iou": span_iou,
@@ -111,3 +219,27 @@ MEASURES: dict[str, Measure] = {
 }
 SPAN_MEASURES = {name for name in MEASURES if name.startswith(("span_", "chroma_", "precision_omega"))}
 ORACLE_MEASURES = {"precision_omega", "chroma_precision_omega"}
+JUDGMENT_MEASURES = {"bpref", "infap", "judged"}
+"""Of documents alone: they need to know what was judged and found irrelevant."""
+UNCUT_MEASURES = {*ORACLE_MEASURES, "rprec", "11pt_avg", "gm_map", "bpref", "infap"}
+"""They take no cutoff."""
+LEVEL_MEASURES: dict[str, Callable[[Ranking, float], float]] = {"iprec": iprec}
+"""They take a recall between 0 and 1: `iprec@0.1`."""
+GEOMETRIC_MEASURES = {"gm_map"}
+"""Their mean over queries is the geometric one."""
+TREC_NAMES = {
+    "P": "precision@k",
+    "recip_rank": "mrr",
+    "success": "hit@k",
+    "ndcg_cut": "ndcg@k",
+    "map_cut": "map@k",
+    "Rprec": "rprec",
+    "iprec_at_recall": "iprec@0.1",
+    "infAP": "infap",
+    "set_P": "precision",
+    "set_recall": "recall",
+    "set_F": "f1",
+    "set_map": "map",
+    "11pt": "11pt_avg",
+}
+"""What trec_eval calls measures that have another name here."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from harness.metrics.matching import Items, Passage, Ranking
-from harness.metrics.measures import MEASURES, ORACLE_MEASURES, SPAN_MEASURES
+from harness.metrics.measures import JUDGMENT_MEASURES, ORACLE_MEASURES, SPAN_MEASURES
 from harness.metrics.names import Metric
 from harness.model import Floats, TokenMap
 
@@ -20,19 +20,30 @@ def score_queries(
     rows: Sequence[Sequence[Passage]],
     maps: Mapping[str, TokenMap],
     oracle: Oracle,
+    *,
+    unanswerable: float = math.nan,
 ) -> dict[str, Floats]:
     """One value per query and metric, each array of shape (queries,), keyed by the metric's name.
 
-    A query without evidence has no value (NaN): there is nothing to recall. A query with evidence and an empty
-    selection has one, usually 0. Measures of characters have no value on document evidence.
+    A query without relevant evidence has the value `unanswerable`: there is nothing to recall. A query with evidence
+    and an empty selection has a value of its own, usually 0. Measures of characters have no value (NaN) on document
+    evidence, measures of what was judged none on spans.
     """
     scores = {str(metric): np.full(len(items), np.nan) for metric in metrics}
+    documents = any(needed.by_document for needed in items)
+    spans = any(needed.evidence and not needed.by_document for needed in items)
+    apart = {*(() if spans else SPAN_MEASURES), *(() if documents else JUDGMENT_MEASURES)}
     for query, (needed, passages) in enumerate(zip(items, rows, strict=True)):
         if not needed.evidence:
-            continue
+            for metric in metrics:
+                scores[str(metric)][query] = np.nan if metric.measure in apart else unanswerable
+            if not needed.slight:
+                continue
         rankings: dict[int | None, Ranking] = {None: Ranking(passages, needed)}
         for metric in metrics:
-            if needed.by_document and metric.measure in SPAN_MEASURES:
+            if metric.measure in (SPAN_MEASURES if needed.by_document else JUDGMENT_MEASURES):
+                continue
+            if not needed.evidence and metric.measure != "ndcg":
                 continue
             if metric.measure in ORACLE_MEASURES:
                 ranking = Ranking(oracle(needed, metric.measure.startswith("chroma")), needed)
@@ -40,7 +51,7 @@ def score_queries(
                 if metric.tokens not in rankings and metric.tokens is not None:
                     rankings[metric.tokens] = rankings[None].within(metric.tokens, maps, passages)
                 ranking = rankings[metric.tokens]
-            value = MEASURES[metric.measure](ranking, metric.k)
+            value = metric.value(ranking)
             if not math.isfinite(value):
                 raise ArithmeticError(f"{metric} of query {query} is {value}")
             scores[str(metric)][query] = value

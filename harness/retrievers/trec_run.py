@@ -16,8 +16,9 @@ from harness.model import Rankings, Row
 class TrecRun(Recorded):
     """What another system retrieved: `run` names a TREC run file in the manifest of the data set (`runs:`).
 
-    Lines of query, Q0, document, rank, score, name. Ranked as trec_eval does: by score, taken as a 32-bit float, ties
-    by document in descending order; the written rank does not count. A document is retrieved by its first chunk.
+    Lines of query, Q0, document, rank, score, name; further columns and lines that begin with # are left out. Ranked as
+    trec_eval does: by score, taken as a 32-bit float, ties by document in descending order; the written rank does not
+    count. A document is retrieved by its first chunk.
     """
 
     run: str
@@ -44,7 +45,7 @@ def read_run(path: Path) -> dict[str, dict[str, float]]:
     """The scores of a run by query and document. Raises DataError at the first malformed line."""
     found: dict[str, dict[str, float]] = {}
     for line, text in text_lines(path):
-        if not text.strip():
+        if not text.strip() or text.startswith("#"):
             continue
         query, doc, score = run_line(line, text)
         scores = found.setdefault(query, {})
@@ -57,7 +58,7 @@ def read_run(path: Path) -> dict[str, dict[str, float]]:
 def run_line(line: Line, text: str) -> tuple[str, str, float]:
     """Query, document and score of one line of a run."""
     parts = text.split()
-    if len(parts) != 6:
+    if len(parts) < 6:
         raise line.fault(f"expected query, Q0, document, rank, score and name of the run, got {len(parts)} columns")
     try:
         score = float(np.float32(parts[4]))

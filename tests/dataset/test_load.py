@@ -65,6 +65,37 @@ def test_document_evidence_with_grades(make_data: Callable[..., Path]) -> None:
     assert found.by_document
 
 
+def test_copies_of_a_document_are_as_good_as_it(make_data: Callable[..., Path]) -> None:
+    """Whole documents of the same text, white space around it aside: found wherever they are.
+
+    A copy that the query names itself stays what it is named, and the manifest or the experiment may ignore copies.
+    """
+    copies = [{**DOC, "id": "b", "text": f"{DOC['text']}\n"}, {**DOC, "id": "c"}, {"id": "d", "text": "Another one."}]
+    asked = {"id": "q", "text": "?", "evidence": [{"doc": "a"}], "irrelevant": ["c"]}
+    root = make_data([DOC, *copies], [asked])
+
+    def places(**options: Any) -> list[str]:
+        (item,) = load_dataset(root, "validation", **options).query_set.queries[0].evidence
+        return [place.doc for place in item.places]
+
+    assert places() == ["a", "b"]
+    assert places(copies="ignore") == ["a"]
+    write_manifest(replace(read_manifest(root), copies="ignore"))
+    assert places() == ["a"]
+    assert places(copies="credit") == ["a", "b"]
+    both = {"id": "q", "text": "?", "evidence": [{"doc": "a"}, {"doc": "b"}]}
+    other = load_dataset(make_data([DOC, *copies], [both], name="other"), "validation")
+    first, second = other.query_set.queries[0].evidence
+    assert ([p.doc for p in first.places], [p.doc for p in second.places]) == (["a", "c"], ["b", "c"])
+
+
+def test_short_documents_have_no_copies(make_data: Callable[..., Path]) -> None:
+    """`See above.` twice is no evidence for anything."""
+    short = [{"id": name, "text": "See above."} for name in "ab"]
+    root = make_data(short, [{"id": "q", "text": "?", "evidence": [{"doc": "a"}]}])
+    assert len(load_dataset(root, "validation").query_set.queries[0].evidence[0].places) == 1
+
+
 @pytest.mark.parametrize(
     ("documents", "queries", "where", "what"),
     [
@@ -79,6 +110,13 @@ def test_document_evidence_with_grades(make_data: Callable[..., Path]) -> None:
         ([DOC], [query(start=True)], "validation.jsonl:1", "whole numbers"),
         ([DOC], [query(start=1, end=43)], "validation.jsonl:1", "it stands -1 characters away, at 0-42"),
         ([DOC], [query(quote="Sugar the water until it tastes of the sea")], "validation.jsonl:1", "stands nowhere"),
+        ([DOC], [{**query(), "irrelevant": "a"}], "validation.jsonl:1", "irrelevant: expected a list of document ids"),
+        (
+            [DOC],
+            [{"id": "q", "text": "?", "evidence": [{"doc": "a"}], "unjudged": ["a"]}],
+            "validation.jsonl:1",
+            "unjudged: 'a' is evidence too; keep one of both",
+        ),
         ([DOC], [query(grade=0)], "validation.jsonl:1", "grade: expected a number above 0"),
         ([DOC], [query(), query()], "validation.jsonl:2", "id 'q' already"),
         ([DOC], [{**query(), "evidence": {}}], "validation.jsonl:1", "evidence: expected a list"),

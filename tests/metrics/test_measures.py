@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from harness.errors import ConfigError
-from harness.metrics import MEASURES, Items, Ranking, parse_metric
+from harness.metrics import MEASURES, Items, Ranking, parse_metric, score_queries
 from harness.metrics.matching import Passage
-from harness.model import Evidence, Span, TokenMap
+from harness.metrics.measures import JUDGMENT_MEASURES, UNCUT_MEASURES
+from harness.model import Evidence, Query, Span, TokenMap
 
 
 def spans(*places: tuple[str, int, int] | list[tuple[str, int, int]], coverage: float = 0.5) -> Items:
@@ -22,8 +23,7 @@ def documents(**grades: float) -> Items:
 
 
 def value(name: str, passages: list[tuple[str, int, int]], items: Items) -> float:
-    metric = parse_metric(name)
-    return MEASURES[metric.measure](Ranking([Passage(*p) for p in passages], items), metric.k)
+    return parse_metric(name).value(Ranking([Passage(*p) for p in passages], items))
 
 
 # Evidence: a[0:10] and a[30:40]. Ranking: b[0:10] misses, a[5:20] covers half of the first, a[30:50] all of the second.
@@ -64,13 +64,97 @@ def test_two_items_three_passages(name: str, expected: float) -> None:
 def test_nothing_retrieved_is_zero(name: str) -> None:
     """An empty result counts, as 0."""
     assert value(name, [], TWO) == 0
-    assert value(f"{name}@5", [], TWO) == 0
+    if name not in UNCUT_MEASURES:
+        assert value(f"{name}@5", [], TWO) == 0
 
 
-@pytest.mark.parametrize("name", [name for name in MEASURES if not name.startswith("chroma_precision")])
+EXACT = [n for n in MEASURES if not n.startswith("chroma_precision") and n not in ("rbp", *JUDGMENT_MEASURES)]
+
+
+@pytest.mark.parametrize("name", [*EXACT, "iprec@0.5", "iprec@1.0"])
 def test_exactly_the_evidence_is_one(name: str) -> None:
     """A ranking of the evidence itself, nothing else."""
     assert value(name, [("a", 0, 10), ("a", 30, 40)], TWO) == 1
+
+
+def test_a_reader_who_may_go_on() -> None:
+    """Relevant at ranks 1 and 3: .2 and .2 * .8^2; rank 3 is beyond the cutoff at 2."""
+    ranked = [("a", 0, 10), ("b", 0, 10), ("a", 30, 40)]
+    assert value("rbp", ranked, TWO) == pytest.approx(0.2 + 0.2 * 0.64)
+    assert value("rbp@2", ranked, TWO) == pytest.approx(0.2)
+
+
+def test_precision_at_levels_of_recall() -> None:
+    """Items found at ranks 2 and 4: half of them from rank 2 on, where precision is 1/2, as it is at 4."""
+    ranked = [("b", 0, 10), ("a", 0, 10), ("b", 20, 30), ("a", 30, 40)]
+    assert [value(f"iprec@{level}", ranked, TWO) for level in ("0.0", "0.5", "1.0")] == [0.5, 0.5, 0.5]
+    assert value("11pt_avg", ranked, TWO) == pytest.approx(0.5)
+    assert [value(f"iprec@{level}", ranked[:3], TWO) for level in ("0.5", "1.0")] == [0.5, 0.0]
+    assert value("rprec", ranked, TWO) == 0.5  # one of two items in the top two
+    assert value("f1@2", ranked, TWO) == 0.5  # precision 1/2, recall 1/2
+    assert value("f1@3", ranked, TWO) == pytest.approx(2 * (1 / 3) * 0.5 / (1 / 3 + 0.5))
+
+
+JUDGED = Items(documents(r=2, s=1).evidence, 0.5, True, irrelevant=frozenset({"n", "m"}))
+
+
+def test_incomplete_judgments_by_hand() -> None:
+    """n and m judged irrelevant, r and s relevant, u unknown; ranked u n r s."""
+    ranked = [(doc, 0, 9) for doc in "unrs"]
+    # Before both relevant ones comes one irrelevant document, of two that count.
+    assert value("bpref", ranked, JUDGED) == 0.5
+    assert value("judged@2", ranked, JUDGED) == 0.5
+    assert value("judged@9", ranked, JUDGED) == 0.75
+    first = (1 + 1 * 1e-5 / (1 + 2e-5)) / 3
+    second = (1 + 2 * (1 + 1e-5) / (2 + 2e-5)) / 4
+    assert value("infap", ranked, JUDGED) == pytest.approx((first + second) / 2)
+
+
+def test_relevance_from_a_grade_on() -> None:
+    """From grade 2 on, s is judged and not relevant; its grade still adds to graded gain."""
+    query = Query("q", "?", documents(r=2, s=1).evidence, irrelevant=("n",))
+    strict = Items.of(query, relevant_from=2)
+    ranked = [(doc, 0, 9) for doc in "sr"]
+    assert [value(name, ranked, strict) for name in ("recall@1", "recall", "precision@2", "mrr")] == [0, 1, 0.5, 0.5]
+    assert value("bpref", ranked, strict) == 0
+    assert value("judged@1", ranked, strict) == 1
+    plain = Items.of(query)
+    assert value("ndcg", ranked, strict) == value("ndcg", ranked, plain) < 1
+    assert value("recall@1", ranked, plain) == 0.5
+
+
+def test_a_query_without_relevant_evidence_is_left_out_or_zero() -> None:
+    """As the experiment says; graded gain of slight evidence is there either way."""
+    slight = Items.of(Query("q", "?", documents(s=1).evidence), relevant_from=2)
+    metrics = [parse_metric(name) for name in ("recall@5", "ndcg@5", "span_recall@5")]
+    rows = [[Passage("s", 0, 9)], [Passage("r", 0, 9)]]
+    items = [slight, documents(r=2)]
+    skipped = score_queries(metrics, items, rows, {}, lambda *_: [])
+    assert (np.isnan(skipped["recall@5"][0]), skipped["recall@5"][1]) == (True, 1)
+    assert skipped["ndcg@5"].tolist() == [1, 1]
+    zero = score_queries(metrics, items, rows, {}, lambda *_: [], unanswerable=0.0)
+    assert zero["recall@5"].tolist() == [0, 1]
+    assert np.isnan(zero["span_recall@5"]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("iprec", "iprec takes a recall from 0 to 1: write iprec@0.1"),
+        ("iprec@5", "iprec takes a recall from 0 to 1: write iprec@0.1"),
+        ("iprec@1.5", "iprec takes a recall from 0 to 1"),
+        ("recall@0.5", "write recall@5 for a rank"),
+        ("bpref@5", "bpref takes no cutoff"),
+        ("Rprec", "trec_eval's Rprec is rprec here"),
+        ("P_5", "trec_eval's P_5 is precision@k here"),
+        ("set_F", "trec_eval's set_F is f1 here"),
+    ],
+)
+def test_names_that_are_none(name: str, what: str) -> None:
+    """Each with what to write instead."""
+    with pytest.raises(ConfigError) as caught:
+        parse_metric(name)
+    assert what in str(caught.value)
 
 
 def test_found_is_by_the_union_of_chunks() -> None:
