@@ -378,6 +378,8 @@ class Judge(Component):
     measures: ClassVar[tuple[str, ...]] = ()
     uses_model: ClassVar[bool] = False
     """Whether a language model is asked: what it says is then uncalibrated until compared with people."""
+    divided_by_k: ClassVar[tuple[str, ...]] = ()
+    """The measures that divide by the judge's `k` even where fewer passages are selected."""
 
     @abstractmethod
     def tasks(self, case: Case) -> Sequence[Task]:

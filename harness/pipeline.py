@@ -37,7 +37,7 @@ from harness.results import Selection
 from harness.selecting import Means, Walk, read_selections
 from harness.store import Artifact, Store, digest
 from harness.timing import TIMED_QUERIES, milliseconds
-from harness.tokens import Tokenizer
+from harness.tokens import Tokenizer, use_bundled_ranks
 
 _CHUNKINGS = 4
 """Chunked corpora kept in memory, each about as large as the corpus; trials of one chunking follow each other."""
@@ -56,6 +56,8 @@ class Pipeline:
     def __init__(
         self, manifest: Manifest, queries: str, store: Path, *, tokenizer: str, copies: Copies, final: bool = False
     ) -> None:
+        # Here, since every process that does any work comes by: splitters of others use tiktoken too.
+        use_bundled_ranks()
         self._manifest = manifest
         self._queries, self._copies, self._final = queries, copies, final
         self._tokenizer = Tokenizer(tokenizer)

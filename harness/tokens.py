@@ -68,13 +68,20 @@ def installed_file(package: str, *parts: str) -> Path | None:
     return None
 
 
+def use_bundled_ranks() -> None:
+    """Let whatever uses tiktoken in this process find the ranks that an installed package brings, before it downloads.
+
+    tiktoken looks into the folder TIKTOKEN_CACHE_DIR first, and checks the ranks' hash either way.
+    """
+    bundled = installed_file("llama_index.core", "_static", "tiktoken_cache")
+    if bundled:
+        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(bundled))
+
+
 def _tiktoken(name: str) -> Starts:
     import tiktoken
 
-    # tiktoken looks for its ranks in this folder before it downloads them, and checks their hash either way.
-    bundled = installed_file("llama_index.core", "_static", "tiktoken_cache")
-    if bundled and "TIKTOKEN_CACHE_DIR" not in os.environ:
-        os.environ["TIKTOKEN_CACHE_DIR"] = str(bundled)
+    use_bundled_ranks()
     try:
         encoding = tiktoken.get_encoding(name)
     except Exception as error:

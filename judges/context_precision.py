@@ -79,6 +79,7 @@ class ContextPrecision(LlmJudge):
     reasons: bool = True
 
     measures: ClassVar[tuple[str, ...]] = ("context_precision", "ap_retrieved", "ap_at_k")
+    divided_by_k: ClassVar[tuple[str, ...]] = ("context_precision", "ap_at_k")
 
     def tasks(self, case: Case) -> list[Task]:
         return [

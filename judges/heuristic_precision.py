@@ -24,6 +24,7 @@ class HeuristicPrecision(LocalJudge):
     sentences: bool = False
 
     measures: ClassVar[tuple[str, ...]] = ("heuristic_precision",)
+    divided_by_k: ClassVar[tuple[str, ...]] = ("heuristic_precision",)
 
     def tasks(self, case: Case) -> list[Task]:
         open_ = [passage for passage in case.passages[: self.k] if not _bears(case, passage)]

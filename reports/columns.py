@@ -18,11 +18,24 @@ def columns(launch: Launch, names: Sequence[str]) -> list[tuple[str, list[float]
     return [(result.name, [value(result, name) for name in names]) for result in launch.results]
 
 
+def every(launch: Launch) -> list[str]:
+    """All that is known of any trial: metrics asked for first, then those of the curves, judges' measures, facts."""
+    found = dict.fromkeys(name for name in launch.experiment.metrics if name in launch.results[0].scores)
+    for result in launch.results:
+        found.update(dict.fromkeys((*result.scores, *result.judged, *result.efficiency)))
+    return list(found)
+
+
 def value(result: TrialResult, name: str) -> float:
     """A mean of a metric or measure, or another fact; NaN where it does not apply."""
     if name in result.scores or name in result.judged:
         return result.mean(name)
     return float(result.efficiency.get(name, math.nan))
+
+
+def beside(launch: Launch, names: Sequence[str]) -> list[tuple[str, dict[str, float]]]:
+    """Each trial with the values of `names` by name, as the machine-readable comparison takes them."""
+    return [(trial, dict(zip(names, numbers, strict=True))) for trial, numbers in columns(launch, names)]
 
 
 def shown(name: str, number: float) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from harness.component import judge_measures
 from harness.experiment import Compare, find_baseline
 from harness.headline import Scores, chunkings, headline_metric, scores_of
 from harness.launch import Launch
@@ -357,8 +358,30 @@ def _judge_notes(launch: Launch, metric: str) -> list[str]:
     return [*notes, *notes_on(launch, metric)]
 
 
+def _capped(launch: Launch, metric: str) -> list[str]:
+    """Trials that keep fewer passages than the metric divides by, which bounds it."""
+    judges = judge_measures(launch.experiment.base.judges)
+    if metric in judges:
+        _, judge, measure = judges[metric]
+        k = getattr(judge, "k", None) if measure in judge.divided_by_k else None
+    else:
+        cut = parse_metric(metric)
+        k = cut.k if cut.measure == "precision" else None
+    limits: dict[int, list[str]] = {}
+    for result in launch.results if k else ():
+        steps = [text for key, text in result.params.items() if key.startswith("selector.") and key.endswith(".k")]
+        known = [int(text) for text in (*steps, result.params.get("retriever.depth", "")) if text.isdecimal()]
+        if known and min(known) < (k or 0):
+            limits.setdefault(min(known), []).append(result.name)
+    return [
+        f"{metric} divides by {k}, and at most {limit} passages are kept: it is at most {limit / (k or 1):.3f} for "
+        f"{', '.join(names)}"
+        for limit, names in limits.items()
+    ]
+
+
 def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
-    warnings = list(launch.warnings)
+    warnings = [*launch.warnings, *_capped(launch, metric)]
     if clusters < FEWEST_CLUSTERS:
         warnings.append(f"no intervals: {clusters} clusters of queries, at least {FEWEST_CLUSTERS} are needed")
     elif too_few(clusters):

@@ -4,7 +4,7 @@ import html as escaping
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from reports.compare import Comparison, Row
@@ -170,14 +170,28 @@ def html(comparison: Comparison) -> str:
     return f"<table><caption>{escaping.escape(title(comparison))}</caption><tr>{head}</tr>{rows}</table>{notes}"
 
 
-def as_csv(comparison: Comparison) -> str:
-    """The rows as CSV, a column per field."""
-    return str(comparison.frame().to_csv(index=False))
+Beside = Sequence[tuple[str, Mapping[str, float]]]
+"""Each trial's name with further values to print beside the comparison, in its order (`reports.columns.beside`)."""
 
 
-def as_json(comparison: Comparison) -> str:
-    """The comparison as JSON; what is not a number is null."""
-    return json.dumps(plain(asdict(comparison)), indent=1, ensure_ascii=False, allow_nan=False)
+def as_csv(comparison: Comparison, beside: Beside = ()) -> str:
+    """The rows as CSV, a column per field, then one per value beside them, at full precision.
+
+    A value that has the name of a field is that of the whole selection: `context_tokens` occurs once.
+    """
+    import pandas as pd
+
+    fields = comparison.frame()
+    values = pd.DataFrame([row for _, row in beside], index=fields.index if beside else None)
+    return str(fields.join(values[[name for name in values if name not in fields]]).to_csv(index=False))
+
+
+def as_json(comparison: Comparison, beside: Beside = ()) -> str:
+    """The comparison as JSON, with each row's further values under `values`; what is not a number is null."""
+    told = asdict(comparison)
+    for row, (_, values) in zip(told["rows"], beside, strict=False):
+        row["values"] = dict(values)
+    return json.dumps(plain(told), indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def probability(value: float) -> str:

@@ -3,7 +3,7 @@
 import importlib
 import importlib.metadata
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, TypeVar
@@ -14,6 +14,7 @@ from harness.chunkers.alignment import aligned
 from harness.component import Chunker
 from harness.errors import ConfigError, HarnessError, did_you_mean
 from harness.model import Document, Spans
+from harness.tokens import Tokenizer, use_bundled_ranks
 
 T = TypeVar("T")
 
@@ -37,10 +38,15 @@ class Foreign(Chunker):
         except importlib.metadata.PackageNotFoundError:
             return {}
 
+    def length(self) -> str:
+        """What the splitter measures in, where it is told: `characters`, or a tokenizer; empty where it is not."""
+        return ""
+
     def asked(self, call: Callable[[Any], T]) -> T:
         """What a call of the splitter gives; raises ConfigError where it cannot be made or does not do it."""
         where = f"chunker {self.name()}"
-        splitter = _built(where, self.module, self.splitter, json.dumps(dict(self.options), sort_keys=True))
+        options = json.dumps(dict(self.options), sort_keys=True)
+        splitter = _built(where, self.module, self.splitter, options, self.length())
         return _told(f"{where}: {self.splitter}", lambda: call(splitter))
 
 
@@ -53,7 +59,8 @@ class TextSplitter(Foreign):
 
 
 @lru_cache(maxsize=8)
-def _built(where: str, module: str, name: str, options: str) -> Any:
+def _built(where: str, module: str, name: str, options: str, length: str) -> Any:
+    use_bundled_ranks()
     try:
         library = importlib.import_module(module)
     except ImportError as error:
@@ -63,7 +70,9 @@ def _built(where: str, module: str, name: str, options: str) -> Any:
     if not isinstance(made, type):
         known = [found for found in dir(library) if found[0].isupper()]
         raise ConfigError(f"{where}: {module} has no splitter '{name}'.{did_you_mean(name, known)}")
-    arguments: Mapping[str, Any] = json.loads(options)
+    arguments: dict[str, Any] = json.loads(options)
+    if length:
+        arguments["length_function"] = len if length == "characters" else Tokenizer(length).count
     return _told(f"{where}: {name}", lambda: made(**arguments))
 
 

@@ -79,9 +79,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     compared.add_argument("--final", action="store_true", help="the newest launch that opened the locked query set")
     form = compared.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--csv", action="store_true", help="print CSV, a row per trial")
-    compared.add_argument("--show", metavar="NAMES", help="metrics and other facts to show too, parted by commas")
+    form.add_argument("--json", action="store_true", help="print JSON, with every metric and fact of each trial")
+    form.add_argument("--csv", action="store_true", help="print CSV, a row per trial, a column per metric and fact")
+    compared.add_argument(
+        "--show",
+        metavar="NAMES",
+        help="metrics and other facts to show too, separated by commas; only these in JSON and CSV",
+    )
     reported = command("report", _report, "write the report on an experiment: one HTML file that opens from disk")
     reported.add_argument("experiment", help="the experiment file, or the name of an experiment that has run")
     reported.add_argument("--out", type=Path, metavar="FILE", help="the file to write (default NAME.html)")
@@ -225,10 +229,9 @@ def _compare(options: argparse.Namespace) -> int:
         clusters=options.clusters,
     )
     show = options.show.split(",") if options.show else launch.experiment.compare.show
-    if options.json:
-        print(as_json(comparison))
-    elif options.csv:
-        print(as_csv(comparison), end="")
+    if options.json or options.csv:
+        values = columns.beside(launch, show if options.show else columns.every(launch))
+        print(as_json(comparison, values) if options.json else as_csv(comparison, values), end="\n" * options.json)
     else:
         beside = [columns.table(launch, show)] if show else []
         for shown in (table(comparison, _width()), *beside):

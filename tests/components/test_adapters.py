@@ -1,5 +1,8 @@
 """Splitters of other libraries: exact offsets, or a loud error."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 CASES: list[Chunker] = [
     LangChain(options={"chunk_size": 300, "chunk_overlap": 0}),
     LangChain(options={"chunk_size": 300, "chunk_overlap": 60}),
+    LangChain(options={"chunk_size": 60, "chunk_overlap": 0}, length_function="cl100k_base"),
+    LangChain("TokenTextSplitter", {"chunk_size": 60, "chunk_overlap": 0, "encoding_name": "cl100k_base"}),
     LangChain("CharacterTextSplitter", {"chunk_size": 400, "chunk_overlap": 0, "separator": "\n\n"}),
     LangChain("MarkdownTextSplitter", {"chunk_size": 400, "chunk_overlap": 0}),
     LlamaIndex(options={"chunk_size": 120, "chunk_overlap": 0}),
@@ -39,6 +44,34 @@ def test_offsets_on_the_cookbook(chunker: Chunker) -> None:
             covered |= set(range(start, end))
         lost = "".join(sign for at, sign in enumerate(doc.text) if at not in covered and not sign.isspace())
         assert lost == ""
+
+
+def test_lengths_in_tokens() -> None:
+    """Four words a chunk, where four characters would be one word; the tokenizer is named as everywhere else."""
+    doc = Document("d", "one two three four five six seven eight nine ten")
+    split = LangChain(options={"chunk_size": 4, "chunk_overlap": 0}, length_function="words").split(doc)
+    assert [doc.text[a:b] for a, b in split] == ["one two three four", "five six seven eight", "nine ten"]
+    plain = LangChain(options={"chunk_size": 9, "chunk_overlap": 0}, length_function="characters").split(doc)
+    assert max(b - a for a, b in plain) <= 9
+    told = LangChain(options={"length_function": "len"}).problem()
+    assert told == "options.length_function: is a setting of its own; write `length_function: cl100k_base`"
+    with pytest.raises(ConfigError, match="no tokenizer named 'wrods'. Did you mean 'words'"):
+        LangChain(length_function="wrods").split(doc)
+
+
+def test_the_bundled_ranks_are_found_in_every_process() -> None:
+    """Where nothing of ours has used tiktoken before, as on a warm store: a splitter's own use finds them, offline."""
+    code = (
+        "from harness.chunkers import LangChain\nfrom harness.model import Document\n"
+        "made = LangChain('TokenTextSplitter', {'encoding_name': 'o200k_base', 'chunk_size': 3, 'chunk_overlap': 0})\n"
+        "print(len(made.split(Document('d', 'one two three four five six'))))"
+    )
+    bare = {name: value for name, value in os.environ.items() if name != "TIKTOKEN_CACHE_DIR"}
+    offline = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env={**bare, **offline}, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == ("2\n", 0), done.stderr
 
 
 def test_a_text_that_repeats_itself() -> None:

@@ -19,7 +19,7 @@ from harness.results import Judged, TrialResult
 from harness.retrievers import BM25
 from harness.stats import Floats
 from judges import HeuristicPrecision
-from reports import Comparison, Row, compare, scores_frame
+from reports import Comparison, Row, columns, compare, scores_frame
 from reports.answer import answer
 from reports.compare import losses_at
 from reports.figure import recall_over_budget
@@ -261,6 +261,33 @@ def test_tables_for_machines() -> None:
     assert list(tidy.columns) == ["trial", "query", "cluster", "metric", "value", "failed"]
     assert len(tidy) == 2 * 3 * QUERIES
     assert tidy[(tidy.trial == "x") & (tidy.metric == "recall@5")].value.mean() == 0.5
+
+
+def test_every_metric_and_fact_for_machines() -> None:
+    """Beside the comparison, at full precision; or only those that are named."""
+    made = launch(result("base", [1 / 3] * QUERIES), result("x", HALF))
+    found, names = compare(made), columns.every(made)
+    assert names[:2] == ["recall@5", "recall@100t"]
+    assert {"recall@200t", "context_tokens"} <= set(names)
+    rows = list(csv.DictReader(io.StringIO(as_csv(found, columns.beside(made, names)))))
+    assert float(rows[0]["recall@200t"]) == 1 / 3
+    assert (list(rows[0]).count("context_tokens"), rows[1]["recall@100t"]) == (1, "0.5")
+    told = json.loads(as_json(found, columns.beside(made, ["recall@200t", "context_tokens"])))["rows"][0]
+    assert told["values"] == {"recall@200t": 1 / 3, "context_tokens": 100.0}
+    assert told["mean"] == told["values"]["recall@200t"]
+
+
+def test_fewer_passages_than_precision_divides_by() -> None:
+    """At most 3 of 10: said where precision@10 is compared, for the trials it holds for."""
+    made = [result("base", HALF), result("x", HALF), result("y", HALF)]
+    limits = ({"selector.top_k.k": "20"}, {"selector.top_k.k": "3"}, {"retriever.depth": "5", "selector.mmr.k": "null"})
+    for one, limit in zip(made, limits, strict=True):
+        one.params.update(limit)  # type: ignore[attr-defined]
+        one.scores["precision@10"] = np.array(HALF) / 10  # type: ignore[index]
+    warnings = compare(launch(*made, on="precision@10")).warnings
+    assert "precision@10 divides by 10, and at most 3 passages are kept: it is at most 0.300 for x" in warnings
+    assert "precision@10 divides by 10, and at most 5 passages are kept: it is at most 0.500 for y" in warnings
+    assert not any("divides by" in warning for warning in compare(launch(*made)).warnings)
 
 
 def test_missing_judgments_never_make_a_trial_look_better() -> None:
