@@ -76,6 +76,11 @@ def _import_options(made: argparse.ArgumentParser) -> None:
         "--unit", choices=("article", "paragraph"), default="article", help="what a SQuAD document is (article)"
     )
     made.add_argument("--encoding", default="utf-8", help="of TREC and Markdown files (utf-8)")
+    made.add_argument(
+        "--titles",
+        choices=("text", "beside"),
+        help="put titles into the text as its first paragraph, or keep them beside it (text for beir and trec)",
+    )
     made.add_argument("--absent", action="store_true", help="keep evidence in documents the corpus lacks (csv, jsonl)")
     made.add_argument(
         "--ignore-self", action="store_true", help="never give a query the document that has the query's own id"
@@ -97,6 +102,7 @@ def _import(options: argparse.Namespace) -> int:
         encoding=options.encoding,
         name=options.set,
         ignore_self=options.ignore_self,
+        titles=options.titles,
         absent=options.absent,
     )
     counts = import_dataset(

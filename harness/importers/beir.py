@@ -15,8 +15,8 @@ def add_documents(draft: Draft, rows: Rows) -> None:
     """Add documents of `_id`, `title` and `text`; a title becomes the first paragraph of the text."""
     for line, record in rows:
         title, text = text_of(line, record, "title", ""), text_of(line, record, "text")
-        whole = f"{title}\n\n{text}" if title else text
-        draft.document(line, id_of(line, record, "_id", "id"), whole, title, _metadata(line, record))
+        name = id_of(line, record, "_id", "id")
+        draft.document(line, name, text, title, _metadata(line, record), titles="text")
 
 
 def read_queries(rows: Rows, asked: dict[str, Asked]) -> None:

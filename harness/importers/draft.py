@@ -5,12 +5,14 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from harness.dataset.lines import Line
 from harness.dataset.records import query as parse_query
 from harness.errors import DataError
 from harness.model import Document
+
+Titles = Literal["text", "beside"]
 
 
 class Imported(dict[str, int]):
@@ -28,9 +30,9 @@ class Draft:
     harness could not read.
     """
 
-    def __init__(self, root: Path, *, ignore_self: bool = False) -> None:
+    def __init__(self, root: Path, *, ignore_self: bool = False, titles: Titles | None = None) -> None:
         self.root, self.counts = root, Imported(documents=0)
-        self._ignore_self = ignore_self
+        self._ignore_self, self.titles = ignore_self, titles
         (root / "queries").mkdir()
         self._corpus: BinaryIO = (root / "corpus.jsonl").open("wb")
         self._ids = sqlite3.connect(root / ".ids", isolation_level=None)
@@ -44,11 +46,27 @@ class Draft:
     # -- documents
 
     def document(
-        self, line: Line, name: str, text: str, title: str = "", metadata: dict[str, Any] | None = None
+        self,
+        line: Line,
+        name: str,
+        text: str,
+        title: str = "",
+        metadata: dict[str, Any] | None = None,
+        *,
+        titles: Titles = "beside",
     ) -> None:
-        """Add a document; `line` is where it was read."""
+        """Add a document; `line` is where it was read.
+
+        `titles` says where the format puts titles, if the person does not: into the text as its first paragraph, or
+        beside it.
+        """
         if not name.strip():
             raise line.fault("the id of the document is empty")
+        if title and (self.titles or titles) == "text":
+            text = f"{title}\n\n{text}"
+            self.counts.add("titles put into the text, as its first paragraph")
+        elif title:
+            self.counts.add("titles kept beside the text, where only `augmenter: heading` lets them be found")
         record: dict[str, Any] = {"id": name, "text": text}
         record |= {"title": title} if title else {}
         record |= {"metadata": metadata} if metadata else {}

@@ -31,11 +31,12 @@ class Format(NamedTuple):
     heeds: tuple[str, ...]
 
 
-_TABLES = ("corpus", "queries", "columns", "name", "ignore_self", "absent")
+_TABLES = ("corpus", "queries", "columns", "name", "ignore_self", "absent", "titles")
+_TREC = ("corpus", "queries", "qrels", "runs", "topic", "encoding", "name", "ignore_self", "titles")
 
 FORMATS = {
-    "beir": Format(import_beir, ("runs", "ignore_self")),
-    "trec": Format(import_trec, ("corpus", "queries", "qrels", "runs", "topic", "encoding", "name", "ignore_self")),
+    "beir": Format(import_beir, ("runs", "ignore_self", "titles")),
+    "trec": Format(import_trec, _TREC),
     "chroma": Format(import_chroma, ("name", "encoding")),
     "squad": Format(import_squad, ("name", "unit")),
     "hotpotqa": Format(import_hotpotqa, ("name", "queries")),
@@ -70,7 +71,7 @@ def import_dataset(
         path = located(source) if kind == "huggingface" else Path(source)
         with progress(f"import {name}", _size(path), unit="bytes") as advance:
             read = Source(path, options.encoding, advance)
-            draft = Draft(root, ignore_self=options.ignore_self)
+            draft = Draft(root, ignore_self=options.ignore_self, titles=options.titles)
             try:
                 FORMATS[kind].read(read, draft, options)
                 draft.close(path)

@@ -26,6 +26,7 @@ _WORDS = {
     "encoding": "--encoding",
     "name": "--set",
     "ignore_self": "--ignore-self",
+    "titles": "--titles",
     "absent": "--absent",
 }
 
@@ -36,7 +37,8 @@ class Options:
 
     Paths are relative to the source folder. `columns` says which column of a table each of `COLUMNS` is. `unit` makes
     a document of every article or every paragraph (squad). With `ignore_self` a query that has the id of a document is
-    never given that document; with `absent` evidence in unknown documents is kept, as always missed.
+    never given that document; with `absent` evidence in unknown documents is kept, as always missed. `titles` become
+    the first paragraph of the text, or stay beside it; None as the format has it.
     """
 
     corpus: str | None = None
@@ -49,6 +51,7 @@ class Options:
     encoding: str = "utf-8"
     name: str = "validation"
     ignore_self: bool = False
+    titles: Literal["text", "beside"] | None = None
     absent: bool = False
 
     def set_beyond(self, heeded: Collection[str]) -> str:

@@ -15,7 +15,7 @@ from harness.model import Document
 _PLACES = 50
 """How many places of a quote that stands often in its document are kept."""
 
-_OWN = ("evidence", "ignore", "grade")
+_OWN = ("evidence", "ignore", "irrelevant", "unjudged", "grade")
 """Columns of a query that the harness itself writes."""
 
 
@@ -44,9 +44,11 @@ class QueryTable:
             self._judged = {}
             evidence = [item for line, row in question.rows for item in self._items(line, row)]
             distinct = [item for at, item in enumerate(evidence) if item not in evidence[:at]]
-            ignored = [
-                text_in(line, doc, "ignore") for line, row in question.rows for doc in several(row.get("ignore"))
-            ]
+            named = {
+                key: [text_in(line, doc, key) for line, row in question.rows for doc in several(row.get(key))]
+                for key in ("ignore", "irrelevant", "unjudged")
+            }
+            named["irrelevant"] += [doc for doc, grade in self._judged.items() if not grade]
             self._draft.query(
                 question.line,
                 self._queries,
@@ -55,7 +57,7 @@ class QueryTable:
                 distinct,
                 answer=self._one(question, "answer"),
                 metadata=self._told(question),
-                ignore=ignored,
+                **named,
             )
             if not distinct:
                 self._draft.counts.add(f"{self._queries} queries without evidence")
@@ -96,6 +98,8 @@ class QueryTable:
         """The items of evidence in a row."""
         ready = row.get("evidence")
         if ready not in (None, "") and "evidence" not in self._columns.values():
+            if self._draft.titles == "text" and any(isinstance(one, dict) and "start" in one for one in several(ready)):
+                raise line.fault("offsets count from a text without its title; leave out --titles text")
             yield from _ready(line, row, ready)
             return
         parts = ("doc", "start", "end", "quote", "grade")
@@ -112,6 +116,8 @@ class QueryTable:
                 raise line.fault(f"offsets, and no column for evidence.doc; there is {', '.join(map(str, row))[:100]}")
             if len(docs) > 1 or len(quotes) > 1:
                 raise line.fault("offsets go with one document and at most one quote")
+            if self._draft.titles == "text":
+                raise line.fault("offsets count from a text without its title; leave out --titles text")
             if docs[0] not in self._draft:
                 raise line.fault(f"no document '{docs[0]}' in the corpus, which the offsets are about")
             found = [_given(line, docs[0], start, end, quotes, grade)]

@@ -32,7 +32,7 @@ def import_trec(source: Source, draft: Draft, options: Options) -> None:
     corpus = _corpus_files(source, options.corpus)
     for path in corpus:
         for line, name, title, text in _documents(source, path):
-            draft.document(line, name, text, title)
+            draft.document(line, name, text, title, titles="text")
     given = {name or options.name: source.file(file) for name, file in options.qrels.items()}
     qrels = given or {options.name: _the_one(source, _named(source, "qrel*", "qrels/*"), "judgments", "--qrels")}
     judged = {name: read_judgments(source, path, draft) for name, path in qrels.items()}
@@ -131,9 +131,9 @@ def _document(line: Line, inside: str) -> tuple[Line, str, str, str]:
     titled = _TITLE.search(inside)
     title = " ".join(_bare(titled[2]).split()) if titled else ""
     texts = _TEXT.findall(inside)
-    body = "\n\n".join(_bare(part) for part in texts) if texts else _bare(_HEADERS.sub("", inside))
-    if texts and title:
-        body = f"{title}\n\n{body}"
+    # Without <TEXT> all that is no header is text, the title's own element aside.
+    rest = _TITLE.sub("", _HEADERS.sub("", inside), count=1)
+    body = "\n\n".join(_bare(part) for part in texts) if texts else _bare(rest)
     return line, named[1].strip(), title, body
 
 

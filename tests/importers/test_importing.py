@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.dataset import load_dataset
-from harness.errors import DataError
-from harness.importers import import_dataset
+from harness.dataset import load_dataset, read_manifest
+from harness.dataset.load import read_corpus
+from harness.errors import ConfigError, DataError
+from harness.importers import Options, import_dataset
 
 
 @pytest.fixture
@@ -61,3 +62,49 @@ def test_an_existing_data_set_is_not_overwritten(beir: Path, tmp_path: Path) -> 
     import_dataset("beir", beir, tmp_path / "out")
     with pytest.raises(DataError, match="already holds files"):
         import_dataset("beir", beir, tmp_path / "out")
+
+
+def test_titles_are_treated_as_asked_and_it_is_said(beir: Path, tmp_path: Path) -> None:
+    """`beir` puts them into the text, tables keep them beside it; both do either, and count what they did."""
+    table = tmp_path / "table"
+    table.mkdir()
+    (table / "documents.jsonl").write_text('{"id": "d#1", "title": "T", "text": "x"}\n{"id": "d2", "text": "y"}\n')
+    (table / "queries.jsonl").write_text('{"id": "q1", "text": "?", "doc": "d#1"}\n')
+    columns = {"evidence.doc": "doc"}
+    into, beside = "titles put into the text, as its first paragraph", "titles kept beside the text"
+    for kind, source, usual in (("beir", beir, into), ("jsonl", table, beside)):
+        for titles in (None, "text", "beside"):
+            target = tmp_path / f"{kind}-{titles}"
+            options = Options(titles=titles, columns=columns if kind == "jsonl" else {})  # type: ignore[arg-type]
+            counts = import_dataset(kind, source, target, options=options)
+            wanted = {None: usual, "text": into, "beside": beside}[titles]
+            assert [count for what, count in counts.items() if what.startswith(wanted)] == [1], (kind, titles)
+            first = read_corpus(read_manifest(target))[0]
+            assert (first.text, first.title) == ("T\n\nx" if wanted == into else "x", "T")
+
+
+def test_offsets_do_not_go_with_titles_in_the_text(tmp_path: Path) -> None:
+    """They count from the text as it is; a format whose evidence is offsets has no use for the option at all."""
+    table = tmp_path / "table"
+    table.mkdir()
+    (table / "documents.csv").write_text("id,title,text\nd,T,x y z\n")
+    (table / "queries.csv").write_text("id,text,doc,start,end\nq,?,d,0,1\n")
+    columns = {"evidence.doc": "doc", "evidence.start": "start", "evidence.end": "end"}
+    with pytest.raises(DataError, match="offsets count from a text without its title; leave out --titles text"):
+        import_dataset("csv", table, tmp_path / "out", options=Options(columns=columns, titles="text"))
+    with pytest.raises(ConfigError, match="import squad has no use for --titles"):
+        import_dataset("squad", table, tmp_path / "out", options=Options(titles="text"))
+
+
+def test_judgments_of_grade_zero_are_kept_as_irrelevant(beir: Path, tmp_path: Path) -> None:
+    """From qrels and from tables; the second as the harness itself writes them, too."""
+    import_dataset("beir", beir, tmp_path / "out")
+    assert load_dataset(tmp_path / "out", "dev").query_set.queries[0].irrelevant == ("d2",)
+    table = tmp_path / "table"
+    table.mkdir()
+    (table / "documents.csv").write_text("id,text\nd,x\ne,y\nf,z\n")
+    (table / "queries.csv").write_text('id,text,doc,grade,unjudged\nq,?,d,1,"[""f""]"\nq,?,e,0,\n')
+    columns = {"evidence.doc": "doc", "evidence.grade": "grade"}
+    import_dataset("csv", table, tmp_path / "again", options=Options(columns=columns))
+    (query,) = load_dataset(tmp_path / "again", "validation").query_set.queries
+    assert (query.irrelevant, query.unjudged, len(query.evidence)) == (("e",), ("f",), 1)
