@@ -2,69 +2,29 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from harness.agreement import Agreement, Corrected, agreement_of
 from harness.asking import LlmJudge
 from harness.calibrations import keep_calibration
-from harness.component import judge_measures
+from harness.component import Judge, LocalJudge, judge_measures
 from harness.errors import ConfigError, DataError
 from harness.experiment import Experiment, Trial, find_baseline
 from harness.judging import Judging, Models, archive_of
+from harness.labels import Labels
 from harness.llm import SWAPPED, Caller, Failure, Judgment, Label, Panel, Task, estimate, missing, stored
 from harness.model import Case, Chunk, Floats
 from harness.session import Session, default_store
 from harness.sheet import Row
-from harness.stats.agreement import Confusion, Estimate, kappa_interval, ppi_by_query, wilson
+from harness.stats.agreement import Estimate, ppi_by_query, wilson
 from harness.store import digest
 
 FEWEST = 50
 """Grades below which no mean is corrected."""
-
-
-@dataclass(frozen=True)
-class Corrected:
-    """A trial's context precision as the judge has it and as people would, and its difference to the baseline.
-
-    Over the sheet's queries; `judged` is None where judgments are missing.
-    """
-
-    trial: str
-    judged: float | None
-    corrected: Estimate | None
-    judged_difference: float | None
-    difference: Estimate | None
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How a judge's relevant/irrelevant compares with people's, on the passages of a sheet.
-
-    `missing` graded passages have no judgment and are left out here (not from the corrected means). Flip rates are
-    shares of judgments that change sides; None where they were not measured.
-    """
-
-    judge: str
-    model: str
-    labels: int
-    missing: int
-    relevant_from: int
-    kappa: Estimate
-    sensitivity: Estimate
-    specificity: Estimate
-    confusion: Confusion
-    grades: Sequence[Sequence[int]]
-    """Counts by people's grade (row) and the judge's (column)."""
-    swap_flips: Estimate | None
-    repeat_flips: float | None
-    trials: Sequence[Corrected]
-    baseline: str
-    calibrated_on: int = 0
-    """Labels of the best calibration known, which reports tell."""
-    notes: Sequence[str] = ()
-    """What keeps means from being corrected, or what the correction leaves out."""
 
 
 def sample(
@@ -132,37 +92,74 @@ def agree(
     known = _known(caller, asking, wanted)
     grades = {row: _grade(asking, case, known) for row, case in zip(graded, single, strict=True)}
     found = [row for row in graded if grades[row] is not None]
-    if not found:
-        raise DataError("judge agree: no passage of the sheet has a judgment")
     line = int(getattr(asking, "relevant_from", 2))
-    people = np.array([(row.grade or 0) >= line for row in found])
-    says = np.array([(grades[row] or 0) >= line for row in found])
-    table = Confusion.of(people, says)
-    by_grade = np.zeros((4, 4), np.int64)
-    for row in found:
-        by_grade[row.grade or 0, grades[row] or 0] += 1
-    seed = int(digest([row.query for row in found])[:8], 16)
+    pairs = [(row.query, row.grade or 0, grades[row] or 0) for row in found]
+    missing_here = len(graded) - len(found)
     named, corrected, uncorrected = _corrected(session, judging, label, asking, rows, line)
-    made = Agreement(
-        label,
-        asking.model,
-        len(found),
-        len(graded) - len(found),
-        line,
-        kappa_interval(people, says, [row.query for row in found], seed=seed),
-        wilson(table.both, table.both + table.people_only),
-        wilson(table.neither, table.neither + table.judge_only),
-        table,
-        by_grade.tolist(),
-        _swap_flips(caller, asking, swapped, line),
-        judging.flips(label),
-        corrected,
-        named,
+    made = replace(
+        agreement_of(label, asking.model, pairs, missing=missing_here, relevant_from=line),
+        swap_flips=_swap_flips(caller, asking, swapped, line),
+        repeat_flips=judging.flips(label),
+        trials=corrected,
+        baseline=named,
         notes=uncorrected,
     )
     kept = {"labels": made.labels, "kappa": made.kappa.value, "low": made.kappa.low, "high": made.kappa.high}
     best = keep_calibration(asking, session.store, session.data, kept)
     return replace(made, calibrated_on=best)
+
+
+def agree_with_labels(
+    experiment: Experiment,
+    people: Labels,
+    *,
+    store: Path | None = None,
+    judge: str | None = None,
+    models: Models | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Agreement:
+    """How a judge of the experiment agrees with people's labels in a file, on all passages its trials select.
+
+    A passage goes by its place, its document or its text, whichever the file has; passages of equal text in two places
+    are two. What the judge has not said is asked for. Raises ConfigError or DataError for what does not fit together.
+    """
+    models = models or Models()
+    session = _run_session(experiment, store, "judge agree")
+    label, grader = _judge(experiment, judge, (LlmJudge, LocalJudge))
+    caller = models.caller(archive_of(session))
+    judging = Judging(session, caller.archive, price=models.price)
+    pairs: list[tuple[Case, int]] = []
+    for query, passages in _selected(session).items():
+        for case in passages.values():
+            (chunk,) = case.passages
+            grades = people.of((query, case.query.text), (chunk.id, chunk.doc, chunk.text))
+            pairs += [(case, grade) for grade in grades]
+    if not pairs:
+        raise DataError(f"judge agree: {people.path} grades no passage that the trials of '{experiment.name}' select")
+    wanted = list(dict.fromkeys(task for case, _ in pairs for task in grader.tasks(case)))
+    if isinstance(grader, LlmJudge):
+        _tell(judging, grader, wanted, models, tell)
+        Panel(caller).ask([(grader, wanted)], "judge")
+        known = _known(caller, grader, wanted)
+    else:
+        known = dict(grader.decide(wanted, judging.embed))
+    graded = [(case, grade, _grade(grader, case, known)) for case, grade in pairs]
+    found = [(case.query.id, people, judged) for case, people, judged in graded if judged is not None]
+    line = int(getattr(grader, "relevant_from", 2))
+    model = str(getattr(grader, "model", "labels"))
+    return agreement_of(label, model, found, missing=len(graded) - len(found), relevant_from=line)
+
+
+def _selected(session: Session) -> dict[str, dict[str, Case]]:
+    """The passages that any trial selected for each query, as deep as judges look, each as a case of its own."""
+    found: dict[str, dict[str, Case]] = {}
+    depth = _depth(session.experiment)
+    for trial in session.trials:
+        for case in session.pipeline(trial).cases(trial):
+            ways = found.setdefault(case.query.id, {})
+            for passage in case.passages[:depth]:
+                ways.setdefault(passage.id, replace(case, passages=(passage,)))
+    return found
 
 
 def claims(
@@ -195,12 +192,12 @@ def _depth(experiment: Experiment) -> int | None:
     return None if not depths or None in depths else max(depth for depth in depths if depth)
 
 
-def _judge(experiment: Experiment, wanted: str | None) -> tuple[str, LlmJudge]:
+def _judge(experiment: Experiment, wanted: str | None, kinds: tuple[type[Judge], ...] = (LlmJudge,)) -> tuple[str, Any]:
     """The judge of passages that is asked about, and its label."""
     found = {
         label: judge
         for label, judge, _ in judge_measures(experiment.base.judges).values()
-        if isinstance(judge, LlmJudge) and hasattr(judge, "relevant_from")
+        if isinstance(judge, kinds) and hasattr(judge, "relevant_from")
     }
     if not found or (wanted and wanted not in found):
         known = ", ".join(found) or "none"
@@ -226,7 +223,7 @@ def _known(caller: Caller, asking: LlmJudge, tasks: Sequence[Task]) -> dict[Task
     return {t: j for t, j in stored(caller.archive, asking, tasks).items() if isinstance(j, Label | Failure)}
 
 
-def _grade(asking: LlmJudge, case: Case, known: Mapping[Task, Judgment]) -> int | None:
+def _grade(asking: Judge, case: Case, known: Mapping[Task, Judgment]) -> int | None:
     """The judge's grade of a case's one passage, the first where it was asked repeatedly; None where that failed."""
     judgment = asking.score(case, known).findings[0].judgments[0]
     return None if isinstance(judgment, Failure) else judgment.grade

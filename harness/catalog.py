@@ -46,7 +46,9 @@ def component(role: str, spec: Spec, *, where: str, beside: Path) -> Component:
     cls = _class(role, name, where, beside)
     if not isinstance(given, dict):
         raise ConfigError(f"{where}: {name}: expected a mapping of settings, got {json.dumps(given, default=str)[:60]}")
-    return checked(cls, given, where=f"{where}.{name}" if given else where)
+    named = {key: given[key] for key in cls.paths if given.get(key) and isinstance(given[key], str)}
+    files = {key: str((beside / path).resolve()) for key, path in named.items()}
+    return checked(cls, {**given, **files}, where=f"{where}.{name}" if given else where)
 
 
 def checked(cls: type[Component], given: Mapping[str, Any], *, where: str) -> Component:

@@ -73,6 +73,8 @@ class Component(ABC):
 
     role: ClassVar[str] = ""
     version: ClassVar[int] = 1
+    paths: ClassVar[tuple[str, ...]] = ()
+    """The settings that name files, relative to the experiment file."""
     source: ClassVar[tuple[str, str] | None] = None
     """For a researcher's own part: the reference it was loaded by and the sha256 of its source file."""
     __pydantic_config__: ClassVar[dict[str, Any]] = {"strict": True, "extra": "forbid"}

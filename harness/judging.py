@@ -278,12 +278,13 @@ class Judging:
                     known |= stored(self.archive, listing, self.claims.tasks()[0][1])
                 made[pool.name] = {t: found for t, found in known.items() if not isinstance(found, Written)}
             elif isinstance(pool.judge, LocalJudge):
-                made[pool.name] = dict(pool.judge.decide(list(pool.tasks), self._embed))
+                made[pool.name] = dict(pool.judge.decide(list(pool.tasks), self.embed))
             else:
                 made[pool.name] = {}
         return made
 
-    def _embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of sentences, (texts, dimensions), for judges that work by themselves."""
         vectors = self._session.pipeline(self._session.trials[0]).vectors.embed(Local(), texts).vectors
         norms = np.linalg.norm(vectors, axis=1, keepdims=True) if len(vectors) else np.ones((0, 1), np.float32)
         return np.asarray(vectors / np.maximum(norms, 1e-12), np.float32)

@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import asdict
 
-from harness.calibration import Agreement
+from harness.agreement import Agreement
 from harness.calibrations import ENOUGH
 from harness.stats.agreement import Estimate
 from reports.plain import plain
@@ -16,6 +16,7 @@ def text(found: Agreement) -> str:
         f"{found.judge} ({found.model}) against people on {found.labels} passages, relevant from {found.relevant_from}",
         "",
         f"kappa        {_told(found.kappa)}",
+        f"of all grades {found.graded:.3f}   unweighted, each grade by itself",
         f"sensitivity  {_told(found.sensitivity)}   of what people call relevant, the judge finds this share",
         f"specificity  {_told(found.specificity)}   of what people call irrelevant, it rejects this share",
     ]
@@ -24,12 +25,14 @@ def text(found: Agreement) -> str:
     lines += [
         f"relevant     people {people / found.labels:.3f}, judge {judge / found.labels:.3f}",
         "",
-        "people \\ judge       0     1     2     3",
+        "people \\ judge  " + "".join(f"{grade:>6}" for grade in range(len(found.grades))),
         *(f"{grade:>12}  " + "".join(f"{count:>6}" for count in row) for grade, row in enumerate(found.grades)),
         "",
     ]
     if found.missing:
         lines.append(f"{found.missing} graded passages have no judgment and are left out above")
+    if not found.trials:
+        return "\n".join([*lines, *(f"note: {note}" for note in found.notes)]).rstrip()
     swapped = "not measured (--swap)" if found.swap_flips is None else _told(found.swap_flips)
     repeats = "not measured (repeats: 3)" if found.repeat_flips is None else f"{found.repeat_flips:.3f}"
     lines += [f"flips with the passages in reverse order: {swapped}", f"flips between repeats: {repeats}", ""]

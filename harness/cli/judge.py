@@ -9,6 +9,7 @@ from harness.cli.codes import OK
 from harness.errors import ConfigError
 
 if TYPE_CHECKING:
+    from harness.agreement import Agreement
     from harness.judging import Models
 
 
@@ -59,8 +60,20 @@ def add_judge_commands(commands: Any) -> None:
     labelled = command("label", _label, "grade the passages of a sheet, one after the other; stop and go on at will")
     labelled.add_argument("sheet", type=Path)
     agreed = command("agree", _agree, "how well a judge agrees with a graded sheet, and what its means become")
-    agreed.add_argument("experiment", type=Path, help="the experiment file; its trials must have run")
-    agreed.add_argument("sheet", type=Path)
+    agreed.add_argument("experiment", type=Path, nargs="?", help="the experiment file; its trials must have run")
+    agreed.add_argument("sheet", type=Path, nargs="?", help="the sheet that people have graded")
+    agreed.add_argument(
+        "--people", type=Path, metavar="FILE", help="people's labels instead of a sheet: CSV, JSON lines or qrels"
+    )
+    agreed.add_argument(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="a judge's labels instead of an experiment; or both raters' in the columns people and judge",
+    )
+    agreed.add_argument(
+        "--relevant-from", type=int, default=2, metavar="GRADE", help="with --labels: the grade to call relevant (2)"
+    )
     agreed.add_argument("--judge", help="the judge's name (default: the first that grades passages with a model)")
     agreed.add_argument("--swap", action="store_true", help="ask again with passages in reverse order: position bias")
     agreed.add_argument("--json", action="store_true", help="print JSON")
@@ -99,22 +112,54 @@ def _label(options: argparse.Namespace) -> int:
 
 
 def _agree(options: argparse.Namespace) -> int:
-    from harness.calibration import agree
-    from harness.sheet import read_sheet
-    from harness.yaml_file import read_experiment
     from reports.agreement import as_json, text
 
-    found = agree(
-        read_experiment(options.experiment),
-        read_sheet(options.sheet),
-        store=options.store,
-        judge=options.judge,
-        swap=options.swap,
-        models=models_of(options),
-        tell=lambda line: print(line, file=sys.stderr, flush=True),
-    )
+    found = _of_labels(options) if options.labels else _of_experiment(options)
     print(as_json(found) if options.json else text(found))
     return OK
+
+
+def _of_labels(options: argparse.Namespace) -> "Agreement":
+    """The agreement of files of labels; raises ConfigError where they are not both there."""
+    from harness.agreement import labels_agreement
+    from harness.labels import GREATEST, both_raters, read_labels
+
+    if options.experiment or options.judge or options.swap:
+        raise ConfigError("judge agree: --labels stands for an experiment's judge; leave the experiment out")
+    if not 1 <= options.relevant_from <= GREATEST:
+        raise ConfigError(f"--relevant-from {options.relevant_from}: expected a grade from 1 to {GREATEST}")
+    if options.people:
+        judge, people = read_labels(options.labels), read_labels(options.people)
+    elif both_raters(options.labels):
+        judge, people = read_labels(options.labels, "judge"), read_labels(options.labels, "people")
+    else:
+        raise ConfigError(
+            f"judge agree: {options.labels} has no columns people and judge; name people's labels with --people FILE"
+        )
+    return labels_agreement(judge, people, relevant_from=options.relevant_from)
+
+
+def _of_experiment(options: argparse.Namespace) -> "Agreement":
+    """The agreement of an experiment's judge with a graded sheet, or with people's labels in a file."""
+    from harness.calibration import agree, agree_with_labels
+    from harness.labels import read_labels
+    from harness.sheet import read_sheet
+    from harness.yaml_file import read_experiment
+
+    if not options.experiment or bool(options.sheet) == bool(options.people):
+        raise ConfigError("judge agree: name an experiment and a graded sheet, or --people FILE, or --labels FILE")
+    given: dict[str, Any] = {
+        "store": options.store,
+        "judge": options.judge,
+        "models": models_of(options),
+        "tell": lambda line: print(line, file=sys.stderr, flush=True),
+    }
+    experiment = read_experiment(options.experiment)
+    if options.people:
+        if options.swap:
+            raise ConfigError("judge agree: --swap goes with a sheet")
+        return agree_with_labels(experiment, read_labels(options.people), **given)
+    return agree(experiment, read_sheet(options.sheet), swap=options.swap, **given)
 
 
 def _claims(options: argparse.Namespace) -> int:

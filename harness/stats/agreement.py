@@ -49,6 +49,17 @@ def kappa(table: npt.ArrayLike) -> Floats:
         return np.asarray((observed - expected) / (1 - expected))
 
 
+def graded_kappa(table: npt.ArrayLike) -> float:
+    """Cohen's kappa, unweighted, of counts by the first rater's grade (row) and the second's (column).
+
+    NaN where both give one grade alone.
+    """
+    counts = np.asarray(table, np.float64)
+    total = counts.sum()
+    observed, expected = np.trace(counts) / total, counts.sum(axis=0) @ counts.sum(axis=1) / total**2
+    return float((observed - expected) / (1 - expected)) if expected < 1 else math.nan
+
+
 def kappa_interval(
     people: Flags, judge: Flags, clusters: npt.ArrayLike, *, seed: int, resamples: int = 4000
 ) -> Estimate:

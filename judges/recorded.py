@@ -1,0 +1,76 @@
+"""What a judge said elsewhere, from a file: no server is asked."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from harness.component import LocalJudge, Positive, runtime, scoring
+from harness.labels import Labels, labels_sha256, read_labels
+from harness.llm import Failure, Finding, Judgment, Label, Score, Task, Verdict, average_precision, share
+from harness.model import Case, Chunk, Vectors
+
+
+@dataclass(frozen=True)
+class Recorded(LocalJudge):
+    """The share of the passages that recorded grades call relevant. No language model is asked.
+
+    `labels` is a file of grades by query and passage: CSV or JSON lines with a query, a passage and a grade, or qrels.
+    A query goes by its id or text; a passage by `document:start-end`, its document or its text, whichever the file has.
+    One that has no grade is a failure. As with `context_precision`, the first `k` passages count, relevant from grade
+    `relevant_from` on; above the share `max_failed` of queries without a value the mean is withheld.
+    """
+
+    labels: str = runtime("")
+    k: Positive | None = scoring(None)
+    relevant_from: Annotated[int, Field(ge=1, le=9)] = scoring(2)
+    max_failed: Annotated[float, Field(ge=0, le=1)] = scoring(0.02)
+
+    paths: ClassVar[tuple[str, ...]] = ("labels",)
+    measures: ClassVar[tuple[str, ...]] = ("recorded_precision", "recorded_ap_retrieved", "recorded_ap_at_k")
+    divided_by_k: ClassVar[tuple[str, ...]] = ("recorded_precision", "recorded_ap_at_k")
+
+    def problem(self) -> str | None:
+        return None if self.labels else "labels: name the file of recorded grades"
+
+    def facts(self) -> dict[str, str]:
+        return {"labels": labels_sha256(Path(self.labels))} if self.labels else {}
+
+    def tasks(self, case: Case) -> list[Task]:
+        return [_task(case, passage) for passage in case.passages[: self.k]]
+
+    def decide(self, tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -> Mapping[Task, Judgment]:
+        known = _read(self.labels, labels_sha256(Path(self.labels)))
+        return {task: _recorded(task, known) for task in tasks}
+
+    def score(self, case: Case, judgments: Mapping[Task, Judgment]) -> Verdict:
+        found = [judgments[_task(case, passage)] for passage in case.passages[: self.k]]
+        known = [None if isinstance(one, Failure) else one.grade >= self.relevant_from for one in found]
+        of = self.k or len(known)
+        values = (share(known, of), average_precision(known), average_precision(known, of)) if known else ()
+        scores = dict(zip(self.measures, values or [Score.exactly(0.0)] * 3, strict=True))
+        findings = tuple(Finding(rank, "", (judgment,)) for rank, judgment in enumerate(found, 1))
+        return Verdict(scores, findings, () if found else ("empty_retrieval",))
+
+
+def _task(case: Case, passage: Chunk) -> Task:
+    """The passage with all names it may have; equal texts in two places are two tasks."""
+    return Task(case.query.text, (passage.text,), passage.id, f"{case.query.id}\0{passage.doc}")
+
+
+def _recorded(task: Task, labels: Labels) -> Judgment:
+    query, _, doc = task.reference.partition("\0")
+    grades = set(labels.of((query, task.query), (task.item, doc, task.texts[0])))
+    if len(grades) == 1:
+        return Label(grades.pop(), by="recorded")
+    told = "is graded twice, differently; name it by its place or document" if grades else "has no grade"
+    return Failure("missing_label", f"{labels.path.name}: passage {task.item} of query '{query}' {told}")
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, sha256: str) -> Labels:
+    # The hash is there for the cache: an edited file is read again.
+    return read_labels(Path(path))
