@@ -34,10 +34,12 @@ class Recorded(LocalJudge):
     divided_by_k: ClassVar[tuple[str, ...]] = ("recorded_precision", "recorded_ap_at_k")
 
     def problem(self) -> str | None:
-        return None if self.labels else "labels: name the file of recorded grades"
+        if not self.labels:
+            return "labels: name the file of recorded grades"
+        return None if Path(self.labels).is_file() else f"labels: {self.labels} does not exist"
 
     def facts(self) -> dict[str, str]:
-        return {"labels": labels_sha256(Path(self.labels))} if self.labels else {}
+        return {"labels": labels_sha256(Path(self.labels))}
 
     def tasks(self, case: Case) -> list[Task]:
         return [_task(case, passage) for passage in case.passages[: self.k]]

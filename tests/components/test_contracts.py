@@ -74,7 +74,9 @@ def made_of(cls: type[Component]) -> Any:
     """A component with its defaults; what asks a model has none for the model, what looks at dates none for today."""
     required: dict[str, Any] = {"model": "some-model"} if issubclass(cls, Asking) else {}
     required |= {"run": "some-run"} if issubclass(cls, Recorded) else {}
-    required |= {"now": "2026-01-31"} if any(f.name == "now" for f in fields(cls)) else {}  # type: ignore[arg-type]
+    named = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+    required |= {"labels": str(Path(__file__).parent / "labels.csv")} if "labels" in named else {}
+    required |= {"now": "2026-01-31"} if "now" in named else {}
     return cls(**required)
 
 
