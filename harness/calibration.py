@@ -146,7 +146,7 @@ def agree_with_labels(
     graded = [(case, grade, _grade(grader, case, known)) for case, grade in pairs]
     found = [(case.query.id, people, judged) for case, people, judged in graded if judged is not None]
     line = int(getattr(grader, "relevant_from", 2))
-    model = str(getattr(grader, "model", "labels"))
+    model = str(getattr(grader, "model", "")) or Path(str(getattr(grader, "labels", ""))).stem
     return agreement_of(label, model, found, missing=len(graded) - len(found), relevant_from=line)
 
 

@@ -383,6 +383,10 @@ class Judge(Component):
     divided_by_k: ClassVar[tuple[str, ...]] = ()
     """The measures that divide by the judge's `k` even where fewer passages are selected."""
 
+    def caution(self) -> str:
+        """What readers must know of a judge that asks no model; empty where there is nothing to say."""
+        return ""
+
     @abstractmethod
     def tasks(self, case: Case) -> Sequence[Task]:
         """What has to be judged before `score` can tell; empty where it is plain already."""

@@ -34,6 +34,7 @@ from harness.errors import ConfigError, did_you_mean
 from harness.metrics import is_metric, parse_metric
 from harness.naming import SLOTS
 from harness.presets import DEFAULT_RERANKER, PRESETS
+from harness.published import Published
 from harness.reader import Reader
 from harness.store import canonical, digest
 
@@ -207,11 +208,16 @@ class Experiment:
     """The trial that validation chose, where these are the finalists."""
     reader: Reader | None = None
     gate: Gate = field(default_factory=Gate)
+    published: Published | None = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics asked for, those of the comparison and the gate included; without the measures of judges."""
-        named = (self.compare.on, *self.compare.show, *self.gate.margins)
+        """The metrics asked for, those of the comparison, the gate and published figures included.
+
+        Without the measures of judges.
+        """
+        held = self.published.metrics if self.published else ()
+        named = (self.compare.on, *self.compare.show, *self.gate.margins, *held)
         wanted = (*self.base.metrics, *(name for name in named if name and is_metric(name)))
         return tuple(dict.fromkeys(name for name in wanted if name not in self.judged))
 

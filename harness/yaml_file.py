@@ -1,5 +1,6 @@
 """Reading an experiment file: YAML in, an Experiment out, every fault named by file and key."""
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -9,18 +10,19 @@ from typing import Any
 
 import yaml
 
-from harness.component import judge_measures
+from harness.component import judge_measures, step_labels
 from harness.errors import ConfigError, did_you_mean
-from harness.experiment import Compare, Experiment, Gate, param_text, slot_value, trial_of
+from harness.experiment import Compare, Experiment, Gate, Trial, param_text, slot_value, trial_of
 from harness.metrics import is_metric, parse_metric
 from harness.naming import SLOTS
+from harness.published import KAPPAS, Published, PublishedRow
 from harness.reader import Reader
 from harness.results import FACTS
 from harness.strict_yaml import StrictLoader
 
 _KEYS = (
     *("name", "question", "data", "queries", "tokenizer", "evidence", *SLOTS),
-    *("metrics", "judges", "reader", "grid", "compare", "gate"),
+    *("metrics", "judges", "reader", "grid", "compare", "gate", "published"),
 )
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
@@ -64,6 +66,7 @@ def read_experiment(path: Path) -> Experiment:
         where,
         reader=_reader(content.get("reader"), where),
         gate=_gate(content.get("gate"), where, tuple(judge_measures(trial.judges))),
+        published=_published(content.get("published"), where, path.parent, trial),
     )
 
 
@@ -192,6 +195,52 @@ def _gate(value: Any, where: str, judged: Sequence[str]) -> Gate:
         return Gate(**value)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
+
+
+def _published(value: Any, where: str, beside: Path, trial: Trial) -> Published | None:
+    if value is None:
+        return None
+    place = f"{where}: published"
+    _require_keys(value, ("source", "tolerance", "scale", "people", "rows"), place)
+    source, rows = value.get("source"), value.get("rows")
+    if not isinstance(source, str) or not isinstance(rows, list) or not rows:
+        raise ConfigError(f"{place}: expected `source`, where the figures are from, and a list of `rows`")
+    tolerance, scale, people = value.get("tolerance"), value.get("scale", 1), value.get("people", "")
+    for key, number in (("tolerance", tolerance), ("scale", scale)):
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
+            raise ConfigError(f"{place}.{key}: expected a number above 0, got {number!r}")
+    if not isinstance(people, str):
+        raise ConfigError(f"{place}.people: expected the file of people's labels, got {people!r}")
+    judges = step_labels(trial.judges)
+    made = tuple(_published_row(row, f"{place}.rows[{at}]", float(scale or 1), judges) for at, row in enumerate(rows))
+    if any(row.judge for row in made) and not people:
+        raise ConfigError(f"{place}.people: name the file of people's labels that judges are compared with")
+    return Published(source, made, float(tolerance or 0), str((beside / people).resolve()) if people else "")
+
+
+def _published_row(row: Any, place: str, scale: float, judges: Sequence[str]) -> PublishedRow:
+    _require_keys(row, ("trial", "judge", "values", "differs"), place)
+    values, params, judge, differs = (
+        row.get("values"),
+        row.get("trial", {}),
+        row.get("judge", ""),
+        row.get("differs", ""),
+    )
+    if not isinstance(values, dict) or not values or not isinstance(params, dict) or not isinstance(differs, str):
+        raise ConfigError(f"{place}: expected `values` by metric, with `trial`, its params, or `judge`, its name")
+    if judge and judge not in judges:
+        raise ConfigError(
+            f"{place}.judge: no judge '{judge}'.{did_you_mean(str(judge), judges)} There is: {', '.join(judges) or 'none'}"
+        )
+    for name, number in values.items():
+        known = name in KAPPAS if judge else isinstance(name, str) and (is_metric(name) or name in FACTS)
+        if not known:
+            told = " or ".join(KAPPAS) if judge else "a metric"
+            raise ConfigError(f"{place}.values: expected {told}, got '{name}'")
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise ConfigError(f"{place}.values.{name}: expected a number, got {number!r}")
+    kept = {str(name): float(number) / (1 if name in FACTS else scale) for name, number in values.items()}
+    return PublishedRow(kept, {str(key): param_text(wanted) for key, wanted in params.items()}, str(judge), differs)
 
 
 def _require_keys(value: Any, keys: Sequence[str], where: str) -> None:

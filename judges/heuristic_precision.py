@@ -7,7 +7,7 @@ from typing import ClassVar
 from harness.component import LocalJudge, Positive, scoring
 from harness.llm import Finding, Judgment, Label, Score, Task, Verdict, share
 from harness.model import Case, Chunk, Vectors
-from judges.support import supported
+from judges.support import CAUTION, supported
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,9 @@ class HeuristicPrecision(LocalJudge):
 
     measures: ClassVar[tuple[str, ...]] = ("heuristic_precision",)
     divided_by_k: ClassVar[tuple[str, ...]] = ("heuristic_precision",)
+
+    def caution(self) -> str:
+        return CAUTION
 
     def tasks(self, case: Case) -> list[Task]:
         open_ = [passage for passage in case.passages[: self.k] if not _bears(case, passage)]

@@ -10,7 +10,7 @@ from harness.component import Fraction, LocalJudge, Positive, scoring
 from harness.llm import Finding, Judgment, Label, Score, Task, Verdict, share
 from harness.model import Case, Vectors
 from judges.exact import exact_label
-from judges.support import supported
+from judges.support import CAUTION, supported
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,9 @@ class HeuristicRecall(LocalJudge):
 
     measures: ClassVar[tuple[str, ...]] = ("heuristic_recall",)
     of: ClassVar[str] = "evidence"
+
+    def caution(self) -> str:
+        return CAUTION
 
     def tasks(self, case: Case) -> list[Task]:
         open_ = [item for at, item in enumerate(case.evidence) if not exact_label(case, at, item, self.k, self.overlap)]

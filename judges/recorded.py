@@ -38,6 +38,9 @@ class Recorded(LocalJudge):
             return "labels: name the file of recorded grades"
         return None if Path(self.labels).is_file() else f"labels: {self.labels} does not exist"
 
+    def caution(self) -> str:
+        return f"grades recorded in {Path(self.labels).name}; no model was asked"
+
     def facts(self) -> dict[str, str]:
         return {"labels": labels_sha256(Path(self.labels))}
 

@@ -22,6 +22,8 @@ import numpy as np
 from harness.llm import Judgment, Label, Task
 from harness.model import Vectors
 
+CAUTION = "no LLM was used; a screen by words, blind to negation, not to be read as a judge's"
+
 WEIGHT, THRESHOLD, ALONE = 0.6, 0.75, 0.42
 
 _WORD = re.compile(r"\w+")

@@ -85,9 +85,8 @@ def judge_notes(launch: Launch) -> list[str]:
 
 
 def _of_judge(summary: JudgeSummary, judge: Judge) -> list[str]:
-    if not judge.uses_model:
-        return [f"{summary.judge}: no LLM was used; a screen by words, blind to negation, not to be read as a judge's"]
-    notes = [f"{summary.judge}: {summary.model}, {summary.calibration}"]
+    told = f"{summary.model}, {summary.calibration}" if judge.uses_model else judge.caution()
+    notes = [f"{summary.judge}: {told}"] if told else []
     if summary.calibration.startswith("uncalibrated"):
         notes[0] += "; read differences with care, `harness judge sample` begins a calibration"
     if summary.failures:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli.codes import CANNOT_TELL, OK, USAGE
+from harness.cli.codes import CANNOT_TELL, INVALID, OK, USAGE
 from harness.cli.data import add_data_commands
 from harness.cli.judge import add_judge_commands, add_model_options, models_of
 from harness.errors import ConfigError, HarnessError
@@ -78,6 +78,11 @@ def _parser() -> argparse.ArgumentParser:
         "--clusters", choices=CLUSTERS, help="whether the claim is about further documents, or queries on the same"
     )
     compared.add_argument("--final", action="store_true", help="the newest launch that opened the locked query set")
+    compared.add_argument(
+        "--published",
+        action="store_true",
+        help="show published figures beside ours; exit code 1 if any differs",
+    )
     form = compared.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, with every metric and fact of each trial")
     form.add_argument("--csv", action="store_true", help="print CSV, a row per trial, a column per metric and fact")
@@ -220,6 +225,8 @@ def _compare(options: argparse.Namespace) -> int:
     from reports.tables import as_csv, as_json, table
 
     launch = _launch(options)
+    if options.published:
+        return _published(options, launch)
     comparison = compare(
         launch,
         on=options.metric,
@@ -237,6 +244,22 @@ def _compare(options: argparse.Namespace) -> int:
         for shown in (table(comparison, _width()), *beside):
             _show(shown)
     return CANNOT_TELL if any(math.isnan(row.mean) for row in comparison.rows) else OK
+
+
+def _published(options: argparse.Namespace, launch: "Launch") -> int:
+    import json
+
+    from reports.plain import plain
+    from reports.published import differing, figures, records, text
+
+    found = figures(launch)
+    published = launch.experiment.published
+    assert published is not None
+    if options.json:
+        print(json.dumps(plain({"source": published.source, "figures": records(found)}), indent=1, ensure_ascii=False))
+    else:
+        print(text(found, published.source))
+    return INVALID if differing(found) else OK
 
 
 def _gate(options: argparse.Namespace) -> int:

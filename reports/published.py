@@ -1,0 +1,91 @@
+"""An experiment's figures beside published ones."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from harness.calibration import agree_with_labels
+from harness.errors import ConfigError
+from harness.experiment import find_baseline
+from harness.judging import Models
+from harness.labels import read_labels
+from harness.launch import Launch
+from harness.published import Published, PublishedRow
+from reports.columns import value
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One published value with ours beside it; `within` its tolerance, or `differs` for a known reason."""
+
+    name: str
+    metric: str
+    published: float
+    ours: float
+    tolerance: float
+    differs: str = ""
+
+    @property
+    def difference(self) -> float:
+        return self.ours - self.published
+
+    @property
+    def within(self) -> bool:
+        # Tolerances are decimal; the last bits of a difference are not.
+        return bool(abs(self.difference) <= self.tolerance + 1e-9)
+
+
+def figures(launch: Launch, *, models: Models | None = None) -> list[Figure]:
+    """The launch's figures beside those its experiment says were published, in their order.
+
+    Raises ConfigError where the experiment gives none, or a trial, metric or judge of theirs is not there.
+    """
+    published = launch.experiment.published
+    if published is None:
+        raise ConfigError(f"compare: '{launch.experiment.name}' gives no published figures; name the experiment file")
+    return [figure for row in published.rows for figure in _figures(launch, published, row, models)]
+
+
+def _figures(launch: Launch, published: Published, row: PublishedRow, models: Models | None) -> Iterator[Figure]:
+    if row.judge:
+        assert launch.session is not None
+        people = read_labels(Path(published.people))
+        store = launch.session.store
+        found = agree_with_labels(launch.experiment, people, store=store, judge=row.judge, models=models)
+        known = {"kappa": found.kappa.value, "graded_kappa": found.graded}
+        name = f"{row.judge} {found.model}"
+    else:
+        at = find_baseline([result.params for result in launch.results], row.trial, "published.rows.trial")
+        result = launch.results[at]
+        known, name = {metric: value(result, metric) for metric in row.values}, result.name
+    for metric, figure in row.values.items():
+        yield Figure(name, metric, figure, known[metric], published.tolerance, row.differs)
+
+
+def text(found: Sequence[Figure], source: str) -> str:
+    """The figures as a table, and how many agree."""
+    width = max(len(figure.name) for figure in found)
+    metric = max(len(figure.metric) for figure in found)
+    lines = [source, "", f"{'':<{width}}  {'':<{metric}}  published     ours  difference"]
+    for figure in found:
+        told = "" if figure.within else f"  {figure.differs or 'differs'}"
+        lines.append(
+            f"{figure.name:<{width}}  {figure.metric:<{metric}}  {figure.published:>9.4f}  {figure.ours:>7.4f}  "
+            f"{figure.difference:>+10.4f}{told}".rstrip()
+        )
+    agree, off = sum(figure.within for figure in found), differing(found)
+    known = len(found) - agree - len(off)
+    tail = f"; {known} differ for a known reason" if known else ""
+    lines += ["", f"{agree} of {len(found)} figures agree within {found[0].tolerance:g}{tail}"]
+    return "\n".join(lines)
+
+
+def differing(found: Sequence[Figure]) -> list[Figure]:
+    """The figures that are off without a known reason, those that are missing included."""
+    return [figure for figure in found if (not figure.within or math.isnan(figure.ours)) and not figure.differs]
+
+
+def records(found: Sequence[Figure]) -> list[dict[str, object]]:
+    """The figures as plain records."""
+    return [{**asdict(figure), "difference": figure.difference, "within": figure.within} for figure in found]
