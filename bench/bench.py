@@ -1,6 +1,6 @@
 """What the harness costs beside the work it cannot avoid: ratios within one run, since machines differ and are noisy.
 
-`make bench`, or `python -P bench/bench.py PART...` with some of: cold warm selector memory judging reporting importing.
+`make bench`, or `python -P bench/bench.py PART...` with some of: cold warm selector memory judging reporting importing published.
 No time is asserted; `memory` takes minutes and needs an imported data set named by BENCH_DATA (or datasets/chroma).
 """
 
@@ -290,6 +290,58 @@ WRITERS = {
     "jsonl": _write_jsonl,
     "huggingface": _write_huggingface,
 }
+
+
+def published(folder: Path) -> None:
+    """The tables of experiments/published, ours beside theirs, on the data that HARNESS_SHARED_DATA holds."""
+    shared = Path(os.environ.get("HARNESS_SHARED_DATA", ROOT.parent / "shared" / "data"))
+    places = _published_data(shared, folder)
+    environment = {**os.environ, **{name: str(made) for name, made in places.items()}, "PYTHONSAFEPATH": "1"}
+    for path in sorted((ROOT / "experiments/published").glob("*.yaml")):
+        if path.stem.removeprefix("beir_").upper() not in places:
+            print(f"{path.name}: not run, its data set is not at {shared}; set HARNESS_SHARED_DATA")
+            continue
+        for command in (["run", str(path), "--no-mlflow"], ["compare", str(path), "--published"]):
+            done = subprocess.run(
+                [HARNESS, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+            )
+            if done.returncode > 1 or "Traceback" in done.stderr:
+                raise SystemExit(done.stderr)
+        print(f"{path.name}: {done.stdout}")
+
+
+def _published_data(shared: Path, folder: Path) -> dict[str, Path]:
+    """The data sets that are there, imported, by the variables that the tables name them with."""
+    from harness.importers import Options, import_dataset
+
+    made: dict[str, Path] = {}
+    if (shared / "chroma-chunking").is_dir():
+        made["CHROMA"] = folder / "chroma"
+        import_dataset("chroma", shared / "chroma-chunking", made["CHROMA"])
+    if (shared / "trec-eval").is_dir():
+        made["TREC_EVAL"] = folder / "trec-eval"
+        options = Options(qrels={"validation": "qrels.test"}, runs={"results": "results.test"})
+        import_dataset("trec", shared / "trec-eval", made["TREC_EVAL"], options=options)
+    for variable in ("SCIFACT", "NFCORPUS"):
+        source, copy = shared / f"beir-{variable.lower()}", folder / "source" / variable
+        if source.is_dir():
+            # The judgments of the test queries alone, which are then a set like any other.
+            shutil.copytree(source, copy, ignore=shutil.ignore_patterns("train.tsv", "dev.tsv"))
+            made[variable] = folder / variable
+            import_dataset("beir", copy, made[variable])
+    if (shared / "llmjudge").is_dir():
+        source = folder / "source" / "llmjudge"
+        source.mkdir(parents=True)
+        made["LLMJUDGE_PEOPLE"] = shared / "llmjudge" / "llmjudge_test_qrel_idx.txt"
+        made["LLMJUDGE_LABELS"] = shared / "llmjudge" / "labels"
+        pairs = [line.split() for line in made["LLMJUDGE_PEOPLE"].read_text().splitlines() if line.strip()]
+        (source / "qrels").write_text("".join(" ".join(pair) + "\n" for pair in pairs))
+        (source / "pool").write_text("".join(f"{q} Q0 {p} 1 {-at} pool\n" for at, (q, _, p, _) in enumerate(pairs)))
+        made["LLMJUDGE"] = folder / "llmjudge"
+        import_dataset("trec", source, made["LLMJUDGE"], options=Options(runs={"pool": "pool"}))
+    return made
+
+
 PARTS = {
     "cold": cold,
     "warm": warm,
@@ -298,6 +350,7 @@ PARTS = {
     "judging": judging,
     "reporting": reporting,
     "importing": importing,
+    "published": published,
 }
 
 if __name__ == "__main__":

@@ -229,12 +229,11 @@ def _published_row(row: Any, place: str, scale: float, judges: Sequence[str]) ->
     if not isinstance(values, dict) or not values or not isinstance(params, dict) or not isinstance(differs, str):
         raise ConfigError(f"{place}: expected `values` by metric, with `trial`, its params, or `judge`, its name")
     if judge and judge not in judges:
-        raise ConfigError(
-            f"{place}.judge: no judge '{judge}'.{did_you_mean(str(judge), judges)} There is: {', '.join(judges) or 'none'}"
-        )
+        known = ", ".join(judges) or "none"
+        raise ConfigError(f"{place}.judge: no judge '{judge}'.{did_you_mean(str(judge), judges)} There is: {known}")
     for name, number in values.items():
-        known = name in KAPPAS if judge else isinstance(name, str) and (is_metric(name) or name in FACTS)
-        if not known:
+        there = name in KAPPAS if judge else isinstance(name, str) and (is_metric(name) or name in FACTS)
+        if not there:
             told = " or ".join(KAPPAS) if judge else "a metric"
             raise ConfigError(f"{place}.values: expected {told}, got '{name}'")
         if isinstance(number, bool) or not isinstance(number, int | float):

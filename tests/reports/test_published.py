@@ -1,6 +1,7 @@
 """Published figures beside ours: what agrees, what is known not to, and what the command says."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -124,11 +125,8 @@ def test_the_shipped_tables_can_be_read(path: Path, tmp_path: Path, monkeypatch:
     """Every trial that a row names is in the grid, and every figure has a source."""
     monkeypatch.setenv("LLMJUDGE_LABELS", str(tmp_path))
     monkeypatch.setenv("LLMJUDGE_PEOPLE", str(tmp_path / "people"))
-    if path.stem == "llmjudge":
-        for name in [
-            line.rpartition("/")[2].partition(".txt")[0] for line in path.read_text().splitlines() if "}/" in line
-        ]:
-            (tmp_path / f"{name}.txt").write_text("q 0 p 1\n")
+    for name in re.findall(r"LABELS}/(.+?)\.txt", path.read_text()):
+        (tmp_path / f"{name}.txt").write_text("q 0 p 1\n")
     study = read_experiment(path)
     assert study.published is not None
     assert study.published.source
