@@ -41,8 +41,11 @@ class Outcome:
 
 
 def put(cases: Sequence[Case], store: Path, judge: Any = None, patience: Patience = QUICK, **options: Any) -> Outcome:
-    """Ask about the cases; `options` are those of Caller."""
-    judge = judge or ContextPrecision("some-model", timeout=1.0)
+    """Ask about the cases; `options` are those of Caller.
+
+    The deadline is far away: on a busy machine an answer may take seconds, and only what never ends must run into it.
+    """
+    judge = judge or ContextPrecision("some-model", timeout=60.0)
     archive = Archive(store / "answers.sqlite")
     caller = Caller(archive, patience=patience, **options)
     tasks = [task for one in cases for task in judge.tasks(one)]
