@@ -1,7 +1,8 @@
 """What the harness costs beside the work it cannot avoid: ratios within one run, since machines differ and are noisy.
 
 `make bench`, or `python -P bench/bench.py PART...` with some of: cold warm selector memory judging reporting importing
-published. No time is asserted; `memory` takes minutes and needs an imported data set named by BENCH_DATA (or datasets/chroma).
+published. No time is asserted; `memory` takes minutes and needs an imported data set named by BENCH_DATA (or
+datasets/chroma), `published` the data sets of experiments/published below HARNESS_SHARED_DATA.
 """
 
 import json

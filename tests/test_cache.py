@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.cache import VectorCache
+from harness.cache import ScoreCache, Scored, VectorCache
 from harness.errors import StoreError
 from harness.model import Embedded
 
@@ -64,3 +64,30 @@ def test_a_folder_in_the_way_is_explained(tmp_path: Path) -> None:
     (tmp_path / "v.sqlite").mkdir()
     with pytest.raises(StoreError, match="--store"):
         VectorCache(tmp_path / "v.sqlite").missing("s", ["a"])
+
+
+def test_no_texts_have_no_vectors(tmp_path: Path) -> None:
+    """Nothing is missing."""
+    found = VectorCache(tmp_path / "v.sqlite").get("s", [])
+    assert found is not None
+    assert (found.vectors.shape, found.truncated.shape) == ((0, 0), (0,))
+
+
+def test_every_text_needs_its_vector(tmp_path: Path) -> None:
+    """And every vector its text; where they are not as many, none is stored."""
+    cache = VectorCache(tmp_path / "v.sqlite")
+    for texts in (["a"], ["a", "b", "c"]):
+        with pytest.raises(ValueError, match="zip"):
+            cache.put("s", texts, embedded(1, 2))
+    assert cache.missing("s", ["a"]) == ["a"]
+
+
+def test_scores_are_those_of_a_query_with_a_text(tmp_path: Path) -> None:
+    """Which of the two a word stands in matters, and so does the reranker; the first score of a pair stays."""
+    cache = ScoreCache(tmp_path / "s.sqlite")
+    pairs = [("a", "b"), ("b", "a"), ("ab", ""), ("", "ab"), ("a", "bc"), ("ab", "c")]
+    cache.put("s", {pair: Scored(at / 4, float(at)) for at, pair in enumerate(pairs)})
+    cache.put("s", {("a", "b"): Scored(9.0, 9.0)})
+    found = ScoreCache(tmp_path / "s.sqlite").get("s", [*pairs, ("x", "y")])
+    assert found == {pair: Scored(at / 4, float(at), 0.0) for at, pair in enumerate(pairs)}
+    assert cache.get("other", pairs) == {}

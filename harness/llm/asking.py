@@ -89,7 +89,7 @@ class Asking(ABC):
             return "model is empty; name the model of the server, such as gpt-5.4-mini"
         try:
             parts = urlsplit(self.server)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             return "base_url: is no address; write it like http://localhost:11434/v1"
         if not usable:

@@ -98,9 +98,10 @@ def folded(text: str) -> str:
 
     compatibility forms, kinds of quotes and dashes, white space and case folded away.
     """
-    plain = unicodedata.normalize("NFKC", text)
+    # Always translated: a backtick is ASCII, and a passage folds as its quote does whatever else is in it.
+    plain = unicodedata.normalize("NFKC", text).translate(_SAME)
     if not plain.isascii():
-        plain = "".join(sign for sign in plain.translate(_SAME) if unicodedata.category(sign) != "Cf")
+        plain = "".join(sign for sign in plain if unicodedata.category(sign) != "Cf")
     return " ".join(plain.casefold().split())
 
 

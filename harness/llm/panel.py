@@ -22,15 +22,7 @@ T = TypeVar("T")
 _TYPICAL_BYTES = 4.0
 """Bytes of English to a token, until a model's own count is known."""
 
-_WORTH_SPLITTING = {
-    "truncated",
-    "context_too_long",
-    "invalid_json",
-    "schema",
-    "extra_label",
-    "refusal",
-    "content_filter",
-}
+_WORTH_SPLITTING = {"truncated", "context_too_long", "refusal", "content_filter"}
 """Failures of a whole answer that a smaller batch may escape."""
 
 _AT_ONCE = 64
@@ -192,7 +184,7 @@ class Panel:
                 self._note(asking, bad)
                 return
             # The same again would be refused again; only an answer out of form is worth a repair.
-            repaired = repaired or answer.read.kind not in ("invalid_json", "schema", "extra_label")
+            repaired = True
         else:
             bad = self._keep(asking, prompt, answer.read, answer.call)
         if not bad:

@@ -154,7 +154,7 @@ def greatest_statistics(sums: Sums, seed: int, flips: int) -> tuple[Floats, Floa
 
     Two arrays of shape (flips, trials), the same flips for both.
     """
-    blocks = [_flipped(sums, signs) for signs in sign_flips(sums.low.shape[1], seed, flips)]
+    blocks = [list(_flipped(sums, signs)) for signs in sign_flips(sums.low.shape[1], seed, flips)]
     raw, centred = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return raw, centred
 

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -144,3 +144,140 @@ def test_agreement_with_people(words: int, expected: float, shared: Callable[[st
     says = np.array([found[task].grade > 0 for task in tasks])  # type: ignore[union-attr]
     people = np.array([supports for _, _, supports in pairs])
     assert float(kappa(Confusion.of(people, says))) == pytest.approx(expected, abs=0.01)
+
+
+def test_words_that_tell_more_count_twice() -> None:
+    """Those with a capital or a digit, wherever the same word stands without."""
+    assert containment("12 eggs", "eggs") == pytest.approx(1 / 3)
+    assert containment("b12 eggs", "b12") == pytest.approx(2 / 3)
+    assert containment("Rye rye bread", "bread") == containment("rye Rye bread", "bread") == pytest.approx(1 / 3)
+
+
+def test_words_alone_need_a_share_of_42_percent() -> None:
+    """Three of seven are enough, two of five are not."""
+    assert grade("one two three four five six seven", "one two three") == 2
+    assert grade("one two three four five", "one two") == 0
+    words = [f"w{number}" for number in range(50)]
+    assert [grade(" ".join(words), " ".join(words[:count])) for count in (20, 21)] == [0, 1]
+
+
+@pytest.mark.parametrize(("cosine", "found"), [(0.6, 2), (0.5, 0), (-1.0, 0)])
+def test_a_close_sentence_turns_the_scale(cosine: float, found: int) -> None:
+    """Words 3/7, or 0.43, need 0.54 of the closest sentence: 0.43 + 0.6 * 0.54 = 0.75."""
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        return np.array([[1.0] if text == CLAIM else [cosine if "hover" in text else -1.0] for text in texts])
+
+    task = Task("", ("It rains. A kestrel hovering. It rains.",), CLAIM)
+    told = f"words 0.43, closest sentence {cosine:.2f}" if cosine > 0 else "words 0.43"
+    assert supported([task], embed) == {task: Label(found, told, by="heuristic")}
+
+
+def test_blank_sentences_are_not_embedded() -> None:
+    """What follows the last full stop, or stands before the first word."""
+    seen: list[str] = []
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        seen.extend(texts)
+        return np.ones((len(texts), 1), np.float32)
+
+    supported([Task("", ("A kestrel hovering. \n",), CLAIM)], embed)
+    assert seen == ["A kestrel hovering.", CLAIM]
+
+
+def test_sentences_are_embedded_where_they_are_asked_for() -> None:
+    """Otherwise words alone decide."""
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        return np.ones((len(texts), 1), np.float32)
+
+    tasks = [Task("", ("A kestrel.",), CLAIM)]  # 2 of 7 words
+    for kind in (HeuristicPrecision, HeuristicRecall):
+        for sentences, expected in ((True, 2), (False, 0)):
+            found = kind(sentences=sentences).decide(tasks, embed)
+            assert [one.grade for one in found.values() if isinstance(one, Label)] == [expected]
+
+
+def test_what_words_settle_needs_no_encoder() -> None:
+    """With nothing left open nothing is embedded."""
+
+    def embed(texts: object) -> np.ndarray:
+        raise AssertionError("embedded although words settle it")
+
+    tasks = [Task("", (text,), CLAIM) for text in (CLAIM, "Nothing of the kind.")]
+    assert [one.grade for one in supported(tasks, embed).values() if isinstance(one, Label)] == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "bears"),
+    [(150, 400, True), (151, 400, False), (190, 210, True), (191, 211, False), (0, 150, True), (300, 400, False)],
+)
+def test_half_of_the_shorter_makes_an_overlap(start: int, end: int, bears: bool) -> None:
+    """Of the place or of the passage; the same offsets of another document are nothing."""
+    place = Span("gold", 100, 200)
+    judge = HeuristicPrecision()
+    assert (judge.tasks(evident([Chunk("gold", start, end, "x")], place=place)) == []) == bears
+    assert judge.tasks(evident([Chunk("lead", start, end, "x")], place=place)) != []
+
+
+def test_precision_is_of_k() -> None:
+    """One of two passages where four were asked for: 1/4, told by rank; a third is not looked at with k=2."""
+    place = Span("gold", 100, 200)
+    chunks = [Chunk("lead", 0, 1, "Foxes"), Chunk("gold", 100, 200, "x"), Chunk("lead", 1, 2, CLAIM)]
+    for k, passages, value in ((4, chunks[:2], 0.25), (2, chunks, 0.5), (None, chunks, 2 / 3)):
+        judge = HeuristicPrecision(k=k)
+        made = evident(passages, place=place)
+        verdict = judge.score(made, supported(judge.tasks(made), None))
+        assert verdict.scores["heuristic_precision"] == (value, value, value)
+        assert [one.rank for one in verdict.findings] == list(range(1, len(passages[:k]) + 1))
+        assert verdict.findings[1].judgments == (Label(2, "overlaps evidence", by="exact"),)
+        assert verdict.flags == ()
+
+
+def test_a_passage_may_support_any_item() -> None:
+    """The best of its labels counts; without passages precision is 0, flagged."""
+    query = Query("q", "?", (Evidence((Span("gold", 0, 9),)), Evidence((Span("gold", 9, 18),))))
+    made = Case(query, ("Foxes dig dens.", CLAIM), (Chunk("lead", 0, 9, CLAIM),))
+    judge = HeuristicPrecision()
+    verdict = judge.score(made, supported(judge.tasks(made), None))
+    assert verdict.findings[0].judgments == (Label(2, "words 1.00", by="heuristic"),)
+    empty = judge.score(evident([]), {})
+    assert empty.scores["heuristic_precision"] == (0.0, 0.0, 0.0)
+    assert empty.flags == ("empty_retrieval",)
+
+
+def test_a_passage_that_lacks_a_number_is_of_use_all_the_same() -> None:
+    """Partial support counts for precision."""
+    judge = HeuristicPrecision()
+    made = evident([Chunk("a", 0, 1, "Kestrels weigh few grams.")], "Kestrels weigh 200 grams.")
+    found = supported(judge.tasks(made), None)
+    assert [one.grade for one in found.values() if isinstance(one, Label)] == [1]
+    assert judge.score(made, found).scores["heuristic_precision"] == (1.0, 1.0, 1.0)
+
+
+def test_recall_names_the_passage_that_supports_an_item_best() -> None:
+    """The first of the best among the first k; where a number is missing the item does not count."""
+    texts = ["Foxes", "Kestrels weigh few grams", "Grams: 200. Kestrels weigh 200.", "Kestrels weigh 200 grams or so"]
+    item = "Kestrels weigh 200 grams."
+    made = evident([Chunk("a", at, at + 1, text) for at, text in enumerate(texts)], item)
+    for k, value, told in ((1, 0.0, "passage 1: words 0.00"), (2, 0.0, "passage 2: "), (None, 1.0, "passage 3: ")):
+        judge = HeuristicRecall(k=k)
+        assert [task.texts[0] for task in judge.tasks(made)] == texts[:k]
+        verdict = judge.score(made, supported(judge.tasks(made), None))
+        (label,) = verdict.findings[0].judgments
+        assert isinstance(label, Label)
+        assert label.why.startswith(told)
+        assert verdict.scores["heuristic_recall"] == (value, value, value)
+        assert verdict.flags == ()
+
+
+def test_recall_of_what_occurs_is_exact() -> None:
+    """No words are weighed."""
+    made = evident([Chunk("a", 0, 1, f"{CLAIM} So it is.")])
+    judge = HeuristicRecall()
+    assert judge.tasks(made) == []
+    (label,) = judge.score(made, {}).findings[0].judgments
+    assert label == Label(2, "occurs in passage 1", CLAIM, "exact")
+    assert judge.tasks(evident([Chunk("gold", 0, 90, "x")])) == []  # covers its place
+    (nothing,) = judge.score(evident([]), {}).findings[0].judgments
+    assert nothing == Label(0, "nothing was retrieved", by="exact")

@@ -1,5 +1,6 @@
 """Servers at their worst: no score invented, the right kind of failure, usage kept, other queries unaffected."""
 
+import asyncio
 import gzip
 import json
 import re
@@ -13,7 +14,8 @@ from courtroom import BYSTANDER, QUICK, VICTIM, Outcome, put
 from openai_server import Asked, Raw, Server, completion, grade_all
 
 from harness.errors import JudgeError
-from harness.llm.transport import retry_after
+from harness.llm.prices import Usage
+from harness.llm.transport import Connection, Refused, Reply, _reason, retry_after
 from judges import ContextPrecision
 
 KEY = "sk-test-0123456789abcdef"
@@ -388,3 +390,172 @@ def test_raw_answers_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert {"ok"} == {status for status, _, _ in rows}
     assert all(usd > 0 for _, usd, _ in rows)
     assert any(b'\\"grade\\": \\"2\\"' in zlib.decompress(answer) for _, _, answer in rows)
+
+
+def sent_to(raw: Any) -> Reply | Refused:
+    """What one request to a server that answers with `raw` comes to."""
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hello?"}]}
+
+    async def scene(url: str) -> Reply | Refused:
+        connection = Connection(url, "m")
+        try:
+            return await connection.send(body, 5.0)
+        except Refused as refused:
+            return refused
+        finally:
+            await connection.close()
+
+    with Server(lambda _: raw) as server:
+        return asyncio.run(scene(server.url))
+
+
+def told(status: int, message: Any = "no", headers: dict[str, str] | None = None, **error: Any) -> Raw:
+    return Raw(status, {"error": {"message": message, **error}}, headers or {})
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (told(401), Refused("auth", "HTTP 401: no")),
+        (told(403), Refused("auth", "HTTP 403: no")),
+        (told(402), Refused("bad_request", "HTTP 402: no")),
+        (told(404), Refused("unknown_model", "HTTP 404: no")),
+        (told(429, code="insufficient_quota"), Refused("quota", "HTTP 429: no")),
+        (told(429, type="insufficient_quota"), Refused("quota", "HTTP 429: no")),
+        (told(429, code="billing_limit"), Refused("quota", "HTTP 429: no")),
+        (told(429, code="slow"), Refused("rate_limit", "HTTP 429: no", True)),
+        (told(429, headers={"Retry-After": "2"}), Refused("rate_limit", "HTTP 429: no", True, 2.0)),
+        (told(429, headers={"retry-after-ms": "250"}), Refused("rate_limit", "HTTP 429: no", True, 0.25)),
+        (told(408, headers={"Retry-After": "2"}), Refused("timeout", "HTTP 408: no", True, 2.0)),
+        (told(413), Refused("context_too_long", "HTTP 413: no")),
+        (told(412), Refused("bad_request", "HTTP 412: no")),
+        (told(400, code="context_length_exceeded"), Refused("context_too_long", "HTTP 400: no")),
+        (told(400, "Context too large"), Refused("context_too_long", "HTTP 400: Context too large")),
+        (told(500, "length of context"), Refused("context_too_long", "HTTP 500: length of context")),
+        (told(400, "no context"), Refused("bad_request", "HTTP 400: no context")),
+        (told(400, "a name too long"), Refused("bad_request", "HTTP 400: a name too long")),
+        (told(400, code="content_filter"), Refused("content_filter", "HTTP 400: no")),
+        (told(400, type="content_filter"), Refused("content_filter", "HTTP 400: no")),
+        (told(400, param="seed"), Refused("bad_request", "HTTP 400: no", parameter="seed")),
+        (told(400, param="store.x"), Refused("bad_request", "HTTP 400: no", parameter="store")),
+        (told(422, "no seed here"), Refused("bad_request", "HTTP 422: no seed here", parameter="seed")),
+        (told(400, param="messages"), Refused("bad_request", "HTTP 400: no")),
+        (told(418, "no seed here"), Refused("bad_request", "HTTP 418: no seed here")),
+        (told(409), Refused("server", "HTTP 409: no", True)),
+        (told(500), Refused("server", "HTTP 500: no", True)),
+        (told(503, headers={"Retry-After": "2"}), Refused("server", "HTTP 503: no", True, 2.0)),
+        (told(503, headers={"x-should-retry": "false"}), Refused("server", "HTTP 503: no")),
+        (told(500, {"message": "deep  \n inside"}), Refused("server", "HTTP 500: deep inside", True)),
+        (told(500, "x" * 301), Refused("server", f"HTTP 500: {'x' * 300}", True)),
+        (told(500, {"code": 5}), Refused("server", "HTTP 500: {'code': 5}", True)),
+        (Raw(500, {"error": "plain"}), Refused("server", "HTTP 500: plain", True)),
+        (Raw(500, "<h1>Oops</h1>"), Refused("server", "HTTP 500: <h1>Oops</h1>", True)),
+        (told(500, f"key {KEY}, or sk-another_0-key."), Refused("server", "HTTP 500: key [key], or [key].", True)),
+        (told(500, "risk-management-of sk-short"), Refused("server", "HTTP 500: risk-management-of sk-short", True)),
+    ],
+)
+def test_what_a_status_means(raw: Raw, expected: Refused) -> None:
+    """The kind, what was said, whether to ask again and when, and the parameter that was not understood."""
+    expected.body = expected.detail.encode()
+    assert sent_to(raw) == expected
+
+
+def test_an_answer_without_end_is_cut_off() -> None:
+    """Nine million bytes, unpacked."""
+    bomb = gzip.compress(b" " * 9_000_000)
+    found = sent_to(Raw(200, bomb, {"Content-Encoding": "gzip"}))
+    assert found == Refused("server", "an answer of more than 8 MB", answered=True)
+
+
+def test_a_connection_that_breaks_is_tried_again(tmp_path: Path) -> None:
+    """Within an answer, which may have been charged, and where there is none."""
+    found = sent_to(Raw(200, b"{}", reset_after=1, length=9))
+    assert isinstance(found, Refused)
+    assert (found.kind, found.again, found.answered) == ("network", True, True)
+    outcome = put([VICTIM], tmp_path, ContextPrecision("some-model", base_url="http://127.0.0.1:9/v1"))
+    assert {(one.kind, one.attempts) for one in outcome.judgments.values()} == {("network", 3)}  # type: ignore[union-attr]
+
+
+def test_a_request_that_takes_too_long_is_repeated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been charged each time."""
+    with Server(lambda _: Raw(hang=True)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([VICTIM], tmp_path, ContextPrecision("some-model", timeout=1.0))
+        assert len(server.calls) == 2
+    assert outcome.kinds(VICTIM) == ["timeout"] * 3
+
+
+def test_a_redirect_is_told_as_one() -> None:
+    """With what to do about it."""
+    found = sent_to(Raw(307, b"", {"Location": "http://127.0.0.1:9/"}))
+    assert isinstance(found, Refused)
+    assert (found.kind, found.again) == ("server", False)
+    assert found.detail == "HTTP 307: the server redirects; give its new address as base_url"
+
+
+USED = {"prompt_tokens": 2, "completion_tokens": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("[]", Refused("server", "the answer is no object", True)),
+        ("x" * 61, Refused("server", f"the answer is no JSON: '{'x' * 60}'", True)),
+        (f"<{KEY}>", Refused("server", "the answer is no JSON: '<[key]>'", True)),
+        (
+            {"error": {"message": "overloaded"}, "usage": USED},
+            Refused("server", "an error in place of an answer: overloaded", True, usage=Usage(2, 1)),
+        ),
+        (
+            {"error": {"message": "no", "type": "insufficient_quota"}, "usage": USED},
+            Refused("quota", "an error in place of an answer: no", usage=Usage(2, 1)),
+        ),
+        *(
+            (
+                {"choices": choices, "usage": USED},
+                Refused("server", "an answer without a choice", True, usage=Usage(2, 1)),
+            )
+            for choices in ([], None, {"0": {"message": {}}}, ["text"], [{"message": "text"}], [{}])
+        ),
+    ],
+)
+def test_what_is_no_answer_though_the_server_says_so(body: Any, expected: Refused) -> None:
+    """The whole of it is kept, without the key, and so is what it cost."""
+    raw = body if isinstance(body, str) else json.dumps(body)
+    expected.body, expected.answered = raw.replace(KEY, "[key]").encode(), True
+    assert sent_to(Raw(200, raw)) == expected
+
+
+@pytest.mark.parametrize(
+    ("choice", "more", "expected"),
+    [
+        ({"message": {"content": "Yes."}, "finish_reason": "stop"}, {"model": "m-2"}, ("Yes.", "stop", "m-2", "")),
+        ({"message": {"content": None}, "finish_reason": None}, {"model": None}, ("", "", "", "")),
+        ({"message": {"refusal": f"No, {KEY}."}}, {}, ("", "", "", "No, [key].")),
+        ({"message": {"content": "Yes.", "refusal": 7}}, {"error": None}, ("Yes.", "", "", "")),
+    ],
+)
+def test_what_an_answer_holds(choice: dict[str, Any], more: dict[str, Any], expected: tuple[str, ...]) -> None:
+    """What is missing is empty."""
+    body = {"choices": [choice, {"message": {"content": "another"}}], "usage": USED, **more}
+    content, finish, served, refusal = expected
+    kept = json.dumps(body).replace(KEY, "[key]").encode()
+    assert sent_to(Raw(200, body)) == Reply(content, finish, Usage(2, 1), served, kept, refusal)
+
+
+@pytest.mark.parametrize(("key", "shown"), [("abcde", "abcde"), ("abcdef", "[key]")])
+def test_a_key_of_a_few_letters_is_no_secret(key: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any text will do for a local server; to take it out would garble what is told."""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    found = sent_to(told(500, f"the {key} tree"))
+    assert isinstance(found, Refused)
+    assert found.detail == f"HTTP 500: the {shown} tree"
+
+
+def test_why_a_connection_failed() -> None:
+    """The first cause, by name and words, where there are any."""
+    outer = ValueError("outer")
+    assert _reason(outer) == "ValueError: outer"
+    outer.__cause__ = OSError(f"inner \n {'x' * 200}")
+    assert _reason(outer) == f"OSError: inner {'x' * 194}"
+    assert _reason(TimeoutError()) == "TimeoutError"

@@ -1,9 +1,16 @@
 """Money, pace and memory: budgets, prices, the gate, the archive."""
 
 import asyncio
+import json
 import os
+import random
+import signal
 import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,10 +18,29 @@ from courtroom import BYSTANDER, VICTIM, case, put
 from openai_server import Asked, Raw, Server, completion, grade_all
 
 from harness.errors import JudgeError, StoreError
-from harness.llm import Archive, Caller, Failure, Label, Panel, Patience, Spend, Task, Written, all_missing
+from harness.llm import (
+    Archive,
+    Caller,
+    Estimate,
+    Failure,
+    Label,
+    Panel,
+    Patience,
+    Spend,
+    Task,
+    Written,
+    all_missing,
+    estimate,
+    missing,
+    stored,
+)
+from harness.llm import gate as gates
 from harness.llm.archive import Call
 from harness.llm.gate import Gate
-from harness.llm.prices import Budget, Usage, find_price
+from harness.llm.panel import _interruptible
+from harness.llm.prices import Budget, Price, Usage, find_price
+from harness.llm.request import prompt_bytes
+from harness.llm.transport import Refused
 from judges import ContextPrecision
 
 MANY = [case(f"Question {at}?", [f"Passage {at}-{n}." for n in range(10)]) for at in range(40)]
@@ -456,3 +482,739 @@ def test_from_inside_a_running_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with Server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         assert asyncio.run(notebook()) == ["label"] * 3
+
+
+def test_a_call_is_sent_where_the_most_it_can_cost_just_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token for each byte of messages and form, and 256 around them; with a millionth of a dollar less it is not."""
+    judge = ContextPrecision("some-model")
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        put([VICTIM], tmp_path / "a", judge)
+        probe, call = server.asked
+        spent = completion("", probe)["usage"]["prompt_tokens"]
+        messages = len(json.dumps(call.body["messages"], ensure_ascii=False).encode())
+        most = messages + len(json.dumps(call.body["response_format"])) + 256
+        for cap, kind in ((spent + most, "label"), (spent + most - 1, "budget")):
+            made = put([VICTIM], tmp_path / kind, judge, budget=cap / 1e6, price=(1.0, 0.0))
+            assert made.kinds(VICTIM) == [kind] * 3
+    assert {one.attempts for one in made.judgments.values()} == {0}  # type: ignore[union-attr]
+
+
+def test_what_is_not_counted_is_taken_for_the_most_by_what_was_seen() -> None:
+    """A server took twice what it might: an uncounted call of 0.1 is reckoned as 0.2, and so is the next one."""
+
+    async def scene() -> Budget:
+        budget = Budget(1.0)
+        for spent in (0.2, None):
+            assert await budget.reserve(0.1)
+            await budget.settle(0.1, spent)
+        return budget
+
+    budget = asyncio.run(scene())
+    assert not budget.charge(0.31)  # 0.2 + 0.2 + 2 * 0.31 > 1
+    assert budget.charge(0.3)
+
+
+def test_what_was_reserved_and_not_used_is_free_again() -> None:
+    """Two halves fit at once; a call that cost less than it might leaves the rest."""
+
+    async def scene() -> list[bool]:
+        budget = Budget(1.0)
+        made = [await budget.reserve(0.5), await budget.reserve(0.5), budget.charge(0.1)]
+        await budget.settle(0.5, 0.0)
+        await budget.settle(0.5, 0.25)
+        await budget.settle(0.0, 0.0)
+        return [*made, budget.charge(0.75), budget.charge(0.01)]
+
+    assert asyncio.run(scene()) == [True, True, False, True, False]
+
+
+def test_a_call_waits_for_money_that_is_under_way(tmp_path: Path) -> None:
+    """Until the other one has turned out cheaper; in the next event loop too."""
+    caller = Caller(Archive(tmp_path / "a.sqlite"), budget=1.0)
+    budget = caller._budget
+
+    async def scene() -> list[bool]:
+        assert await budget.reserve(0.8)
+        second = asyncio.create_task(budget.reserve(0.5))
+        for _ in range(9):
+            await asyncio.sleep(0)
+        waiting = not second.done()
+        await budget.settle(0.8, 0.0)
+        made = [waiting, await second]
+        await budget.settle(0.5, 0.0)
+        await caller.close()
+        return made
+
+    assert [asyncio.run(scene()) for _ in range(2)] == [[True, True]] * 2
+
+
+def test_prices_given_by_hand() -> None:
+    """Dollars per million tokens of prompt and of answer; nothing is dearer for being cached."""
+    price = find_price("any", "http://localhost/v1", (2.0, 4.0))
+    assert price == Price("any", (2.0, 4.0))
+    assert price.usd(Usage(1_000_000, 500_000, 900_000)) == 4.0
+    assert price.most(1_000_000, 1_000_000) == 6.0
+
+
+@pytest.mark.parametrize(
+    ("told", "usage"),
+    [
+        ({"prompt_tokens": 0, "completion_tokens": 0}, Usage(0, 0)),
+        ({"prompt_tokens": 9_999_999, "completion_tokens": 1}, Usage(9_999_999, 1)),
+        ({"prompt_tokens": 10_000_000, "completion_tokens": 1}, None),
+        ({"prompt_tokens": 1, "completion_tokens": 1, "prompt_tokens_details": None}, Usage(1, 1)),
+        ({"prompt_tokens": 1, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": None}}, Usage(1, 1)),
+        ({"prompt_tokens": 2, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 2}}, Usage(2, 1, 2)),
+        (
+            {
+                "prompt_tokens": 2,
+                "completion_tokens": 1,
+                "prompt_tokens_details": {"cached_tokens": 1, "cache_write_tokens": 2},
+            },
+            None,
+        ),
+    ],
+)
+def test_usage_at_its_limits(told: Any, usage: Usage | None) -> None:
+    """All of a prompt may be cached or written; ten million tokens are no request."""
+    assert Usage.of(told) == usage
+
+
+def test_what_was_spent_is_added_up() -> None:
+    """All kinds of tokens; nothing is told where nothing was asked."""
+    spend = Spend()
+    assert spend.figures() == {}
+    assert spend.told == "$0.0000"
+    for _ in range(2):
+        spend.add(Usage(10, 5, 3, 2), 0.25)
+        spend.requests += 1
+    expected = {"requests": 2, "prompt_tokens": 20, "cached_tokens": 6, "written_tokens": 4, "output_tokens": 10}
+    assert spend.figures() == {"calls": 0.0, "usd": 0.5, "unpriced": 0.0, **expected}
+    assert spend.told == "$0.5000"
+
+
+def test_requests_that_cost_by_number_are_charged_before_they_are_sent(tmp_path: Path) -> None:
+    """Against the budget; what has no price, or may not be sent, is refused and not counted."""
+    archive = Archive(tmp_path / "a.sqlite")
+    caller = Caller(archive, budget=1.0)
+    caller.charge(4, 0.75, "rerank")
+    caller.charge(0, None, "rerank")
+    with pytest.raises(JudgeError, match="does not leave the .0.5000 that rerank takes"):
+        caller.charge(1, 0.5, "rerank")
+    with pytest.raises(JudgeError, match="the price of rerank is not known"):
+        caller.charge(1, None, "rerank")
+    assert caller.spend == Spend(calls=4, requests=4, usd=0.75)
+    unlimited = Caller(archive)
+    unlimited.charge(2, None, "rerank")
+    assert unlimited.spend == Spend(calls=2, requests=2, unpriced=2)
+    offline = Caller(archive, offline=True)
+    offline.charge(0, 0.0, "rerank")
+    with pytest.raises(JudgeError, match="1 requests are not in the cache"):
+        offline.charge(1, 0.0, "rerank")
+
+
+def test_only_a_budget_needs_a_price(tmp_path: Path) -> None:
+    """And only where something may be sent."""
+    archive, judge = Archive(tmp_path / "a.sqlite"), ContextPrecision("m", base_url="http://127.0.0.1:9/v1")
+    Caller(archive).require_price(judge)
+    Caller(archive, budget=1.0, offline=True).require_price(judge)
+    Caller(archive, budget=1.0, price=(0.0, 0.0)).require_price(judge)
+    with pytest.raises(JudgeError, match="the price of m at http://127.0.0.1:9/v1 is not known"):
+        Caller(archive, budget=1.0).require_price(judge)
+    tasks = judge.tasks(VICTIM)
+    archive.note(dict.fromkeys(judge.addresses(tasks), Label(2)))
+    Panel(Caller(archive, budget=1.0)).ask([(judge, tasks)])  # all of it is stored
+
+
+@pytest.mark.parametrize(
+    ("refused", "failed", "turns", "ends"),
+    [
+        (Refused("server", ""), 4, 0, False),
+        (Refused("server", ""), 5, 0, True),
+        (Refused("timeout", ""), 1, 0, False),
+        (Refused("timeout", ""), 2, 0, True),
+        (Refused("rate_limit", ""), 9, 39, False),
+        (Refused("rate_limit", ""), 0, 40, True),
+        (Refused("rate_limit", "", wait=120.0), 0, 1, False),
+        (Refused("rate_limit", "", wait=121.0), 0, 1, True),
+    ],
+)
+def test_when_patience_ends(refused: Refused, failed: int, turns: int, ends: bool) -> None:
+    """After five failures, two timeouts, forty turns, or a wait of over two minutes."""
+    assert Patience().ends(refused, failed, turns) == ends
+    assert Patience(attempts=1).ends(Refused("timeout", ""), 1, 0)
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that were to be made; none is."""
+    told: list[float] = []
+    sleep = asyncio.sleep
+
+    async def at_once(seconds: float) -> None:
+        told.extend([seconds] if seconds else [])
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", at_once)
+    return told
+
+
+@pytest.mark.parametrize(("luck", "pauses"), [(1.0, [1, 2, 3, 3]), (0.0, [0.5, 1, 1.5, 1.5])])
+def test_pauses_double_up_to_the_longest(
+    luck: float, pauses: list[float], slept: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each between its half and its whole, at random; the failure tells how often it was tried."""
+    monkeypatch.setattr(random, "random", lambda: luck)
+    with Server(lambda _: Raw(500)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([VICTIM], tmp_path, patience=Patience(attempts=5, pause=1, longest=3))
+        assert len(server.calls) == 5
+    assert slept == pauses
+    assert [(one.kind, one.attempts) for one in outcome.judgments.values()] == [("server", 5)] * 3  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("raw", "waits", "requests"),
+    [
+        (Raw(429), [None, None], 2),
+        (Raw(429, headers={"Retry-After": "1.5"}), [1.5, 1.5], 2),
+        (Raw(429, headers={"Retry-After": "120"}), [120, 120], 2),
+        (Raw(429, headers={"Retry-After": "121"}), [None], 1),
+        (Raw(503, headers={"Retry-After": "1.5"}), [1.5], 1),
+        (Raw(503), [], 1),
+        (Raw(408, headers={"Retry-After": "1.5"}), [], 1),
+        (Raw(400), [], 1),
+    ],
+)
+def test_what_closes_the_gate(
+    raw: Raw,
+    waits: list[float | None],
+    requests: int,
+    slept: list[float],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever says "too fast", and a server in trouble that names a time; one of over two minutes is not waited for."""
+    told: list[float | None] = []
+    monkeypatch.setattr(Gate, "refused", lambda _, wait: told.append(wait))
+    with Server(lambda _: raw) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([VICTIM], tmp_path, patience=Patience(attempts=1, turns=2))
+        assert len(server.calls) == requests
+    assert told == waits
+    assert slept == []  # the gate paces
+    assert {one.attempts for one in outcome.judgments.values()} == {requests}  # type: ignore[union-attr]
+
+
+def test_every_request_is_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How it went, who answered, what it took: a refusal with a status costs nothing, and counts as no call."""
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 40}}
+    ends = [lambda asked: Raw(500), lambda asked: completion(grade_all(asked), asked, model="m-2", usage=usage)]
+    with Server(lambda asked: ends.pop(0)(asked)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([VICTIM], tmp_path, ContextPrecision("m"), price=PRICE)
+        endpoint = server.url
+        sizes = [len(json.dumps(asked.body["messages"], ensure_ascii=False).encode()) for asked in server.asked]
+        probe = completion('{"c01": {"grade": 3}, "c02": {"grade": 0}}', server.asked[0])["usage"]
+    query = (
+        "SELECT endpoint, model, served, status, bytes_sent, prompt_tokens, output_tokens, cached_tokens, usd"
+        " FROM calls ORDER BY begun"
+    )
+    rows = outcome.caller.archive.guarded(lambda db: db.execute(query).fetchall())
+    tokens = (probe["prompt_tokens"], probe["completion_tokens"])
+    dollars = (tokens[0] + 2 * tokens[1]) / 1e6
+    assert rows == [
+        (endpoint, "m", "m", "ok", sizes[0], *tokens, 0, dollars),
+        (endpoint, "m", "", "server", sizes[1], None, None, None, 0.0),
+        (endpoint, "m", "m-2", "ok", sizes[2], 100, 10, 40, 0.00012),
+    ]
+    spend = outcome.caller.spend
+    assert (spend.calls, spend.requests, spend.unpriced) == (1, 3, 0)
+    assert (spend.prompt_tokens, spend.output_tokens) == (tokens[0] + 100, tokens[1] + 10)
+    assert spend.usd == pytest.approx(dollars + 0.00012)
+
+
+@pytest.mark.parametrize(
+    ("raw", "unpriced"),
+    [(Raw(500), 0), (Raw(hang=True), 1), (Raw(200, b"{}", reset_after=1, length=9), 1), (Raw(200, "[]"), 1)],
+)
+def test_what_may_have_been_charged_is_unknown(
+    raw: Raw, unpriced: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer cut off on the way or out of all form, or none in time; a refusal with a status is free."""
+    judge = ContextPrecision("some-model", timeout=1.0)
+    with Server(lambda _: raw) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([VICTIM], tmp_path, judge, patience=Patience(attempts=1), price=PRICE)
+    assert outcome.caller.spend.unpriced == unpriced
+
+
+def test_nothing_more_is_sent_after_ten_calls_in_a_row_that_bring_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not nine, and not eleven; one that brings something begins the count anew."""
+    down = Raw(500, b"", {"x-should-retry": "false"})
+    answered: list[Asked] = []
+
+    def behave(asked: Asked) -> Any:
+        answered.append(asked)
+        return grade_all(asked) if len(answered) == 10 else down
+
+    with Server(behave) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put(MANY, tmp_path, ContextPrecision("m", concurrency=1))
+        assert len(server.calls) == 20
+    details = Counter(one.detail for one in outcome.judgments.values() if isinstance(one, Failure))
+    unsent = [told for told in details if told.startswith("not sent: 10 calls in a row brought nothing: HTTP 500")]
+    assert [details[told] for told in unsent] == [200]
+    with Server(lambda _: down) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        put(MANY, tmp_path, ContextPrecision("n", concurrency=1))
+        assert len(server.calls) == 10
+
+
+def test_a_cut_answer_is_asked_for_at_more_length_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At four times the length each, 8192 at most; its halves then only once."""
+
+    def behave(asked: Asked) -> Any:
+        made = completion("", asked)
+        made["choices"][0]["finish_reason"] = "length"
+        return made
+
+    with Server(behave) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([case("Why?", ["One.", "Two."])], tmp_path, ContextPrecision("m"))
+        limits = [asked.body["max_completion_tokens"] for asked in server.calls]
+    assert limits == [600, 2400, 8192, 420, 420]
+    assert outcome.caller.spend.calls == 3
+    assert {one.kind for one in outcome.judgments.values()} == {"truncated"}  # type: ignore[union-attr]
+
+
+def test_a_call_counts_once_whatever_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused, cut, and whole: three requests besides that of the probe."""
+
+    def cut(asked: Asked) -> Any:
+        made = completion("", asked)
+        made["choices"][0]["finish_reason"] = "length"
+        return made
+
+    ends = [lambda asked: Raw(500), cut, grade_all]
+    with Server(lambda asked: ends.pop(0)(asked)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([VICTIM], tmp_path)
+    assert (outcome.caller.spend.calls, outcome.caller.spend.requests) == (1, 4)
+    rows = outcome.caller.archive.guarded(lambda db: db.execute("SELECT status FROM calls ORDER BY begun").fetchall())
+    assert rows == [("ok",), ("server",), ("truncated",), ("ok",)]
+    assert outcome.kinds(VICTIM) == ["label"] * 3
+
+
+def test_a_model_that_declines_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """About a passage alone; more room would not help."""
+
+    def behave(asked: Asked) -> Any:
+        made = completion("", asked)
+        made["choices"][0]["message"] = {"content": None, "refusal": "No."}
+        return made
+
+    about = case("Why?", ["One."])
+    with Server(behave) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([about], tmp_path)
+        assert len(server.calls) == 1
+    assert list(outcome.judgments.values()) == [Failure("refusal", "No.", 1)]
+
+
+def test_repairs_do_not_count_as_calls_that_bring_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six calls and their six repairs are all sent."""
+    with Server(lambda _: "no") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put(
+            [case(f"Question {at}?", ["One."]) for at in range(6)], tmp_path, ContextPrecision("m", concurrency=1)
+        )
+        assert len(server.calls) == 12
+    assert {one.kind for one in outcome.judgments.values()} == {"invalid_json"}  # type: ignore[union-attr]
+
+
+def test_the_next_call_begins_where_the_last_one_was_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four times the room, and not less than that again."""
+
+    def behave(asked: Asked) -> Any:
+        made = completion(grade_all(asked), asked)
+        if asked.body["max_completion_tokens"] < 1000:
+            made["choices"][0]["finish_reason"] = "length"
+        return made
+
+    async def scene(caller: Caller, judge: ContextPrecision) -> None:
+        for at in range(3):
+            await caller.ask(judge, judge.prompt(judge.tasks(case(f"Question {at}?", ["One."]))))
+        await caller.close()
+
+    with Server(behave) as server:
+        judge = ContextPrecision("m", base_url=server.url)
+        asyncio.run(scene(Caller(Archive(tmp_path / "a.sqlite")), judge))
+        assert [asked.body["max_completion_tokens"] for asked in server.calls] == [420, 1680, 1680, 1680]
+
+
+class OfOneDocument(ContextPrecision):
+    """Calls about one question share a long text."""
+
+    def shared(self, batch: Sequence[Task]) -> str:
+        return f"All about {batch[0].query}"
+
+
+def test_calls_that_share_a_document_wait_for_the_first_of_them(tmp_path: Path) -> None:
+    """Nine calls about three documents: one about each goes ahead, which puts it into the server's cache."""
+    cases = [case(f"Question {at}?", [f"Passage {at}-{n}." for n in range(3)]) for at in range(3)]
+    with Server() as server:
+        judge = OfOneDocument("m", base_url=server.url, batch=1, concurrency=1)
+        tasks = [task for one in cases for task in judge.tasks(one)]
+        archive = Archive(tmp_path / "a.sqlite")
+        Panel(Caller(archive)).ask([(judge, tasks)])
+        asked = [call.question for call in server.calls]
+    assert set(asked[:3]) == {"Question 0?", "Question 1?", "Question 2?"}
+    assert len(asked) == 9
+    assert missing(archive, judge, tasks) == []
+
+
+def test_what_is_stopped_is_not_tried_again(tmp_path: Path) -> None:
+    """What is under way is finished, and if it failed that is all; the rest is cancelled."""
+    judge = ContextPrecision("m", batch=1, concurrency=1)
+    for at, (answer, first) in enumerate(((grade_all, "label"), (lambda _: Raw(500), "server"))):
+        caller = Caller(Archive(tmp_path / f"{at}.sqlite"))
+
+        def behave(asked: Asked, caller: Caller = caller, answer: Any = answer) -> Any:
+            caller.stopped = True
+            return answer(asked)
+
+        with Server(behave) as server:
+            asking = replace(judge, base_url=server.url)
+            tasks = asking.tasks(VICTIM)
+            Panel(caller).ask([(asking, tasks)])
+            assert len(server.calls) == 1
+        found = stored(caller.archive, asking, tasks).values()
+        kinds = [one.kind if isinstance(one, Failure) else "label" for one in found]
+        assert kinds == [first, "cancelled", "cancelled"]
+
+
+def test_the_second_interrupt_is_meant(tmp_path: Path) -> None:
+    """The first one only stops the sending."""
+    caller = Caller(Archive(tmp_path / "a.sqlite"))
+
+    async def scene() -> Any:
+        with _interruptible(caller):
+            signal.raise_signal(signal.SIGINT)
+            while not caller.stopped:
+                await asyncio.sleep(0)
+            return signal.getsignal(signal.SIGINT)
+
+    assert asyncio.run(scene()) is signal.default_int_handler
+
+
+def test_no_call_is_made_at_an_unknown_price(tmp_path: Path) -> None:
+    """By whatever way it comes."""
+    with Server() as server:
+        judge = ContextPrecision("m", base_url=server.url)
+        caller = Caller(Archive(tmp_path / "a.sqlite"), budget=1.0)
+        with pytest.raises(JudgeError, match="price"):
+            asyncio.run(caller.ask(judge, judge.prompt(judge.tasks(VICTIM))))
+        assert server.asked == []
+
+
+def test_what_is_out_of_form_is_asked_for_again_and_then_in_halves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five passages that nobody can grade: all twice, then 3 and 2, 2 and 1, 1 and 1 in turn."""
+    with Server(lambda _: "no") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([case("Why?", [f"Passage {at}." for at in range(5)])], tmp_path, ContextPrecision("m"))
+        assert [len(asked.slots) for asked in server.calls] == [5, 5, 3, 2, 1, 1, 1, 2, 1, 1]
+    assert {one.kind for one in outcome.judgments.values()} == {"invalid_json"}  # type: ignore[union-attr]
+
+
+def test_what_is_left_of_a_batch_is_asked_for_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four passages: nothing of them, then two, then the other two in one call."""
+    answers = [
+        lambda asked: "no",
+        lambda asked: {slot: entry for slot, entry in grade_all(asked).items() if slot in ("c02", "c04")},
+        grade_all,
+    ]
+    with Server(lambda asked: answers.pop(0)(asked)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        about = case("Why?", [f"Passage {at}." for at in range(4)])
+        assert put([about], tmp_path, ContextPrecision("m")).kinds(about) == ["label"] * 4
+        assert [len(asked.slots) for asked in server.calls] == [4, 4, 2]
+
+
+def test_a_refused_batch_is_halved_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same again would be refused again; a server in trouble is not asked in halves."""
+    for status, code, sizes in ((413, "", [4, 2, 1, 1, 2, 1, 1]), (400, "content_filter", [4, 2, 1, 1, 2, 1, 1])):
+        raw = Raw(status, {"error": {"message": "no", "code": code}})
+        with Server(lambda _, raw=raw: raw) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+            put([case("Why?", [f"Passage {at}." for at in range(4)])], tmp_path / str(status), ContextPrecision("m"))
+            assert [len(asked.slots) for asked in server.calls] == sizes
+
+
+def test_a_model_that_never_answers_in_form_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the probe was put in each of the three modes."""
+    with Server() as server:
+        server.probe = lambda _: "The first one."
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([VICTIM], tmp_path)
+        assert "does not answer in the form asked for: invalid_json" in str(outcome.fatal)
+        kinds = [asked.body.get("response_format", {}).get("type") for asked in server.asked]
+        assert kinds == ["json_schema", "json_object", None]
+
+
+def test_what_fails_without_a_probe_fails_as_the_latest_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three probes, each refused in its own way; the fourth call is not sent."""
+    statuses = [500, 502, 503]
+    with Server() as server:
+        server.probe = lambda _: Raw(statuses.pop(0), b"", {"x-should-retry": "false"})
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        outcome = put([case("Why?", ["1", "2", "3", "4", "5"])], tmp_path, ContextPrecision("m", batch=1))
+        assert len(server.asked) == 3
+    found = [one.detail[:8] for one in outcome.judgments.values() if isinstance(one, Failure)]
+    assert found == ["HTTP 500", "HTTP 502", "HTTP 503", "HTTP 503", "HTTP 503"]
+
+
+def test_a_probe_that_fails_when_all_is_stopped_is_the_last(tmp_path: Path) -> None:
+    """The calls that waited for it are cancelled."""
+    caller = Caller(Archive(tmp_path / "a.sqlite"))
+
+    def probed(_: Asked) -> Any:
+        caller.stopped = True
+        return Raw(500)
+
+    with Server() as server:
+        server.probe = probed
+        judge = ContextPrecision("m", base_url=server.url, batch=1)
+        tasks = judge.tasks(VICTIM)
+        Panel(caller).ask([(judge, tasks)])
+        assert len(server.asked) == 1
+    found = stored(caller.archive, judge, tasks).values()
+    assert [one.kind for one in found if isinstance(one, Failure)] == ["server", "cancelled", "cancelled"]
+
+
+def test_a_mode_that_was_refused_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked in plain words the server may be out of form once."""
+    answers = [lambda asked: "The first one.", lambda asked: {"c01": {"grade": 3}, "c02": {"grade": 0}}]
+
+    def probed(asked: Asked) -> Any:
+        if "response_format" in asked.body:
+            return Raw(400, {"error": {"message": "no", "param": "response_format"}})
+        return answers.pop(0)(asked)
+
+    with Server() as server:
+        server.probe = probed
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert put([VICTIM], tmp_path).kinds(VICTIM) == ["label"] * 3
+        kinds = [asked.body.get("response_format", {}).get("type") for asked in server.asked]
+        assert kinds == ["json_schema", "json_object", None, None, None]
+
+
+@pytest.mark.parametrize(("answer", "beside"), [(1, 0), (2, 1), (3, 2)])
+def test_any_grades_the_right_way_round_pass(
+    answer: int, beside: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model may be strict or mild."""
+    with Server() as server:
+        server.probe = lambda _: {"c01": {"grade": answer}, "c02": {"grade": beside}}
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert put([VICTIM], tmp_path).kinds(VICTIM) == ["label"] * 3
+
+
+def test_the_probe_is_put_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To each server and model; what it found is kept for the next launch."""
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        for cases in (MANY[:3], MANY[3:6]):
+            put(cases, tmp_path, ContextPrecision("m"))
+        assert sum(asked.is_probe for asked in server.asked) == 1
+        found = Archive(tmp_path / "answers.sqlite").abilities(server.url, "m")
+        assert found == {"mode": "json_schema", "limit": "max_completion_tokens", "without": []}
+
+
+def test_what_is_known_of_tasks(tmp_path: Path) -> None:
+    """An answer, else what the latest attempt came to, else that nobody asked."""
+    archive, judge = Archive(tmp_path / "a.sqlite"), ContextPrecision("m", base_url="http://127.0.0.1:9/v1")
+    tasks = [Task("q", (text,)) for text in "abc"]
+    assert missing(archive, judge, tasks[::-1] * 2) == tasks
+    addresses = judge.addresses(tasks)
+    archive.note(dict(zip(addresses, [Label(2), Failure("timeout")], strict=False)))
+    never = Failure("offline", "never asked of m at http://127.0.0.1:9/v1")
+    found = stored(archive, judge, [*tasks[::-1], tasks[0]])
+    assert list(found.items()) == list(zip(tasks, [Label(2), Failure("timeout"), never], strict=True))
+
+
+def test_what_asking_would_take(tmp_path: Path) -> None:
+    """Two calls: a token per four bytes or as many as were learnt, and what is expected and the most of an answer."""
+    archive, judge = Archive(tmp_path / "a.sqlite"), ContextPrecision("m", base_url="http://127.0.0.1:9/v1")
+    tasks = [task for one in MANY[:2] for task in judge.tasks(one)]
+    sizes = [prompt_bytes(judge.prompt(batch)) for batch in judge.batches(tasks)]
+    assert len(sizes) == 2
+    for ratio in (4.0, 2.0):
+        tokens = sum(round(size / ratio) for size in sizes)
+        found = estimate(archive, judge, tasks, PRICE)
+        assert (found.calls, found.tokens) == (2, tokens + 2 * 460)
+        assert found.usd == pytest.approx((tokens + 2 * 2 * 460) / 1e6)
+        assert found.most == pytest.approx((sum(sizes) + 2 * 2 * 2040) / 1e6)
+        archive.keep(a_call(endpoint="http://127.0.0.1:9/v1", bytes_sent=200), {})
+    assert estimate(archive, judge, tasks)[2:] == (None, None)
+    assert estimate(archive, judge, []) == Estimate()
+
+
+def test_estimates_in_words() -> None:
+    """Of two, one of unknown price, the price of both is unknown."""
+    known, unknown = Estimate(1, 10, 0.25, 0.5), Estimate(2, 5, None, None)
+    assert known.plus(known) == Estimate(2, 20, 0.5, 1.0)
+    assert known.plus(unknown) == unknown.plus(known) == Estimate(3, 15, None, None)
+    assert known.told("judge") == "judge: 1 calls; about 10 tokens, $0.2500 expected, $0.5000 at most without retries"
+    assert str(unknown) == "about 5 tokens, price unknown"
+    assert str(Estimate()) == "nothing to ask"
+
+
+def test_an_answer_bears_its_share_of_its_call(tmp_path: Path) -> None:
+    """Of time and money, by how many of the addresses came with it; unknown dollars are counted apart."""
+    archive = Archive(tmp_path / "a.sqlite")
+    archive.keep(a_call(ms=10.0, usd=0.5), {"a": Label(1), "b": Label(2)})
+    archive.keep(a_call(id="2", ms=4.0, usd=None), {"c": Label(0), "d": Failure("schema")})
+    assert archive.shares(["a", "b", "c", "d", "a"]) == {"a": (5.0, 0.25), "b": (5.0, 0.25), "c": (4.0, 0.0)}
+    assert archive.shares(["b"]) == {"b": (10.0, 0.5)}
+    assert archive.paid(["a", "b", "c", "d"]) == (0.5, 1)
+    assert archive.failures(["d"]) == {"d": Failure("schema")}
+
+
+def test_who_answered_is_counted_over_many_addresses(tmp_path: Path) -> None:
+    """More than one statement looks up; what a server says it can do is kept as the latest says."""
+    archive = Archive(tmp_path / "a.sqlite")
+    archive.keep(a_call(), {str(at): Label(1) for at in range(1100)})
+    archive.keep(a_call(id="2", served="m-3"), {"x": Label(1)})
+    assert archive.served([*map(str, range(1100)), "x"]) == {"m-2": 1100, "m-3": 1}
+    assert archive.abilities("e", "m") is None
+    for found in ({"mode": "plain"}, {"mode": "json_object"}):
+        archive.keep_abilities("e", "m", found)
+        assert archive.abilities("e", "m") == found
+
+
+def test_only_answers_that_can_be_read_are_salvaged(tmp_path: Path) -> None:
+    """With the calls they came with; no label in a strange form among them."""
+    old = Archive(tmp_path / "old.sqlite")
+    old.keep(a_call(), {"a": Label(1, "weißt du"), "b": Written(("one",))})
+    old.keep(a_call(id="2", usd=None), {"i": Label(1, "weißt du")})
+    rows = [("c", "{", "1"), ("d", "{}", "1"), ("e", "[]", "1"), ("f", '{"grade": 1, "flags": [], "new": 1}', "1")]
+    rows += [("g", '{"flags": 1}', "1"), ("h", b"\xff", "1")]
+    old.write(lambda db: db.executemany("INSERT INTO labels VALUES (?, ?, ?)", rows))
+    old.close()
+    archive = Archive(tmp_path / "new.sqlite")
+    archive.salvage(tmp_path / "old.sqlite")
+    assert archive.saved == 3
+    label = Label(1, "weißt du")
+    assert archive.labels(list("abcdefghi")) == {"a": label, "b": Written(("one",)), "i": label}
+    assert archive.paid(["a", "i"]) == (0.01, 1)
+    kept = archive.guarded(lambda db: db.execute("SELECT label FROM labels WHERE address = 'a'").fetchone()[0])
+    assert "weißt du" in kept
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The gate's clock, which stands still until it is set."""
+    made = SimpleNamespace(now=100.0)
+    made.monotonic = lambda: made.now
+    monkeypatch.setattr(gates, "time", made)
+    return made
+
+
+def test_the_first_refusal_is_believed(clock: SimpleNamespace) -> None:
+    """The gate opens at the time it names; a later one does not open it earlier."""
+    gate = Gate(8)
+    gate.refused(0.25)
+    assert gate._opens == 100.25
+    gate.refused(0.0)
+    assert gate._opens == 100.25
+
+
+def test_a_burst_of_refusals_halves_once(clock: SimpleNamespace) -> None:
+    """Those sent before the first refusal was known move only the time at which the gate opens."""
+    gate = Gate(8)
+    gate.refused(None)
+    assert (gate._limit, gate._opens, gate._spacing) == (4.0, 100.5, 0.1)
+    clock.now = 100.25
+    gate.refused(None)
+    assert (gate._limit, gate._opens, gate._spacing) == (4.0, 100.75, 0.1)
+    gate.refused(3.0)
+    gate.refused(0.0)
+    assert gate._opens == 103.25
+    clock.now = 103.25
+    gate.refused(0.5)
+    assert gate._opens == 104.25
+    gate.refused(2.0)
+    assert gate._opens == 105.25
+    gate._opens = 104.25
+    assert (gate._limit, gate._opens) == (2.0, 104.25)  # the second refusal: at least a second
+    assert gate._spacing == pytest.approx(0.115)
+
+
+def test_refusals_in_a_row_close_the_gate_for_a_minute_at_most(clock: SimpleNamespace) -> None:
+    """Twice as long each time; one passes at a time at least, two seconds apart at most."""
+    gate = Gate(4)
+    waits = []
+    for _ in range(30):
+        clock.now = max(clock.now, gate._opens)
+        gate.refused(None)
+        waits.append(gate._opens - clock.now)
+    assert waits[:9] == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
+    assert waits[-1] == 60
+    assert (gate._limit, gate._spacing) == (1.0, 2.0)
+    gate.passed()
+    clock.now = gate._opens
+    gate.refused(None)
+    assert gate._opens - clock.now == 0.5
+
+
+def test_requests_are_spaced_at_nine_tenths_of_the_best_rate(clock: SimpleNamespace) -> None:
+    """Of the last ten seconds: six within one second, then 1 / 5.4 s; what was served before does not count."""
+    gate = Gate(8)
+    for at, served in ((100.0, 9), (111.0, 3), (111.5, 2), (112.0, 1), (112.25, 2), (120.5, 0)):
+        clock.now = at
+        for _ in range(served):
+            gate.passed()
+    assert gate._best_second(120.5) == 6
+    gate.refused(None)
+    assert gate._spacing == pytest.approx(1 / 5.4)
+    assert gate._best_second(121.0) == 5  # those of 111 are ten seconds old
+    assert gate._best_second(130.0) == 0
+
+
+def test_success_opens_the_gate_again(clock: SimpleNamespace) -> None:
+    """One more in flight a round, up to the most; the spacing shrinks by 3 % for each calm second, by 20 % at most."""
+    gate = Gate(5)
+    gate.refused(None)
+    gate._spacing = 1.0
+    clock.now = 102.0
+    gate.passed()
+    assert (gate._limit, gate._spacing) == (2.5 + 1 / 2.5, pytest.approx(0.94))
+    clock.now = 200.0
+    gate._spacing = 0.5
+    gate.passed()
+    assert gate._spacing == pytest.approx(0.5 * (1 - 0.2 * 0.5))
+    gate._spacing = 2.0
+    gate.passed()
+    assert gate._spacing == pytest.approx(1.6)
+    for _ in range(20):
+        gate.passed()
+    assert gate._limit == 5.0
+
+
+def test_a_passage_takes_its_place_in_the_row(clock: SimpleNamespace) -> None:
+    """The next one is due a spacing later; what has passed flies no more."""
+    gate = Gate(2)
+    gate._spacing = 0.25
+
+    async def scene() -> int:
+        async with gate.passage():
+            return gate._flying
+
+    assert asyncio.run(scene()) == 1
+    assert (gate._flying, gate._next) == (0, 100.25)

@@ -1,0 +1,262 @@
+"""What is sent: addresses, bodies, limits; and how an answer's form is told and read."""
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.llm import (
+    Choice,
+    Failure,
+    Finding,
+    Form,
+    Label,
+    Listed,
+    Prompt,
+    Score,
+    Task,
+    Text,
+    Written,
+    average_precision,
+    nonce,
+    share,
+)
+from harness.llm.form import Reading
+from harness.llm.panel import blocking
+from harness.llm.request import Abilities, output_limit, prompt_bytes, request_body, sampling
+from judges import ContextPrecision
+
+OPENAI = ContextPrecision("m", base_url="https://api.openai.com/v1")
+LOCAL = ContextPrecision("m", base_url="http://localhost:11434/v1")
+FORM = Form((("grade", Choice((0, 1))),))
+PROMPT = Prompt("Grade.", "It rains.", FORM, {"c01": Task("q")}, output=55)
+OBJECT = {"type": "object", "properties": {"grade": {"type": "integer", "enum": [0, 1]}}}
+SCHEMA = {
+    "type": "object",
+    "properties": {"c01": {**OBJECT, "required": ["grade"], "additionalProperties": False}},
+    "required": ["c01"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "server", "endpoint"),
+    [
+        ("http://user:secret@host:81/v1/?x=1#y", "http://user:secret@host:81/v1/?x=1#y", "http://host:81/v1"),
+        ("https://host/v1/", "https://host/v1", "https://host/v1"),
+        (None, "http://named/v1", "http://named/v1"),
+    ],
+)
+def test_the_address_that_answers_are_filed_under(
+    given: str | None, server: str, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without credentials, query and fragment; the environment names it where the settings do not."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://named/v1/")
+    judge = ContextPrecision("m", base_url=given)
+    assert (judge.server, judge.endpoint) == (server, endpoint)
+    assert ("server" in judge.facts()) == (given is None)
+
+
+def test_openai_is_asked_where_nobody_names_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the server is no fact of its own."""
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    judge = ContextPrecision("m")
+    assert judge.endpoint == OPENAI.endpoint == "https://api.openai.com/v1"
+    assert "server" not in judge.facts()
+
+
+def test_what_is_wrong_with_settings() -> None:
+    """A blank model and a password in an address; a password in the environment is not logged."""
+    assert "model is empty" in str(ContextPrecision(" ").problem())
+    assert "user or password" in str(ContextPrecision("m", base_url="http://u:p@host/v1").problem())
+    assert LOCAL.problem() is None
+
+
+def test_the_body_of_a_request_in_each_mode() -> None:
+    """The schema stands in a field of its own, else in the message, where the field can say less or nothing."""
+    strict = request_body(LOCAL, PROMPT, Abilities(), 420)
+    form = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA}}
+    messages = [{"role": "system", "content": "Grade."}, {"role": "user", "content": "It rains."}]
+    assert strict == {"model": "m", "messages": messages, "max_completion_tokens": 420, "response_format": form}
+    loose = request_body(LOCAL, PROMPT, Abilities("json_object", "max_tokens"), 420)
+    assert loose["response_format"] == {"type": "json_object"}
+    assert (loose["max_tokens"], "max_completion_tokens" in loose) == (420, False)
+    plain = request_body(LOCAL, PROMPT, Abilities("plain"), 420)
+    assert "response_format" not in plain
+    for body in (loose, plain):
+        user = body["messages"][1]["content"]
+        assert user.startswith("It rains.\n\nAnswer with one JSON object")
+        assert json.loads(user.splitlines()[-1]) == SCHEMA
+
+
+def test_openai_is_told_to_store_nothing() -> None:
+    """And to write only shared documents to its cache, as long as it knows how; others are not told."""
+    told = {"store": False, "prompt_cache_options": {"mode": "explicit"}}
+    assert request_body(OPENAI, PROMPT, Abilities(), 9).items() >= told.items()
+    left = request_body(OPENAI, PROMPT, Abilities(without=("store",)), 9)
+    assert ("store" in left, "prompt_cache_options" in left) == (False, True)
+    shared = PROMPT._replace(document="A long text.")
+    head = {"type": "text", "text": "A long text.", "prompt_cache_breakpoint": {"mode": "explicit"}}
+    cached = request_body(OPENAI, shared, Abilities(), 9)["messages"][1]["content"]
+    assert cached == [head, {"type": "text", "text": "It rains."}]
+    for asking, abilities in ((OPENAI, Abilities(without=("prompt_cache_options",))), (LOCAL, Abilities())):
+        body = request_body(asking, shared, abilities, 9)
+        assert body["messages"][1]["content"] == "A long text.\n\nIt rains."
+        assert "prompt_cache_options" not in body
+
+
+def test_settings_of_sampling_are_sent_where_they_are_chosen() -> None:
+    """Zero is a choice."""
+    judge = replace(LOCAL, temperature=0.0, seed=0, reasoning_effort="low")
+    chosen = {"temperature": 0.0, "seed": 0, "reasoning_effort": "low"}
+    assert sampling(judge) == chosen
+    assert request_body(judge, PROMPT, Abilities(), 9).items() >= chosen.items()
+    assert sampling(LOCAL) == {}
+
+
+def test_each_refusal_leaves_another_way_to_ask() -> None:
+    """Modes from the strictest down, the other name of the limit, fewer options; then there is none."""
+    asked = Abilities()
+    for mode in ("json_object", "plain"):
+        asked = asked.refused("response_format") or pytest.fail("no other mode")
+        assert asked == Abilities(mode)
+    assert asked.refused("response_format") is None
+    asked = Abilities().refused("max_completion_tokens") or pytest.fail("no other limit")
+    assert asked == Abilities(limit="max_tokens")
+    assert asked.refused("max_completion_tokens") is None
+    assert asked.refused("max_tokens") is None
+    assert Abilities().refused("store") == Abilities(without=("store",))
+    without = Abilities(without=("store",)).refused("prompt_cache_breakpoint")
+    assert without == Abilities(without=("store", "prompt_cache_options"))
+    for parameter in ("store", "prompt_cache_options", "prompt_cache_breakpoint", "temperature", None):
+        assert without.refused(parameter) is None
+    assert Abilities.of(json.loads(json.dumps(without.plain()))) == without
+
+
+@pytest.mark.parametrize(
+    ("effort", "stretch", "limit"),
+    [
+        (None, 1, 420),
+        (None, 4, 1680),
+        (None, 64, 8192),
+        ("none", 1, 420),
+        ("minimal", 1, 920),
+        ("low", 1, 2420),
+        ("medium", 1, 8420),
+        ("high", 64, 24192),
+    ],
+)
+def test_the_most_an_answer_may_take(effort: Any, stretch: int, limit: int) -> None:
+    """Four times the 55 tokens expected and 200, as often as it is stretched up to 8192; thoughts come on top."""
+    assert output_limit(replace(LOCAL, reasoning_effort=effort), PROMPT, stretch) == limit
+
+
+def test_the_size_of_a_prompt() -> None:
+    """All its bytes, those of its form, and 256 for what the server wraps around them."""
+    prompt = Prompt("ab", "é", FORM, {"c01": Task("q")}, document="abc")
+    assert prompt_bytes(prompt) == 2 + 2 + 3 + len(json.dumps(SCHEMA)) + 256
+    assert prompt_bytes(prompt._replace(user="\ud800")) == prompt_bytes(prompt) - 1
+
+
+def test_fields_of_a_form() -> None:
+    """What they tell the model, what they take, and what they say of the rest."""
+    assert Choice(("none", "full")).schema() == {"type": "string", "enum": ["none", "full"]}
+    assert Listed(Text(3)).schema() == {"type": "array", "items": {"type": "string"}}
+    assert Text(3).read("abcd") == "abc"
+    assert Text(3).read("a\ud800") == "a?"
+    assert Listed(Text(3), 2).read(["abcd", "b"]) == ("abc", "b")
+    for field, value, told in (
+        (Choice((0, 1)), 2, "2 is none of 0, 1"),
+        (Choice((0, 1)), True, "true is none of 0, 1"),
+        (Text(3), 7, "7 is no text"),
+        (Listed(Text(3), 2), ["a", "b", "c"], "expected a list of at most 2"),
+        (Listed(Text(3), 2), "ab", "expected a list of at most 2"),
+        (Listed(Text(3), 2), ["a", 7], "7 is no text"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            field.read(value)
+
+
+def test_what_is_wrong_with_an_answer_is_told() -> None:
+    """By slot, where the others are in order; the key that occurs twice by name."""
+    form = Form((("grade", Choice((0, 1))), ("why", Text(9))))
+    good = {"grade": 1, "why": "seen"}
+    told = {"c01": good, "c02": {"grade": 7, "why": ""}, "c03": {"grade": 1}}
+    assert form.read(json.dumps(told), ["c01", "c02", "c03", "c04"]) == Reading(
+        {"c01": good},
+        {
+            "c02": Failure("schema", "c02: grade: 7 is none of 0, 1"),
+            "c03": Failure("schema", "c03: expected an object with grade, why"),
+            "c04": Failure("missing_label", "no entry for c04"),
+        },
+    )
+    twice = Failure("schema", "the key 'b' occurs twice")
+    assert form.read('{"a": 1, "b": 2, "b": 3}', ["a"]).bad == {"a": twice}
+    assert form.read("[]", ["a"]).bad == {"a": Failure("schema", "expected an object, got list")}
+    assert form.read("", ["a"]).bad == {"a": Failure("invalid_json", "an empty answer")}
+    assert form.read("no", ["a"]).bad == {"a": Failure("invalid_json", "not JSON: 'no'")}
+    stranger = Failure("extra_label", "an entry for x, y, which was not asked about")
+    assert form.read('{"y": 1, "a": 1, "x": 1}', ["a"]).bad == {"a": stranger}
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        ('```\n{"a": {"grade": 1}}\n```', True),
+        ('```json {"a": {"grade": 1}}```', False),
+        ('```json\n{"a": {"grade": 1}}\n``` Done.', False),
+        ('<think>one</think>two</think>{"a": {"grade": 1}}', False),
+        ('<think>one <think>two</think>{"a": {"grade": 1}}', False),
+        ('{"a": {"grade": 1}}</think>', False),
+    ],
+)
+def test_what_may_stand_around_an_answer(content: str, read: bool) -> None:
+    """One stretch of thoughts before it and one fence around it."""
+    assert bool(FORM.read(content, ["a"]).entries) == read
+
+
+def test_a_code_grows_until_no_text_holds_it() -> None:
+    """Every code of four digits stands in this text; one of eight does not."""
+    text = " ".join(f"{number:04x}" for number in range(16**4))
+    code = nonce(["a", text])
+    assert len(code) == 8
+    assert code not in text
+    assert len(nonce(["a", "b"])) == 4
+
+
+def test_the_text_of_several_is_the_first() -> None:
+    """Such as the first of several contexts."""
+    assert Written(("one", "two")).text == "one"
+
+
+def test_scores_and_their_bounds() -> None:
+    """Two of four known relevant and one open: 1/2 to 3/4; the mean over repeats needs all of them."""
+    known = share([True, True, None, False], 4)
+    assert known == Score(None, 0.5, 0.75)
+    assert share([True, False], 4) == Score.exactly(0.25)
+    assert Score.mean([Score.exactly(1.0), known]) == Score(None, 0.75, 0.875)
+    assert Score.mean([Score.exactly(1.0), Score.exactly(0.5)]) == Score.exactly(0.75)
+    assert average_precision([False, True]) == Score.exactly(0.5)
+    assert average_precision([None]) == Score(None, 0.0, 1.0)
+
+
+def test_failures_in_words_and_among_judgments() -> None:
+    """The kind, and what was seen where anything was."""
+    failure = Failure("timeout", "slow")
+    assert (str(failure), str(Failure("timeout"))) == ("timeout: slow", "timeout")
+    assert Finding(1, "", (Label(1), failure)).failures == [failure]
+
+
+def test_the_error_of_work_in_another_thread_is_raised() -> None:
+    """From inside a running loop too."""
+
+    async def broken() -> Label:
+        raise ValueError("broken")
+
+    async def notebook() -> Label:
+        return blocking(broken())
+
+    with pytest.raises(ValueError, match="broken"):
+        asyncio.run(notebook())
