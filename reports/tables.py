@@ -86,8 +86,11 @@ def _explained(comparison: Comparison) -> list[str]:
     others, best = len(comparison.rows) - 1, comparison.best
     if not others:
         return []
-    family = f"all {others} differences at once" if others > 1 else "the difference"
-    told = [f"words, p and the intervals of differences hold for {family} (single-step max-T)"]
+    told = ["word, p and interval of the difference follow from one test"]
+    if others > 1:
+        told = [
+            f"words, p and the intervals of differences hold for all {others} differences at once (single-step max-T)"
+        ]
     if any(not math.isnan(row.needed) for row in comparison.rows):
         told.append(f"needed: queries like these that would show a difference of {comparison.effect:g} (power 80 %)")
     if comparison.margin:
