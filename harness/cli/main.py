@@ -362,9 +362,9 @@ def _bands(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     if options.role == "metrics":
-        from harness.metrics import MEASURES
+        from harness.metrics.measures import LEVEL_MEASURES, MEASURES
 
-        for name, measure in MEASURES.items():
+        for name, measure in (*MEASURES.items(), *((f"{name}@0.1", one) for name, one in LEVEL_MEASURES.items())):
             print(f"{name:<24} {(measure.__doc__ or '').splitlines()[0]}")
         return OK
     from harness.catalog import describe
