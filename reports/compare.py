@@ -261,11 +261,16 @@ def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
             float(family.p[n]),
             float(p_holm[n]),
             verdict,
-            "too few clusters" if math.isnan(low) else "",
+            _unbounded(bool((least[n] < most[n]).any())) if math.isnan(low) else "",
             _matters(low, high, settings.margin),
             float(needed[n]) if verdict == "cannot tell" and math.isfinite(needed[n]) else math.nan,
         )
     return made
+
+
+def _unbounded(missing: bool) -> str:
+    """Why no bound holds for a difference, however large."""
+    return "missing judgments" if missing else "too few clusters"
 
 
 def _refused(why: str, settings: Compare) -> _Difference:

@@ -30,19 +30,20 @@ def best_of(low: Floats, high: Floats, sizes: Floats, *, seed: int, tested: Flag
     """Choose among trials by sums of scores by cluster, `low` and `high` of shape (trials, clusters).
 
     They differ where judgments are missing: a trial is then chosen by the least it can have, and excluded by the most.
-    What is not `tested`, as too much is missing, is neither excluded nor a reason to exclude others.
+    What is not `tested`, as too much is missing, is not chosen, neither excluded nor a reason to exclude others; where
+    nothing is tested, all are chosen from.
     """
-    best = int(np.argmax(low.sum(axis=1)))
+    # Noise in the last bits of scores is no difference.
+    low, high = np.round(low, 12), np.round(high, 12)
+    among = np.ones(len(low), bool) if tested is None or not tested.any() else tested
+    best = int(np.argmax(np.where(among, low.sum(axis=1), -np.inf)))
+    p_best = np.zeros(len(low))
     if len(sizes) < 2:
-        one = np.zeros(len(low))
-        one[best] = 1.0
-        return Choice(best, one, np.ones(len(low)), float("nan"))
-    return Choice(
-        best,
-        _share_best(bootstrap_means(low, sizes, seed=seed)),
-        _not_beaten(low, high, np.ones(len(low), bool) if tested is None else tested, seed),
-        cross_validated(low, sizes, seed=seed),
-    )
+        p_best[best] = 1.0
+        return Choice(best, p_best, np.ones(len(low)), float("nan"))
+    p_best[among] = _share_best(bootstrap_means(low[among], sizes, seed=seed))
+    p_value = _not_beaten(low, high, np.ones(len(low), bool) if tested is None else tested, seed)
+    return Choice(best, p_best, p_value, cross_validated(low[among], sizes, seed=seed))
 
 
 def _share_best(means: Floats) -> Floats:

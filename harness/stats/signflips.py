@@ -195,10 +195,13 @@ def bounded(reached: Floats, norms: Floats, spread: Floats) -> Floats:
 
 
 def _bounds(sums: Sums, critical: Floats) -> tuple[Floats, Floats]:
-    """The mean differences whose statistic does not exceed `critical`, (trials,); infinite where all are."""
+    """The mean differences whose statistic does not exceed `critical`, (trials,).
+
+    Infinite where all are, and where no query is counted.
+    """
     point = critical + _TIE
     room = 1 - sums.spread * point**2
-    finite = room > 1e-12
+    finite = (room > 1e-12) & (sums.sizes.sum(axis=1) > 0)
     reach = np.full(len(point), np.inf)
     reach[finite] = point[finite] / np.sqrt(room[finite]) * (sums.norm / sums.queries)[finite]
     return sums.low.sum(axis=1) / sums.queries - reach, sums.high.sum(axis=1) / sums.queries + reach

@@ -102,7 +102,9 @@ def provenance(launch: Launch, metric: str) -> Iterator[tuple[str, str]]:
     yield "corpus sha256", session.manifest.corpus.sha256
     yield f"queries '{trial.queries}' sha256", session.manifest.query_set(trial.queries).sha256
     yield "tokenizer", trial.tokenizer
-    yield "evidence", f"found from {trial.coverage:.0%} of a place on; verbatim copies: {trial.copies}"
+    counted = f"found from {trial.coverage:.0%} of a place on; verbatim copies: {trial.copies}"
+    counted += f"; relevant from grade {trial.relevant_from:g}" if trial.relevant_from else ""
+    yield "evidence", counted + ("; queries without any count 0" if trial.unanswerable == "zero" else "")
     seed = resampling_seed(launch.results[0].queries, metric)
     yield f"seed of resampling for {metric}", f"{seed}, from the queries' ids and the metric"
 

@@ -1,5 +1,7 @@
 """The first cause of each loss."""
 
+from dataclasses import replace
+
 from harness.metrics import Items, Step, Trace, losses
 from harness.metrics.matching import Passage
 from harness.model import Evidence, Span
@@ -81,3 +83,64 @@ def test_merged_then_cut_then_dropped() -> None:
     for span, fate in ((Span("a", 110, 140), "dropped:top_k"), (Span("a", 160, 200), "over_budget")):
         item = Items((Evidence((span,)),), 0.5, False)
         assert losses(item, [], lambda: Trace(parts, parts, steps)).fates == [fate]
+
+
+def test_nobody_asks_for_the_way_of_what_was_found() -> None:
+    """The trace costs work."""
+
+    def trace() -> Trace:
+        raise AssertionError
+
+    assert losses(ITEMS, [WHOLE, SECOND], trace).fates == ["found", "found"]
+
+
+def test_what_no_step_dropped_was_cut() -> None:
+    """The candidates hold the item whole, the selection only its beginning."""
+    assert fates([WHOLE, SECOND], [WHOLE, SECOND], [], [Passage("a", 0, 40), SECOND]) == ["over_budget", "found"]
+
+
+def test_evidence_of_documents_that_are_not_there() -> None:
+    """Absent from the corpus, whatever the chunks would be; only where it is not found."""
+    items = Items(tuple(replace(item, absent=True) for item in ITEMS.evidence), 0.5, False)
+    found = losses(items, [SECOND], lambda: Trace([WHOLE, SECOND], [WHOLE, SECOND], []))
+    assert found.fates == ["not_in_the_corpus", "found"]
+
+
+def test_a_kept_part_of_a_merged_passage_is_not_dropped_with_it() -> None:
+    """0-100 and 100-200 become one, which is dropped; 50-80 was a candidate of its own, and is dropped later."""
+    parts, own = [Passage("a", 0, 100), Passage("a", 100, 200)], Passage("a", 50, 80, 9)
+    items = Items((Evidence((Span("a", 55, 75),)), Evidence((Span("a", 110, 140),))), 0.5, False)
+    steps = [Step("top_k", False, [Passage("a", 0, 200)]), Step("mmr", False, [own._replace(tokens=7)])]
+    found = losses(items, [], lambda: Trace(parts, [*parts, own], steps))
+    assert found.fates == ["dropped:mmr", "dropped:top_k"]
+
+
+def test_a_merged_passage_takes_no_neighbours_along() -> None:
+    """Neither what begins where it ends, nor the same place of another document: those were merged themselves."""
+    places = [("a", 0, 60), ("a", 60, 100), ("a", 100, 150), ("a", 150, 200), ("b", 0, 50), ("b", 50, 100)]
+    parts = [Passage(*place) for place in places]
+    items = Items(tuple(Evidence((Span(*place),)) for place in places), 0.5, False)
+    steps = [
+        Step("top_k", False, [Passage("a", 0, 100)]),
+        Step("mmr", False, [Passage("a", 100, 200), Passage("b", 0, 100)]),
+    ]
+    found = losses(items, [], lambda: Trace(parts, parts, steps))
+    assert found.fates == ["dropped:top_k"] * 2 + ["dropped:mmr"] * 4
+
+
+def test_a_cut_leaves_others_of_the_same_start_whole() -> None:
+    """Scales again: the coarse 0-1000 is cut to 0-50, the fine 0-100 stays until top_k."""
+    coarse, fine = Passage("a", 0, 1000, 200), Passage("a", 0, 100, 20)
+    item = Items((Evidence((Span("a", 60, 90),)),), 0.5, False)
+    steps = [Step("token_budget", True, []), Step("top_k", False, [fine._replace(tokens=19)])]
+    found = losses(item, [Passage("a", 0, 50)], lambda: Trace([fine], [coarse, fine], steps))
+    assert found.fates == ["dropped:top_k"]
+
+
+def test_a_dropped_candidate_takes_no_other_along() -> None:
+    """The coarse 0-100 is dropped; the fine 0-30 in it goes on, is merged with 30-60, and is dropped as 0-60."""
+    coarse, fine, other = Passage("a", 0, 100, 9), Passage("a", 0, 30, 3), Passage("a", 30, 60, 3)
+    item = Items((Evidence((Span("a", 0, 30),)),), 0.5, False)
+    steps = [Step("top_k", False, [coarse]), Step("mmr", False, [Passage("a", 0, 60, 6)])]
+    found = losses(item, [], lambda: Trace([fine], [coarse, fine, other], steps))
+    assert found.fates == ["dropped:mmr"]

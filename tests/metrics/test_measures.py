@@ -9,6 +9,7 @@ from harness.errors import ConfigError
 from harness.metrics import MEASURES, Items, Ranking, parse_metric, score_queries
 from harness.metrics.matching import Passage
 from harness.metrics.measures import JUDGMENT_MEASURES, UNCUT_MEASURES
+from harness.metrics.names import is_metric
 from harness.model import Evidence, Query, Span, TokenMap
 
 
@@ -265,3 +266,108 @@ def test_unknown_names_are_refused(name: str) -> None:
 def test_names_round_trip(name: str) -> None:
     """`str` gives back what was parsed."""
     assert str(parse_metric(name)) == name
+
+
+def test_the_ideal_has_the_highest_grade_first() -> None:
+    """Whatever the order they are listed in; at a cutoff of 1 it has but one. Grades of 0 gain nothing."""
+    items = documents(low=1, high=3)
+    assert value("ndcg", [("high", 0, 9), ("low", 0, 9)], items) == 1
+    assert value("ndcg@1", [("high", 0, 9)], items) == 1
+    assert value("ndcg@1", [("low", 0, 9)], items) == pytest.approx(1 / 3)
+    assert value("ndcg", [("none", 0, 9)], documents(none=0)) == 0
+
+
+def test_far_ranks_count_in_order() -> None:
+    """Items found at ranks 1 and 8: the second is the second of eight."""
+    ranked = [("a", 0, 10), *[("b", 0, 10)] * 6, ("a", 30, 40)]
+    assert value("map", ranked, TWO) == (1 + 2 / 8) / 2
+    assert [value(f"iprec@{level}", ranked, TWO) for level in ("0.5", "1.0")] == [1, 2 / 8]
+
+
+def test_rank_biased_precision_stops_at_the_cutoff() -> None:
+    """Relevant at ranks 1 and 2: 0.2 and 0.2 * 0.8."""
+    ranked = [("a", 0, 10), ("a", 30, 40)]
+    assert [value(f"rbp@{k}", ranked, TWO) for k in (1, 2)] == [pytest.approx(0.2), pytest.approx(0.36)]
+
+
+@pytest.mark.parametrize(
+    ("relevant", "irrelevant", "ranked", "expected"),
+    [
+        ("r", "", "r", 1),
+        ("r", "nm", "nmr", 0),
+        ("rs", "n", "nrs", 0),
+        ("rs", "nm", "nrs", 1 / 2),
+        ("rs", "nm", "rnmos", 1 / 2),
+        ("rs", "nm", "rxs", 1),
+    ],
+)
+def test_preference_by_hand(relevant: str, irrelevant: str, ranked: str, expected: float) -> None:
+    """Of as many irrelevant ones as there are relevant ones, or fewer if there are: how many come before each."""
+    items = documents(**dict.fromkeys(relevant, 1.0))._replace(irrelevant=frozenset(irrelevant))
+    assert value("bpref", [(doc, 0, 9) for doc in ranked], items) == expected
+
+
+def test_inferred_precision_by_hand() -> None:
+    """Before r come x, that nobody pooled, u, that was pooled and not judged, and n: 2 of 3 pooled, 0 of 1 relevant."""
+    items = documents(r=1)._replace(irrelevant=frozenset("n"), unjudged=frozenset("u"))
+    share = 1e-5 / (1 + 2e-5)
+    found = value("infap", [(doc, 0, 9) for doc in "xunr"], items)
+    assert found == pytest.approx((1 + 2 * share) / 4, abs=1e-9)
+    # With one relevant before, every second one judged is: u counts half.
+    items = documents(r=1, s=1)._replace(irrelevant=frozenset("n"), unjudged=frozenset("u"))
+    found = value("infap", [(doc, 0, 9) for doc in "rnus"], items)
+    assert found == pytest.approx((1 + (1 + 3 / 2) / 4) / 2, abs=1e-4)
+
+
+def test_queries_of_every_kind_in_one_launch() -> None:
+    """Documents, spans and none: no query has a measure of the other kind; of none, each is what one says."""
+    nothing = Items((), 0.5, False)
+    items = [nothing, documents(r=1)._replace(irrelevant=frozenset("n")), spans(("a", 0, 10))]
+    rows = [[Passage("a", 0, 20, 4)], [Passage("r", 0, 9, 2)], [Passage("b", 0, 20, 4), Passage("a", 0, 20, 4)]]
+    names = ["span_recall", "bpref", "recall", "precision_omega", "recall@4t", "recall@5t"]
+
+    def scored(chosen: list[int]) -> dict[str, list[float]]:
+        metrics = [parse_metric(name) for name in names]
+        given = [items[at] for at in chosen], [rows[at] for at in chosen]
+        found = score_queries(metrics, *given, MAPS, lambda *_: [Passage("a", 5, 15)], unanswerable=0.0)
+        return {name: [-1 if math.isnan(value) else value for value in values] for name, values in found.items()}
+
+    assert scored([0, 1, 2]) == {
+        "span_recall": [0, -1, 1],
+        "bpref": [0, 1, -1],
+        "recall": [0, 1, 1],
+        "precision_omega": [0, -1, 0.5],
+        "recall@4t": [0, 1, 0],
+        "recall@5t": [0, 1, 1],
+    }
+    assert (scored([0, 1])["span_recall"], scored([0, 1])["bpref"]) == ([-1, -1], [0, 1])
+    assert (scored([0, 2])["span_recall"], scored([0, 2])["bpref"]) == ([0, 1], [-1, -1])
+
+
+def test_the_chroma_mode_knows_the_first_place_and_cutoffs() -> None:
+    """A copy is nothing to it; of two chunks that hold half of the span each, the first one is half of it."""
+    copies = spans([("a", 0, 10), ("c", 50, 60)])
+    assert [value("chroma_recall", [chunk], copies) for chunk in (("a", 0, 10), ("c", 50, 60))] == [1, 0]
+    halves = [("a", 0, 5), ("a", 5, 10)]
+    assert [value(f"chroma_recall@{k}", halves, copies) for k in (1, 2)] == [0.5, 1]
+    # Five characters of gold in a chunk of ten, five in none.
+    assert value("chroma_precision_omega", [("a", 5, 15)], copies) == pytest.approx(5 / (10 + 5))
+    assert value("chroma_precision_omega", [], copies) == 0
+
+
+def test_no_evidence_at_all_has_no_gain() -> None:
+    """Without even slight evidence ndcg has what one says a query without evidence has: no value."""
+    nothing = Items((), 0.5, True)
+    assert np.isnan(score_queries([parse_metric("ndcg")], [nothing], [[]], {}, lambda *_: [])["ndcg"][0])
+
+
+def test_what_is_the_name_of_a_metric() -> None:
+    """Other values of a trial have names too."""
+    assert [is_metric(name) for name in ("recall@5", "mrr", "index_bytes")] == [True, True, False]
+
+
+def test_nothing_is_shown_after_what_did_not_fit() -> None:
+    """Neither after a chunk that was cut, nor after one whose context alone is too much."""
+    after = Passage("b", 0, 5, 1)
+    assert [p.end for p in budgeted(3, [Passage("a", 0, 20, 4), after], TWO).passages] == [15]
+    assert budgeted(3, [Passage("a", 0, 20, 4, context_tokens=3), after], TWO).passages == []

@@ -18,10 +18,10 @@ from harness.chunkers import Fixed
 from harness.results import Judged, TrialResult
 from harness.retrievers import BM25
 from harness.stats import Floats
-from judges import HeuristicPrecision
+from judges import HeuristicPrecision, HeuristicRecall
 from reports import Comparison, Row, columns, compare, scores_frame
 from reports.answer import answer
-from reports.compare import losses_at
+from reports.compare import _matters, _verdict, _within, losses_at
 from reports.figure import recall_over_budget
 from reports.tables import as_csv, as_json, html, markdown, mean_in_bounds
 
@@ -80,7 +80,10 @@ def test_the_default_metric_is_at_a_token_budget() -> None:
     """At equal k, chunk size and context size are confounded; asked for all the same, it is said."""
     results = result("base", HALF), result("x", HALF, size=900)
     assert compare(launch(*results, on=None)).metric == "recall@100t"
-    assert any("contexts of different size" in warning for warning in compare(launch(*results)).warnings)
+    told = "contexts of different size"
+    assert any(told in warning for warning in compare(launch(*results)).warnings)
+    assert not any(told in warning for warning in compare(launch(*results, on=None)).warnings)
+    assert not any(told in warning for warning in compare(launch(results[0])).warnings)
 
 
 def test_chunkers_are_compared_at_a_budget_even_if_none_is_asked_for() -> None:
@@ -126,7 +129,14 @@ def test_losses_at_the_cutoff() -> None:
     found = losses_at(result("x", values), "recall@100t")
     assert found == {"found": 20, "not_retrieved": 10, "past 100 tokens": 10}
     assert losses_at(result("x", values), "recall@5")["below rank 5"] == 10
-    assert losses_at(result("x", values), "mrr") == {"found": 30, "not_retrieved": 10}
+    uncut = result("x", values)
+    assert losses_at(uncut, "mrr") == {"found": 30, "not_retrieved": 10}
+    uncut.scores["recall"] = np.array(values)  # type: ignore[index]
+    assert losses_at(uncut, "mrr") == {"found": 30, "not_retrieved": 10}
+    many = dataclasses.replace(result("x", [0.29, *[math.nan] * 39]), fates=[["found"] * 100, *[[]] * 39])
+    assert losses_at(many, "recall@5") == {"found": 29, "below rank 5": 71}  # 0.29 * 100 is a little less than 29
+    none = dataclasses.replace(result("x", [0.0] * 40), fates=[["split"]] * 40)
+    assert losses_at(none, "recall@5") == {"split": 40, "found": 0, "below rank 5": 0}
 
 
 def test_other_trials_move_only_what_speaks_of_all() -> None:
@@ -147,6 +157,8 @@ def test_a_margin_tells_what_matters() -> None:
     assert [row.matters for row in compare(made).rows] == ["", "", ""]
     assert [row.matters for row in compare(made, margin=0.02).rows] == ["", "yes", "no"]
     assert [row.matters for row in compare(made, margin=0.5).rows] == ["", "no", "no"]
+    unsure = launch(result("base", HALF), result("n", noisy(HALF)))
+    assert compare(unsure, margin=0.01).rows[1].matters == "cannot tell"
     told = "compared with the margin of 0.02, the difference is larger for b; smaller for twin"
     assert told in str(compare(made, margin=0.02))
 
@@ -207,6 +219,11 @@ def test_few_documents_get_a_reason_instead_of_an_interval() -> None:
     assert [found.rows[1].no_interval for found in (four, five, six)] == ["too few clusters", "too few clusters", ""]
     assert [found.rows[1].verdict for found in (four, five, six)] == ["cannot tell", "cannot tell", "better"]
     assert (math.isnan(four.rows[1].low), math.isnan(five.rows[1].low)) == (True, False)
+    assert "no intervals: 4 clusters of queries, at least 5 are needed" in four.warnings
+    assert "only 16 ways to flip their signs; queries about 6 documents would be enough" in "".join(five.warnings)
+    for documents in (6, 19, 20):
+        rough = f"{documents} clusters of queries only: the intervals are rough"
+        assert (rough in among(documents).warnings) == (documents < 20)
     assert str(four).count("too few clusters") == 3  # both means and the difference
     assert str(five).count("too few clusters") == 1
     assert "5 clusters of queries are too few for any difference to reach p 0.05" in str(five)
@@ -287,7 +304,33 @@ def test_fewer_passages_than_precision_divides_by() -> None:
     warnings = compare(launch(*made, on="precision@10")).warnings
     assert "precision@10 divides by 10, and at most 3 passages are kept: it is at most 0.300 for x" in warnings
     assert "precision@10 divides by 10, and at most 5 passages are kept: it is at most 0.500 for y" in warnings
+    assert sum("divides by" in warning for warning in warnings) == 2
     assert not any("divides by" in warning for warning in compare(launch(*made)).warnings)
+    # The least of all counts; other settings do not, nor does a limit of 10 limit anything.
+    free = [{"chunker.k": "3", "selector.mmr.depth": "2"}, {"selector.top_k.k": "10"}, {"retriever.depth": "50"}]
+    for one, limit in zip(made, free, strict=True):
+        one.params.clear()  # type: ignore[attr-defined]
+        one.params.update(limit, chunker=one.name)  # type: ignore[attr-defined]
+    made[2].params["selector.top_k.k"] = "4"  # type: ignore[index]
+    warnings = compare(launch(*made, on="precision@10")).warnings
+    assert [warning.split(":")[1] for warning in warnings if "divides by" in warning] == [
+        " it is at most 0.400 for y",
+    ]
+
+
+def test_fewer_passages_than_a_judge_divides_by() -> None:
+    """Precision at 10 of three passages is at most 0.3; recall is not divided by k."""
+    one = between("base", HALF, HALF)
+    one = dataclasses.replace(
+        one,
+        params={**one.params, "selector.top_k.k": "3"},
+        judged=dict.fromkeys(("heuristic_precision", "heuristic_recall"), one.judged["heuristic_precision"]),
+    )
+    base = Trial("d", Fixed(), BM25(), metrics=("recall@5",), judges=(HeuristicPrecision(k=10), HeuristicRecall(k=10)))
+    made = Launch("l", Experiment("n", base, compare=Compare({"chunker": "base"})), [one])
+    told = "heuristic_precision divides by 10, and at most 3 passages are kept: it is at most 0.300 for base"
+    assert told in compare(made, on="heuristic_precision").warnings
+    assert not any("divides by" in warning for warning in compare(made, on="heuristic_recall").warnings)
 
 
 def test_missing_judgments_never_make_a_trial_look_better() -> None:
@@ -313,3 +356,238 @@ def test_missing_judgments_never_make_a_trial_look_better() -> None:
     assert np.isnan(short.difference_low) or short.difference_low < whole.difference_low
     assert short.p >= whole.p
     assert short.p_best <= whole.p_best
+
+
+def between(name: str, low: Sequence[float], high: Sequence[float], max_failed: float = 1.0) -> TrialResult:
+    """A trial judged on every query; where the bounds differ the judgment is missing."""
+    one, least, most = result(name, HALF), np.array(low, float), np.array(high, float)
+    judged = Judged("j", np.where(least == most, least, np.nan), least, most, max_failed)
+    return dataclasses.replace(one, judged={"heuristic_precision": judged})
+
+
+def rows(*results: TrialResult, **given: float) -> Sequence[Row]:
+    return compare(judged_launch(*results), on="heuristic_precision", **given).rows  # type: ignore[arg-type]
+
+
+def with_one(values: Sequence[float], at: int, value: float) -> list[float]:
+    return [value if n == at else old for n, old in enumerate(values)]
+
+
+QUARTER, STEPS = [0.25] * QUERIES, [0.5, 1.0] * 20
+
+
+def test_missing_judgments_bound_the_difference_by_hand() -> None:
+    """The baseline has 0.25 each, the trial 0.5 and 1 in turn; a judgment of each is missing, from 0 to 1.
+
+    Sums from 9.75 to 10.75 and from 29 to 30 differ by 18.25 to 20.25. The interval reaches as far beyond the one as
+    beyond the other. Means are over the 39 queries that have a value, their difference over the 38 that have both.
+    """
+    base = between("base", with_one(QUARTER, 0, 0.0), with_one(QUARTER, 0, 1.0))
+    trial = between("x", with_one(STEPS, 1, 0.0), with_one(STEPS, 1, 1.0))
+    one, two = rows(base, trial)
+    assert (one.least, one.mean, one.most) == (9.75 / 40, 0.25, 10.75 / 40)
+    assert (two.least, two.mean, two.most) == (29 / 40, pytest.approx(29 / 39), 30 / 40)
+    assert (one.complete, two.complete, two.difference, two.verdict) == (39, 39, 0.5, "better")
+    assert two.difference_low + two.difference_high == pytest.approx((18.25 + 20.25) / 40)
+    assert two.alone_low + two.alone_high == pytest.approx((18.25 + 20.25) / 40)
+    assert two.difference_low == two.alone_low < 18.25 / 40
+    assert 20.25 / 40 < two.alone_high == two.difference_high
+
+
+def test_a_difference_counts_the_same_from_either_side() -> None:
+    """With the trials in each other's place, bounds change their signs and nothing else changes."""
+    noise = np.clip(noisy([0.5] * QUERIES), 0, 1)
+    base = between("base", with_one(QUARTER, 0, 0.0), with_one(QUARTER, 0, 0.5))
+    trial = between("x", with_one(noise.tolist(), 3, 0.1), with_one(noise.tolist(), 3, 0.7))
+    one = rows(base, trial)[1]
+    two = compare(judged_launch(base, trial), on="heuristic_precision", baseline={"chunker": "x"}).rows[0]
+    assert (two.difference_low, two.difference_high) == pytest.approx((-one.difference_high, -one.difference_low))
+    assert (two.alone_low, two.alone_high) == pytest.approx((-one.alone_high, -one.alone_low))
+    assert two.difference == pytest.approx(-one.difference)
+    assert (one.verdict, two.verdict, one.p) == ("better", "worse", two.p)
+
+
+def test_an_interval_reaches_from_the_worst_case_to_the_best() -> None:
+    """Nothing but bounds of 0.25 and 0.75 on every query: the mean is between them, wherever it is."""
+    row = rows(between("base", QUARTER, [0.75] * QUERIES))[0]
+    assert (row.least, row.low, row.high, row.most) == (0.25, 0.25, 0.75, 0.75)
+
+
+def test_a_trial_that_may_be_better_is_not_the_best_but_may_be() -> None:
+    """Known to be 0.5, against 0.4 to 1: the one is chosen, the other not excluded; against 0.4 to 0.41 it is."""
+    base = between("base", [0.5] * QUERIES, [0.5] * QUERIES)
+    for most, names in ((1.0, ["base", "x"]), (0.41, ["base"])):
+        trial = between("x", [0.4] * QUERIES, [most] * QUERIES)
+        best = compare(judged_launch(base, trial), on="heuristic_precision").best
+        assert (best.name, best.corrected, best.not_separable) == ("base", 0.5, names)
+    low = compare(judged_launch(dataclasses.replace(trial, params=base.params)), on="heuristic_precision").best
+    assert (low.low, low.corrected, low.high) == pytest.approx((0.4, 0.4, 0.41))
+
+
+def test_a_withheld_trial_is_not_compared_and_costs_others_nothing() -> None:
+    """One judgment of 40 missing where none may be: no mean, no difference, no word, and not excluded as the best."""
+    base = between("base", QUARTER, QUARTER)
+    noise = noisy(QUARTER, 0.05)
+    trial = between("x", noise, noise)
+    lacking = between("w", with_one(QUARTER, 0, 0.0), with_one(QUARTER, 0, 1.0), max_failed=0.0)
+    without = rows(base, trial)[1]
+    found = compare(judged_launch(base, lacking, trial), on="heuristic_precision")
+    _, row, other = found.rows
+    assert np.isnan([row.mean, row.difference, row.difference_low, row.difference_high, row.p, row.needed]).all()
+    assert (row.verdict, row.no_interval, row.may_be_best) == ("cannot tell", "withheld", True)
+    assert (row.least, row.most) == (9.75 / 40, 10.75 / 40)
+    assert (other.p, other.difference_low) == (without.p, without.difference_low)
+    assert "w: 39 of 40 queries have a value; the mean is withheld" in found.warnings
+    found = compare(judged_launch(lacking, trial), on="heuristic_precision", baseline={"chunker": "w"})
+    against = found.rows[1]
+    assert (against.verdict, against.no_interval) == ("cannot tell", "withheld")
+    assert np.isnan([against.difference, against.p]).all()
+    assert against.mean == other.mean
+
+
+def test_no_query_with_a_value_in_both_has_no_difference() -> None:
+    """Each trial lacks the half that the other has: both have a mean."""
+    even, odd = ([float(n % 2 == side) for n in range(QUERIES)] for side in (0, 1))
+    _, row = rows(between("base", [0.0] * QUERIES, even), between("x", [0.0] * QUERIES, odd))
+    assert (row.mean, row.complete, row.verdict) == (0.0, 20, "cannot tell")
+    assert np.isnan(row.difference)
+
+
+def test_missing_judgments_are_told() -> None:
+    """With the queries that have a value; where all have one there is nothing to tell."""
+    whole, short = between("base", QUARTER, QUARTER), between("x", with_one(QUARTER, 0, 0.0), QUARTER)
+    told = compare(judged_launch(whole, short), on="heuristic_precision").warnings
+    assert "x: 39 of 40 queries have a value; the mean is over those" in told
+    assert "intervals and verdicts hold whatever the missing judgments would have been" in told
+    assert not any("base: " in warning for warning in told)
+    told = compare(judged_launch(whole), on="heuristic_precision").warnings
+    assert not any("missing judgments" in warning for warning in told)
+
+
+def test_words_for_bounds() -> None:
+    """A bound of 0 bears no word; one at the margin itself does not exceed it."""
+    assert [_verdict(*bounds) for bounds in ((0, 1), (0.1, 1), (-1, 0), (-1, -0.1), (-1, 1), (math.nan, math.nan))] == [
+        *("cannot tell", "better", "cannot tell", "worse", "cannot tell", "cannot tell"),
+    ]
+    bounds = (0.3, 0.5), (-0.5, -0.3), (0.2, 0.5), (-0.5, -0.2), (-0.2, 0.2), (-0.2, 0.3), (-0.3, 0.2), (-1, 1)
+    assert [_matters(*pair, 0.2) for pair in bounds] == ["yes", "yes", *["cannot tell"] * 2, "no", *["cannot tell"] * 3]
+    assert _matters(math.nan, math.nan, 0.2) == "cannot tell"
+    assert _matters(0.3, 0.5, 0) == ""
+
+
+def test_differences_stay_within_1() -> None:
+    """Bounds beyond what measures allow are cut; without one of them there is none."""
+    assert [_within(-1.5, 0.5), _within(-0.5, 1.5), _within(-0.5, 0.25)] == [(-1, 0.5), (-0.5, 1), (-0.5, 0.25)]
+    assert np.isnan([_within(-math.inf, 0.5), _within(-0.5, math.inf), _within(-math.inf, math.inf)]).all()
+
+
+def test_queries_needed_by_hand() -> None:
+    """40 queries differ by a half, up and down in turn: (1.96 + 0.84)^2 * 40 / 39 * 0.5^2 / 0.1^2 = 201.3 queries."""
+    up = [0.75 if n % 2 else 0.25 for n in range(QUERIES)]
+    found = compare(
+        launch(result("base", [0.5 - (v - 0.5) for v in up]), result("x", up)), effect=0.1, clusters="queries"
+    )
+    assert (found.rows[1].difference, found.rows[1].verdict, found.rows[1].needed) == (0, "cannot tell", 202)
+    better = compare(launch(result("base", QUARTER), result("x", up)), clusters="queries").rows[1]
+    assert (better.verdict, math.isnan(better.needed)) == ("better", True)
+    same = compare(launch(result("base", HALF), result("x", HALF))).rows[1]
+    assert (same.verdict, math.isnan(same.needed)) == ("cannot tell", True)
+
+
+def test_more_comparisons_need_more_queries() -> None:
+    """What must be exceeded is that of the family."""
+    noise = noisy(HALF)
+    others = [result(f"o{n}", np.random.default_rng(n).random(QUERIES)) for n in range(1, 6)]
+    few = compare(launch(result("base", HALF), result("x", noise))).rows[1]
+    many = compare(launch(result("base", HALF), result("x", noise), *others)).rows[1]
+    assert (few.verdict, many.verdict) == ("cannot tell", "cannot tell")
+    assert few.needed < many.needed
+
+
+def test_queries_needed_are_the_same_from_either_side() -> None:
+    """With a judgment missing, of the middle of what the difference can be."""
+    noise = np.clip(noisy([0.5] * QUERIES), 0, 1).tolist()
+    base, trial = (
+        between("base", [0.5] * 40, [0.5] * 40),
+        between("x", with_one(noise, 3, 0.0), with_one(noise, 3, 0.9)),
+    )
+    one = rows(base, trial)[1]
+    two = compare(judged_launch(base, trial), on="heuristic_precision", baseline={"chunker": "x"}).rows[0]
+    assert (one.verdict, one.needed) == ("cannot tell", two.needed)
+    assert one.needed > 0
+
+
+def test_means_are_over_the_queries_that_all_trials_have_a_value_for() -> None:
+    """The baseline lacks one, on which alone the other has something."""
+    found = compare(launch(result("base", with_one(HALF, 0, math.nan)), result("x", with_one([0.0] * 40, 0, 1.0))))
+    assert (found.queries, found.rows[1].mean) == (39, 0)
+
+
+def test_unanswerable_queries_are_told_from_unmeasured_ones() -> None:
+    """Of queries 1, 2 and 3 without a value, 1 and 2 have no evidence; nor has 0, which has a value all the same."""
+    values = [math.nan if n in (1, 2, 3) else 1.0 for n in range(QUERIES)]
+    one = dataclasses.replace(result("base", values), fates=[[]] * 3 + [["found"]] * 37)
+    found = compare(launch(one))
+    assert (found.queries, found.unanswerable, found.unmeasured) == (37, 2, 1)
+    judged = dataclasses.replace(between("base", values, values), fates=one.fates)
+    found = compare(judged_launch(judged), on="heuristic_precision")
+    assert (found.queries, found.unanswerable, found.unmeasured) == (37, 0, 3)
+
+
+def test_the_design_effect_by_hand() -> None:
+    """Two queries of each of 20 documents score alike: twice the variance, times 39 / 38; a constant trial has none."""
+    assert compare(launch(result("base", HALF), result("x", QUARTER))).design_effect == pytest.approx(39 / 19)
+    assert math.isnan(compare(launch(result("base", QUARTER))).design_effect)
+    # Of what is missing, the least counts.
+    short = judged_launch(between("base", HALF, [1.0] * QUERIES))
+    assert compare(short, on="heuristic_precision").design_effect == pytest.approx(39 / 19)
+
+
+def test_nothing_is_excluded_where_nothing_can_be_told() -> None:
+    """Five documents, one trial always better: it is the best, and the other may be."""
+    labels = [f"d{n % 5}" for n in range(QUERIES)]
+    made = [
+        dataclasses.replace(result(name, values), clusters=labels) for name, values in (("base", HALF), ("b", [1] * 40))
+    ]
+    assert compare(launch(*made)).best.not_separable == ["base", "b"]
+
+
+def test_noise_in_the_last_bits_excludes_no_trial() -> None:
+    """.1 + .2 and .3 are the same score: both may be best."""
+    found = compare(launch(result("base", [0.1 + 0.2] * QUERIES), result("x", [0.3] * QUERIES)))
+    assert (found.rows[1].verdict, found.rows[1].may_be_best, found.best.not_separable) == (
+        "cannot tell",
+        True,
+        ["base", "x"],
+    )
+
+
+def with_judged(made: TrialResult, low: Floats, high: Floats, *, max_failed: float = 0.5) -> TrialResult:
+    """A trial with a judge's measure between bounds."""
+    values = np.where(low == high, low, np.nan)
+    made.judged["heuristic_precision"] = Judged("j", values, low, high, max_failed=max_failed)  # type: ignore[index]
+    return made
+
+
+def test_a_withheld_trial_is_not_named_best() -> None:
+    """Though the least it can have is the highest: a trial whose judge failed too often is never the winner."""
+    half, most = np.full(QUERIES, 0.5), np.full(QUERIES, 0.9)
+    missing = np.where(np.arange(QUERIES) == 0, 1.0, most)
+    made = [
+        with_judged(result("base", HALF), half, half),
+        with_judged(result("w", HALF), np.where(np.arange(QUERIES) == 0, 0.0, most), missing, max_failed=0.0),
+    ]
+    found = compare(judged_launch(*made), on="heuristic_precision")
+    assert (found.best.name, found.best.mean, found.rows[1].p_best) == ("base", 0.5, 0.0)
+    assert (found.rows[1].verdict, found.rows[1].no_interval) == ("cannot tell", "withheld")
+
+
+def test_missing_judgments_are_the_reason_where_they_are() -> None:
+    """Twenty documents are enough; that no bound holds is for what is missing."""
+    quarter = np.full(QUERIES, 0.25)
+    made = [
+        with_judged(result("base", HALF), quarter, quarter, max_failed=1.0),
+        with_judged(result("x", HALF), quarter, np.full(QUERIES, 0.75), max_failed=1.0),
+    ]
+    found = compare(judged_launch(*made), on="heuristic_precision")
+    assert (found.rows[1].no_interval, found.rows[1].verdict) == ("missing judgments", "cannot tell")

@@ -20,9 +20,9 @@ from harness.dataset.manifest import read_manifest, write_manifest
 from harness.experiment import Compare, Gate
 from harness.results import Judged, TrialResult
 from harness.retrievers import BM25
-from harness.stats import Floats
+from harness.stats import Differences, Floats
 from reports import accept_launch, gate
-from reports.gate import GateResult, hold_against
+from reports.gate import MARGIN, GateResult, _check, hold_against, margins
 from reports.nightly import as_json, files, junit, markdown
 
 QUERIES = 120
@@ -74,6 +74,14 @@ def test_the_same_results_are_fine_and_certain() -> None:
     assert (check.verdict, check.difference, check.low, check.high) == ("fine", 0, 0, 0)
     few = hold_against(launch(result(HALF, clusters=2)), accepted(result(HALF, clusters=2)))
     assert (few.verdict, few.exit_code) == ("fine", 0)
+
+
+def test_two_halves_of_the_queries_say_nothing_of_each_other() -> None:
+    """Values for one half as accepted and for the other today: no query to compare, whatever the means."""
+    at = np.arange(QUERIES)
+    found = verdict(np.where(at < 60, 1.0, np.nan), np.where(at >= 60, 0.0, np.nan))
+    assert (found.verdict, found.exit_code) == ("cannot tell", 3)
+    assert np.isnan(found.checks[0].low)
 
 
 def test_worse() -> None:
@@ -147,6 +155,173 @@ def test_one_document_changes_its_mind() -> None:
     won = np.where(np.arange(QUERIES) % 6 < 5, 1.0, 0.0)
     found = hold_against(launch(result(lost, clusters=6)), accepted(result(won, clusters=6)))
     assert found.verdict == "cannot tell"
+
+
+def between(low: Floats, high: Floats, name: str = "t", clusters: int = 60, max_failed: float = 1.0) -> TrialResult:
+    """A trial judged on every query; where the bounds differ the judgment is missing."""
+    judged = Judged("j", np.where(low == high, low, np.nan), low, high, max_failed)
+    return replace(result(HALF, name, clusters), judged={"useful": judged})
+
+
+def with_one(value: float, at: int, other: float) -> Floats:
+    return np.where(np.arange(QUERIES) == at, other, value)
+
+
+USEFUL = Gate({"useful": 0.03})
+
+
+def test_judgments_missing_then_and_now_by_hand() -> None:
+    """0.5 each then, but one from 0.2 to 0.6; 0.1 and 0.4 in turn now, but one from 0.1 to 0.9, instead of 0.4.
+
+    Of what is missing, means count the middle. Sums from 59.7 to 60.1 and from 29.7 to 30.5 differ by -30.4 to -29.2.
+    The bounds reach as far beyond the one as beyond the other.
+    """
+    steps, first = np.where(HALF == 1, 0.4, 0.1), np.arange(QUERIES) == 1
+    then = between(with_one(0.5, 0, 0.2), with_one(0.5, 0, 0.6))
+    now = between(np.where(first, 0.1, steps), np.where(first, 0.9, steps))
+    (check,) = hold_against(launch(now, margins=USEFUL), accepted(then)).checks
+    assert (check.accepted, check.today) == (pytest.approx(59.9 / 120), pytest.approx(30.1 / 120))
+    assert check.difference == pytest.approx((30.1 - 59.9) / 120)
+    assert check.low + check.high == pytest.approx((-30.4 - 29.2) / 120)
+    assert check.low < -30.4 / 120 < -29.2 / 120 < check.high
+    assert (check.complete, check.queries, check.verdict) == (119, 120, "worse")
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_missing_judgment_is_not_the_same(value: float) -> None:
+    """Every query as then, but of one nothing is known, which may be 1 in 120 better or worse: no bound says less."""
+    then = between(np.full(QUERIES, value), np.full(QUERIES, value))
+    now = between(with_one(value, 0, 0.0), with_one(value, 0, 1.0))
+    (check,) = hold_against(launch(now, margins=USEFUL), accepted(then)).checks
+    assert not check.low > -value / 120
+    assert not check.high < (1 - value) / 120
+
+
+def test_queries_without_a_value_then_or_now_are_left_out() -> None:
+    """Thirty have one on both days, of which three are lost: down by 0.1. Means are over those of each day."""
+    at = np.arange(QUERIES)
+    then = np.where(at < 60, np.nan, HALF)
+    now = np.where(at >= 90, np.nan, np.where((at > 60) & (at < 67), 0.0, HALF))
+    (check,) = verdict(then, now).checks
+    assert (check.accepted, check.today, check.difference) == (0.5, 42 / 90, pytest.approx(-0.1))
+    assert check.low + check.high == pytest.approx(-0.2)
+    assert check.low < -0.1 < check.high
+    assert (check.complete, check.queries) == (90, 90)
+
+
+def test_the_same_without_a_value_for_some_is_certain_too() -> None:
+    """Two documents, one query without a value: no query differs."""
+    values = np.where(np.arange(QUERIES) == 0, np.nan, HALF)
+    found = hold_against(launch(result(values, clusters=2)), accepted(result(values, clusters=2)))
+    assert (found.checks[0].verdict, found.checks[0].low, found.checks[0].high) == ("fine", 0, 0)
+
+
+def test_a_withheld_mean_is_never_fine_and_costs_other_checks_nothing() -> None:
+    """One judgment missing where none may be: not even a margin of 1 helps; recall is checked as if it were alone."""
+    after = np.where(np.arange(QUERIES) % 8 == 1, 0.0, HALF)
+    one = between(with_one(0.5, 0, 0.0), with_one(0.5, 0, 1.0), max_failed=0.0)
+    now = replace(one, scores={"recall@5": after})
+    then = between(np.full(QUERIES, 0.5), np.full(QUERIES, 0.5))
+    found = hold_against(launch(now, margins=Gate({"useful": 1, "recall@5": 0.03})), accepted(then))
+    useful, recall = found.checks
+    assert (useful.verdict, np.isnan(useful.today), recall.verdict) == ("cannot tell", True, "worse")
+    (alone,) = verdict(HALF, after).checks
+    assert (recall.low, recall.high) == (alone.low, alone.high)
+    assert found.verdict == "worse"
+
+
+def test_bounds_hold_for_all_checks_at_once() -> None:
+    """Those of recall widen beside a check of a judge, in which other queries differ and one has no value."""
+    after = np.where(np.arange(QUERIES) % 8 == 1, 0.0, HALF)
+    other = np.where(np.arange(QUERIES) % 8 == 3, 0.0, HALF)
+    other[0] = np.nan
+    now = replace(between(other, other), scores={"recall@5": after})
+    both = launch(now, margins=Gate({"useful": 0.03, "recall@5": 0.03}))
+    _, recall = hold_against(both, accepted(between(HALF, HALF))).checks
+    (alone,) = verdict(HALF, after).checks
+    assert recall.low < alone.low < alone.high < recall.high
+
+
+def test_each_side_has_the_whole_alpha() -> None:
+    """Five documents that all lose: one of 32 sign patterns does as badly, which is less than 5 %."""
+    found = hold_against(launch(result(0 * HALF, clusters=5)), accepted(result(0 * HALF + 1, clusters=5)))
+    assert found.verdict == "worse"
+    strict = launch(result(0 * HALF, clusters=5), margins=Gate({"recall@5": 0.03}, alpha=0.02))
+    assert hold_against(strict, accepted(result(0 * HALF + 1, clusters=5))).verdict == "cannot tell"
+
+
+def test_words_for_bounds() -> None:
+    """Fine down to the margin itself, worse below 0; no bounds, no word."""
+
+    def word(low: float, high: float) -> tuple[str, bool, bool]:
+        sides = np.array([low]), np.array([high])
+        found = Differences(np.ones(1), np.ones(1), *sides, *sides, 2.0)
+        now, then = result(HALF), accepted(result(HALF)).trials[0]
+        check = _check(launch(now), (now, then, "recall@5"), 0, 0.0, found, same=False)
+        return check.verdict, bool(np.isnan(check.low)), bool(np.isnan(check.high))
+
+    assert [word(*pair)[0] for pair in ((-0.03, 0.1), (-0.03, -0.01), (-0.04, 0), (-0.04, -0.01))] == [
+        *("fine", "fine", "cannot tell", "worse")
+    ]
+    assert word(-np.inf, np.inf) == ("cannot tell", True, True)
+
+
+def test_trials_are_held_against_those_of_their_name() -> None:
+    """Whatever their order."""
+    made = result(HALF, "a"), result(1 - HALF, "b")
+    found = hold_against(launch(*made), accepted(*made[::-1]))
+    assert [(check.trial, check.verdict, check.low) for check in found.checks] == [("a", "fine", 0), ("b", "fine", 0)]
+
+
+def test_the_only_trial_may_have_another_name() -> None:
+    """As after a rename."""
+    found = hold_against(launch(result(HALF, "new")), accepted(result(HALF, "old")))
+    assert (found.verdict, found.changed) == ("fine", ["new: chunker: old → new"])
+    there, here = replace(result(HALF), params={"data": "there"}), replace(result(HALF), params={"data": "here"})
+    assert hold_against(launch(here), accepted(there)).changed == []
+
+
+def test_queries_that_lost_are_named_most_first() -> None:
+    """With the values before and after, of what is missing the middle; twenty at most, none where nothing is lost."""
+    then = between(with_one(1.0, 3, 0.6), np.ones(QUERIES))
+    now = between(np.where(np.arange(QUERIES) == 7, 0.5, with_one(1.0, 3, 0.0)), with_one(1.0, 7, 0.5))
+    drops = hold_against(launch(now, margins=USEFUL), accepted(then)).drops
+    assert [(drop.query, drop.before, drop.after) for drop in drops] == [("7", 1, 0.5), ("3", 0.8, 0.5)]
+    assert [drop.why for drop in drops] == [
+        "the same evidence is selected, but ranked lower or judged otherwise",
+        "a judgment is missing today",
+    ]
+    assert len(verdict(np.ones(QUERIES), HALF).drops) == 20
+    little = np.where(np.arange(QUERIES) == 1, 0.0, HALF)
+    (drop,) = verdict(HALF, little, margins=Gate({"recall@5": 0.5})).drops
+    assert (drop.query, drop.before, drop.after) == ("1", 1, 0)
+    won = np.where(np.arange(QUERIES) % 8 == 0, 1.0, little)
+    assert verdict(HALF, won).verdict == "fine"
+    assert verdict(HALF, won).drops == []
+    # Where it cannot be told whether as much was won, they are named all the same.
+    assert len(verdict(HALF, np.where(np.arange(QUERIES) % 4 < 2, 1 - HALF, HALF)).drops) == 20
+    even = np.where(np.arange(QUERIES) == 0, 1.0, little)
+    assert verdict(HALF, even, margins=Gate({"recall@5": 0.5})).drops == []
+
+
+def test_only_evidence_that_changed_its_fate_is_told() -> None:
+    """The second of two items."""
+    then = replace(result(HALF), fates=[["found", "found"]] * QUERIES)
+    now = replace(result(np.where(np.arange(QUERIES) == 1, 0.0, HALF)), fates=[["found", "split"]] * QUERIES)
+    (drop,) = hold_against(launch(now), accepted(then)).drops
+    assert drop.why.startswith("evidence 2: found → ")
+
+
+def test_without_margins_the_headline_metric_is_gated() -> None:
+    """It may fall by 0.02."""
+    assert margins(launch(result(HALF), margins=Gate())) == {"recall@5": MARGIN} == {"recall@5": 0.02}
+
+
+def test_other_queries_need_a_new_baseline() -> None:
+    """Scores of other queries cannot be paired."""
+    before = replace(accepted(result(HALF)), queries=[f"q{n}" for n in range(QUERIES)])
+    with pytest.raises(ConfigError, match="lists other queries"):
+        hold_against(launch(result(HALF)), before)
 
 
 def test_a_new_metric_needs_a_new_baseline() -> None:

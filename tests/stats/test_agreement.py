@@ -65,3 +65,43 @@ def test_by_query_fully_graded_is_the_mean_of_people() -> None:
     """Where people graded everything, the judge's own graded part is the judge everywhere."""
     people, judge = np.array([0.2, 0.6, 0.4, 0.8]), np.array([0.5, 0.1, 0.9, 0.3])
     assert ppi_by_query(people, judge, judge).value == pytest.approx(0.5)
+
+
+def test_the_kappa_interval_resamples_all_four_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean of the bounds of many clusters lies near kappa itself: of 200, 50, 100 and 150, 0.4; in blocks as at
+    once. Where neither rater varies there is none."""
+    people = np.repeat([True, True, False, False], [200, 50, 100, 150])
+    judge = np.repeat([True, False, True, False], [200, 50, 100, 150])
+    found = kappa_interval(people, judge, np.arange(500), seed=0, resamples=401)
+    assert found.value == pytest.approx(0.4)
+    # The error of kappa here is 0.04.
+    assert (found.low, found.high) == (pytest.approx(0.32, abs=0.02), pytest.approx(0.48, abs=0.02))
+    for block in (1000, 100):
+        monkeypatch.setattr("harness.stats.agreement.BLOCK", block)
+        assert kappa_interval(people, judge, np.arange(500), seed=0, resamples=401) == pytest.approx(found)
+    same = kappa_interval(np.ones(6, bool), np.ones(6, bool), range(6), seed=0)
+    assert np.isnan(same).all()
+
+
+@pytest.mark.parametrize(("sign", "weight"), [(1.0, 1.0), (-1.0, 0.0), (2.0, 0.5)])
+def test_the_weight_of_slack_by_hand(sign: float, weight: float) -> None:
+    """Slack that goes with what people say, against it, or twice as far: weight 1, at least 0, 1/2."""
+    people = np.array([0.2, 0.6, 0.4, 0.8])
+    slack = sign * (people - 0.5) + 0.1
+    found = ppi_by_query(people, slack, np.zeros(4))
+    assert found.value == pytest.approx(0.5 - weight * 0.1)
+    assert found.value - found.low == pytest.approx(found.high - found.value)
+    assert (found.low < found.value - 0.01) == (weight == 0)
+
+
+def test_more_slack_than_people_vary_by_weighs_at_most_1() -> None:
+    """Half as far as people go would have a weight of 2."""
+    people = np.array([0.2, 0.6, 0.4, 0.8])
+    assert ppi_by_query(people, (people - 0.5) / 2 + 0.1, np.zeros(4)).value == pytest.approx(0.4)
+
+
+def test_confusion_of_unlike_cells() -> None:
+    """One, two, three and four items."""
+    people = np.repeat([True, True, False, False], [1, 2, 3, 4])
+    judge = np.repeat([True, False, True, False], [1, 2, 3, 4])
+    assert Confusion.of(people, judge) == Confusion(1, 2, 3, 4)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap
 
-from harness.stats import cluster_bootstrap, cluster_sums
+from harness.stats import bootstrap_means, cluster_bootstrap, cluster_sums
+from harness.stats.bootstrap import expanded_tail, times_drawn
 
 
 def test_sums_by_cluster() -> None:
@@ -57,3 +58,44 @@ def test_the_seed_decides() -> None:
     one, two, three = (cluster_bootstrap(scores, range(30), seed=seed) for seed in (1, 1, 2))
     assert one.low.tolist() == two.low.tolist()
     assert one.low.tolist() != three.low.tolist()
+
+
+@pytest.mark.parametrize("count", [1000, 1001])
+def test_each_resample_draws_as_many_as_there_are(count: int) -> None:
+    """However they are drawn: each once in a resample on average, with a variance of nearly 1, and never alike."""
+    drawn = times_drawn(np.random.default_rng(0), count, 30)
+    assert drawn.shape == (30, count)
+    assert (drawn.sum(axis=1) == count).all()
+    assert drawn.min() == 0
+    assert drawn.var() == pytest.approx(1, abs=0.05)
+    assert len(np.unique(drawn, axis=0)) == 30
+
+
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven resamples of ten clusters at once, two at a time, or one where there is no room for one."""
+    sums, sizes = np.random.default_rng(0).random((2, 10)), np.ones(10)
+    once = bootstrap_means(sums, sizes, seed=1, resamples=7)
+    assert once.shape == (7, 2)
+    for block in (20, 5):
+        monkeypatch.setattr("harness.stats.bootstrap.BLOCK", block)
+        assert bootstrap_means(sums, sizes, seed=1, resamples=7) == pytest.approx(once)
+
+
+def test_tails_of_few_clusters_by_hand() -> None:
+    """Of five, the bound is at root of 5/4 times Student's 2.776: 3.104, beyond which a normal has .00095."""
+    assert expanded_tail(5, 0.95) == pytest.approx(0.000954, abs=2e-6)
+    assert expanded_tail(100_000, 0.95) == pytest.approx(0.025, abs=1e-5)
+
+
+def test_five_clusters_have_an_interval() -> None:
+    """The fewest that have; each trial has its own mean."""
+    found = cluster_bootstrap(np.array([[0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.0, 0.0, 0.0, 1.0]]), range(5), seed=0)
+    assert found.mean.tolist() == [0.5, 0.2]
+    assert (found.low < found.mean).all()
+    assert (found.mean < found.high).all()
+
+
+def test_no_queries_have_no_mean() -> None:
+    """One NaN per trial."""
+    found = cluster_bootstrap(np.zeros((2, 0)), [], seed=0)
+    assert np.isnan([found.mean, found.low, found.high]).tolist() == [[True, True]] * 3

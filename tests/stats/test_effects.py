@@ -50,3 +50,22 @@ def test_a_factor_that_goes_with_another_is_left_out() -> None:
     found = factor_effects(scores, {"fixed": ["q", "q"], "a": ["1", "2"], "b": ["u", "v"]}, CLUSTERS, seed=0)
     assert [effect.factors for effect in found] == [("a",), ("a",)]
     assert factor_effects(scores[:1], {"a": ["1"]}, CLUSTERS, seed=0) == []
+
+
+def test_interactions_have_intervals_too() -> None:
+    """One effect of each kind lies where it is put, the difference of differences over four, and is held."""
+    noise = np.random.default_rng(0).normal(0, 0.01, (4, 12))
+    factors = {"c": ["a", "a", "b", "b"], "r": ["x", "y", "x", "y"]}
+    found = factor_effects(np.array([[1.0], [3.0], [5.0], [11.0]]) + noise, factors, CLUSTERS, seed=0)
+    assert [(effect.low < effect.value < effect.high, effect.high - effect.low < 0.1) for effect in found] == [
+        (True, True)
+    ] * 8
+
+
+@pytest.mark.parametrize("clusters", [1, 4, 5])
+def test_too_few_clusters_give_no_bounds(clusters: int) -> None:
+    """NaN on both sides, never an infinite one; of six there are some."""
+    scores = np.random.default_rng(0).random((2, 12))
+    for effect in factor_effects(scores, {"k": ["5", "10"]}, np.arange(12) % clusters, seed=0):
+        assert np.isnan([effect.low, effect.high]).all()
+    assert all(effect.low < effect.high for effect in factor_effects(scores, {"k": "ab"}, np.arange(12) % 6, seed=0))

@@ -49,3 +49,22 @@ def test_one_repeat_says_nothing() -> None:
     """Nothing to take a variance of."""
     with pytest.raises(ValueError, match="two repeats"):
         variance_of_repeats(np.zeros((5, 1)))
+
+
+def test_parts_of_the_variance_by_hand() -> None:
+    """Two queries of two repeats, 1 and 1, 4 and 6: 1 between repeats, the means 1 and 5 vary by 8, of which 1 / 2 is
+    the repeats'. In reverse order they change by 2: half of 4 - 1 * (1 + 1 / 2) is order."""
+    values = np.array([[1.0, 1.0], [4.0, 6.0]])
+    found = variance_of_repeats(values, swapped=np.array([3.0, 3.0]))
+    assert (found.repeat, found.query, found.order, found.error) == (1, 7.5, 1.25, 2)
+    assert (found.more_queries, found.more_repeats) == (pytest.approx(np.sqrt(8 / 4)), pytest.approx(np.sqrt(7.75 / 2)))
+    assert np.isnan(variance_of_repeats(values).order)
+    assert variance_of_repeats(values, swapped=np.array([1.0, 5.0])).order == 0
+
+
+def test_no_part_of_the_variance_is_negative() -> None:
+    """Queries of the same mean: their repeats alone would make the means vary by more."""
+    found = variance_of_repeats(np.array([[0.0, 2.0], [0.0, 2.0], [0.0, 2.0]]))
+    assert (found.query, found.repeat, found.error) == (0, 2, pytest.approx(np.sqrt(1 / 3)))
+    with pytest.raises(ValueError, match="two queries"):
+        variance_of_repeats(np.zeros((1, 5)))

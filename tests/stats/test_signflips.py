@@ -10,7 +10,7 @@ from scipy.stats import permutation_test, ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
 from harness.stats import Floats, holm, paired_differences
-from harness.stats.signflips import Sums, greatest_statistics, least_statistics, sign_flips
+from harness.stats.signflips import Sums, greatest_statistics, least_statistics, sign_flips, upper_point
 
 ONES = np.ones(8)
 
@@ -132,6 +132,139 @@ def test_a_missing_value_is_no_reason_to_tell() -> None:
     unknown = np.array([[1.0, 1, 1, 1, 1, 1]])
     assert paired_differences(known, known, np.ones(6), seed=0).p[0] == 0.0625
     assert paired_differences(known, unknown, np.ones(6), seed=0).p[0] >= 0.0625
+
+
+# The middles 8, 8, -2 and -2 have mean 3 and residuals of 5 each: a norm of 10. The first may be off by 3, the second
+# by 4: the norm then by up to root of (9 + 16) + (3 + 4) * root of v = 5 + 7 / 2, v being 4 / 16.
+UNSURE = Sums(np.array([[5.0, 4, -2, -2]]), np.array([[11.0, 12, -2, -2]]), np.ones((1, 4)))
+
+
+def test_missing_judgments_by_hand() -> None:
+    """The least statistic observed has the least sum, 5, over the greatest norm, and is the same for either sign."""
+    assert (UNSURE.mean[0], UNSURE.spread[0]) == (3.0, 0.25)
+    assert (UNSURE.slack[0], UNSURE.norm[0]) == (8.5, 18.5)
+    assert least_statistics(UNSURE)[0] == pytest.approx(5 / np.sqrt(18.5**2 + 5**2 / 4))
+    turned = Sums(-UNSURE.high, -UNSURE.low, UNSURE.sizes)
+    assert least_statistics(turned)[0] == least_statistics(UNSURE)[0]
+    assert least_statistics(Sums(UNSURE.low - 2, UNSURE.high, UNSURE.sizes))[0] == 0  # sums from -3 to 19
+
+
+def test_missing_judgments_under_flips_by_hand() -> None:
+    """The greatest statistic of the unflipped has the greatest sum, 12 + 7, over the least norm, 10 - 8.5; centred, the
+    sum is 7. With the first two flipped, the norm of the middles is as small as their slack: the greatest there is."""
+    (raw, centred) = (table[:, 0] for table in greatest_statistics(UNSURE, 0, 8))
+    assert raw[0] == pytest.approx(19 / np.sqrt(1.5**2 + 19**2 / 4))
+    assert centred[0] == pytest.approx(7 / np.sqrt(1.5**2 + 7**2 / 4))
+    assert (len(raw), centred[3]) == (8, 2.0)  # the patterns count in binary: 3 flips the first two
+
+
+def test_missing_judgments_widen_the_interval_on_both_sides() -> None:
+    """It reaches below the least mean, 0.99, by as much as above the greatest, 1.02, by the norm at its greatest."""
+    low = np.array([[0.0, 2.0] * 8])
+    high = low.copy()
+    low[0, 0], high[0, 0] = -0.16, 0.32
+    found = paired_differences(low, high, np.ones(16), seed=0)
+    c = found.critical + 1e-9
+    reach = c / np.sqrt(1 - c**2 / 16) * Sums(low, high, np.ones((1, 16))).norm[0] / 16
+    assert (found.low[0], found.high[0]) == (pytest.approx(0.99 - reach), pytest.approx(1.02 + reach))
+    turned = paired_differences(-high, -low, np.ones(16), seed=0)
+    assert (turned.low[0], turned.high[0]) == (pytest.approx(-found.high[0]), pytest.approx(-found.low[0]))
+
+
+def test_queries_that_all_differ_alike_have_no_residuals() -> None:
+    """By 2 each, in clusters of one and of three queries: sums of 2 and 6."""
+    sums = np.array([[2.0, 6.0]])
+    assert Sums(sums, sums, np.array([[1.0, 3.0]])).norm[0] == 0
+
+
+def test_what_is_not_tested_weakens_nothing() -> None:
+    """A trial with too much missing has p 1; the other has p and bounds as if it were alone."""
+    rows = np.random.default_rng(2).normal(1, 1, (2, 10))
+    wide = np.array([[0.0], [9.0]])
+    alone = paired_differences(rows[:1], rows[:1], np.ones(10), seed=0)
+    both = paired_differences(rows - wide, rows + wide, np.ones(10), seed=0, tested=np.array([True, False]))
+    assert (both.p[1], both.adjusted[1]) == (1.0, 1.0)
+    for ours, theirs in zip(both[:6], alone[:6], strict=True):
+        assert ours[0] == pytest.approx(theirs[0])
+    assert both.critical == alone.critical
+    assert both.low[1] < rows[1].mean() - 9
+    assert rows[1].mean() + 9 < both.high[1]
+
+
+def test_trials_may_count_different_queries() -> None:
+    """Each has sizes of its own: p and bounds are as if it were alone."""
+    rows = np.random.default_rng(2).normal(1, 1, (2, 10))
+    sizes = np.array([[1.0] * 10, [1.0, 5.0] * 5])
+    both = paired_differences(rows, rows, sizes, seed=0)
+    for trial in (0, 1):
+        alone = paired_differences(rows[[trial]], rows[[trial]], sizes[trial], seed=0)
+        assert both.p[trial] == alone.p[0]
+        assert both.alone_low[trial] == pytest.approx(alone.alone_low[0])
+        assert both.alone_high[trial] == pytest.approx(alone.alone_high[0])
+
+
+def test_bounds_are_given_even_if_nothing_is_tested() -> None:
+    """By what the middles of the differences must exceed; p is 1."""
+    rows = np.random.default_rng(2).normal(1, 1, (2, 10))
+    none = paired_differences(rows - 0.5, rows + 0.5, np.ones(10), seed=0, tested=np.zeros(2, bool))
+    middle = paired_differences(rows, rows, np.ones(10), seed=0)
+    assert (none.p.tolist(), none.adjusted.tolist()) == ([1.0, 1.0], [1.0, 1.0])
+    assert none.critical == middle.critical
+    assert (none.low < middle.low - 0.5).all()
+    assert (none.alone_low < middle.alone_low - 0.5).all()
+    assert (middle.alone_high + 0.5 < none.alone_high).all()
+    assert (none.alone_high <= none.high).all()
+    assert (none.alone_high < none.high).any()
+
+
+def test_what_is_not_tested_has_the_bounds_of_the_family() -> None:
+    """By itself as for all at once; those that are tested have narrower ones by themselves."""
+    rows = np.random.default_rng(2).normal(1, 1, (3, 10))
+    found = paired_differences(rows, rows, np.ones(10), seed=0, tested=np.array([True, True, False]))
+    assert (found.alone_low[2], found.alone_high[2]) == (found.low[2], found.high[2])
+    assert (found.low[:2] < found.alone_low[:2]).any()
+
+
+def test_no_queries_have_no_difference() -> None:
+    """Where no query has a value in both trials, the sum of nothing over nothing is 0."""
+    sums = Sums(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 2)))
+    assert (sums.queries[0], sums.mean[0], sums.norm[0]) == (1, 0, 0)
+
+
+def test_upper_points_by_hand() -> None:
+    """Of ten, a tenth is one, whatever the last bits say: above 8. A twentieth is less than one: nothing will do."""
+    assert upper_point(np.arange(10.0), 1 - 0.9) == 8
+    assert upper_point(np.arange(10.0), 0.29) == 7
+    assert upper_point(np.arange(10.0), 0.05) == np.inf
+
+
+def test_no_trials_have_no_differences() -> None:
+    """As where the baseline is the only trial."""
+    found = paired_differences(np.zeros((0, 6)), np.zeros((0, 6)), np.ones(6), seed=0)
+    assert [len(part) for part in found[:6]] == [0] * 6
+    assert found.critical == 0
+
+
+def test_patterns_are_drawn_where_they_are_too_many() -> None:
+    """Eight flips hold all patterns of four clusters without mirrors; of five they are a draw, the first unflipped."""
+    assert len(np.unique(np.concatenate(list(sign_flips(4, 0, 8))), axis=0)) == 8
+    (drawn,) = sign_flips(5, 0, 8)
+    assert drawn.shape == (8, 5)
+    assert drawn[0].tolist() == [1] * 5
+    assert set(drawn[1:].ravel().tolist()) == {-1.0, 1.0}
+    assert (drawn[-1] != 1).any()
+    assert [len(signs) for signs in sign_flips(1, 0, 8)] == [1]
+
+
+def test_patterns_are_drawn_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five clusters with room for 10 numbers make blocks of two flips; only the first flip of all is unflipped."""
+    monkeypatch.setattr("harness.stats.signflips.BLOCK", 10)
+    blocks = list(sign_flips(5, 0, 7))
+    assert [len(block) for block in blocks] == [2, 2, 2, 1]
+    assert blocks[0][0].tolist() == [1] * 5
+    assert any((block[0] != 1).any() for block in blocks[1:])
+    monkeypatch.setattr("harness.stats.signflips.BLOCK", 1)
+    assert [len(block) for block in sign_flips(5, 0, 7)] == [1] * 7
 
 
 KINDS = ("ties", "skewed", "constant", "normal", "noise")
