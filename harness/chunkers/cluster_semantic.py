@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from harness.chunkers.gaps import joined
-from harness.chunkers.recursive import small_pieces
+from harness.chunkers.recursive import SENTENCES, KeepSeparator, small_pieces
 from harness.component import EmbeddingChunker, Positive
 from harness.model import Document, Floats, Ints, Spans, Vectors
 
@@ -18,21 +18,25 @@ class ClusterSemantic(EmbeddingChunker):
 
     A pair of pieces counts its cosine less the mean cosine of all pairs of the document. Found by dynamic programming;
     of equally good ways the one with the fewest cuts. A chunk holds at most `size // piece` pieces, as published, or
-    with `bound: tokens` as many as fit into `size` tokens. Smith & Troynikov, Evaluating Chunking Strategies for
-    Retrieval, Chroma 2024. Vectors are from the trial's embedder.
+    with `bound: tokens` as many as fit into `size` tokens. Pieces are cut as `recursive` cuts, by the same settings.
+    Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma 2024. Vectors are from the trial's embedder.
     """
 
     size: Positive = 400
     piece: Positive = 50
     bound: Literal["pieces", "tokens"] = "pieces"
+    separators: tuple[str, ...] = SENTENCES
+    keep_separator: KeepSeparator = "end"
 
     version: ClassVar[int] = 2
 
     def problem(self) -> str | None:
+        if "" in self.separators:
+            return "separators must not be empty; windows are cut where no separator occurs"
         return f"piece {self.piece} is more than size {self.size}" if self.piece > self.size else None
 
     def pieces(self, doc: Document) -> Spans:
-        return small_pieces(doc, self.piece)
+        return small_pieces(doc, self.piece, self.separators, self.keep_separator)
 
     def join(self, doc: Document, pieces: Spans, vectors: Vectors) -> Spans:
         if not pieces:

@@ -1,10 +1,16 @@
 """Separators in order of preference."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from harness.chunkers.packing import Length, Unit, length_in, packed, pieces_at, tidied, trimmed, windows
 from harness.component import Chunker, NotNegative, Positive
 from harness.model import Document, Spans
+
+KeepSeparator = Literal["end", "start"]
+
+SENTENCES = ("\n\n", "\n", ". ", "? ", "! ", " ")
+"""Separators that end sentences."""
 
 
 @dataclass(frozen=True)
@@ -12,13 +18,15 @@ class Recursive(Chunker):
     """Split at the first separator that occurs, again inside what is still too long, then merge neighbours up to
     `size`.
 
-    A separator stays at the end of the piece before it, so that no text is lost; where none occurs, windows are cut.
+    A separator stays at the end of the piece before it, or at the start of the one behind it (`keep_separator: start`,
+    LangChain's way), so that no text is lost; where none occurs, windows are cut.
     """
 
     size: Positive = 256
     overlap: NotNegative = 0
     separators: tuple[str, ...] = ("\n\n", "\n", ". ", " ")
     unit: Unit = "tokens"
+    keep_separator: KeepSeparator = "end"
 
     def problem(self) -> str | None:
         if "" in self.separators:
@@ -40,7 +48,7 @@ class Recursive(Chunker):
         separator, *finer = separators
         chunks: Spans = []
         small: Spans = []
-        for piece in pieces_at(_ends(doc.text, separator, start, end), start, end):
+        for piece in pieces_at(_edges(doc.text, separator, start, end, self.keep_separator), start, end):
             if length(*piece) <= self.size:
                 small.append(piece)
                 continue
@@ -50,14 +58,17 @@ class Recursive(Chunker):
         return chunks + packed(small, length, size=self.size, overlap=self.overlap)
 
 
-def small_pieces(doc: Document, size: int) -> Spans:
+def small_pieces(
+    doc: Document, size: int, separators: tuple[str, ...] = SENTENCES, keep_separator: KeepSeparator = "end"
+) -> Spans:
     """Pieces of up to `size` tokens, sentences where they fit, for chunkers that put them together again."""
-    cut = Recursive(size, separators=("\n\n", "\n", ". ", "? ", "! ", " ")).split(doc)
+    cut = Recursive(size, separators=separators, keep_separator=keep_separator).split(doc)
     return [trimmed(doc.text, *span) for span in cut]
 
 
-def _ends(text: str, separator: str, start: int, end: int) -> list[int]:
-    """Where each run of the separator inside `[start, end)` ends."""
+def _edges(text: str, separator: str, start: int, end: int, keep: KeepSeparator) -> list[int]:
+    """Where each run of the separator inside `[start, end)` ends, or where it begins."""
+    begins: list[int] = []
     ends: list[int] = []
     at = text.find(separator, start, end)
     while at >= 0:
@@ -65,6 +76,7 @@ def _ends(text: str, separator: str, start: int, end: int) -> list[int]:
         if ends and ends[-1] == at:
             ends[-1] = stop
         else:
+            begins.append(at)
             ends.append(stop)
         at = text.find(separator, stop, end)
-    return ends
+    return ends if keep == "end" else begins
