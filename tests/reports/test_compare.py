@@ -230,7 +230,7 @@ def test_few_documents_get_a_reason_instead_of_an_interval() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(5, 14), st.sampled_from(["binary", "thirds", "skewed"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_no_word_stands_beside_an_interval_that_crosses_zero(seed: int, clusters: int, kind: str) -> None:
     """In the table and in the sentence: few documents, unlike numbers of questions, ties, skew, six trials."""
     rng = np.random.default_rng(seed)
