@@ -144,3 +144,18 @@ def test_a_dropped_candidate_takes_no_other_along() -> None:
     steps = [Step("top_k", False, [coarse]), Step("mmr", False, [Passage("a", 0, 60, 6)])]
     found = losses(item, [], lambda: Trace([fine], [coarse, fine, other], steps))
     assert found.fates == ["dropped:mmr"]
+
+
+def test_a_chunk_that_was_merged_ends_where_its_passage_does() -> None:
+    """Two chunks are merged and cut by a budget, and what was made of them is dropped later: that is the cause.
+
+    The chunk is compared with the passage it went into, not with an overlapping one that stayed as it was, nor with one
+    made of another document.
+    """
+    lost = Items((Evidence((Span("a", 11, 15),)), Evidence((Span("b", 0, 3),))), 0.5, False)
+    kept, first, second = Passage("a", 0, 10), Passage("a", 5, 15), Passage("a", 15, 25)
+    other = Passage("b", 0, 9)
+    made, cut = Passage("a", 5, 20), Passage("b", 0, 3)
+    steps = [Step("budget", True, []), Step("top_k", False, [made])]
+    trace = Trace([kept, first, second, other], [kept, first, second, other], steps)
+    assert losses(lost, [cut, kept], lambda: trace).fates == ["dropped:top_k", "found"]

@@ -7,6 +7,7 @@ import pytest
 
 from harness.errors import ConfigError
 from harness.metrics import MEASURES, Items, Ranking, parse_metric, score_queries
+from harness.metrics.intervals import union
 from harness.metrics.matching import Passage
 from harness.metrics.measures import JUDGMENT_MEASURES, UNCUT_MEASURES
 from harness.metrics.names import is_metric
@@ -371,3 +372,10 @@ def test_nothing_is_shown_after_what_did_not_fit() -> None:
     after = Passage("b", 0, 5, 1)
     assert [p.end for p in budgeted(3, [Passage("a", 0, 20, 4), after], TWO).passages] == [15]
     assert budgeted(3, [Passage("a", 0, 20, 4, context_tokens=3), after], TWO).passages == []
+
+
+def test_unions_by_hand() -> None:
+    """Touching intervals are joined, empty ones left out."""
+    assert union([(2, 3), (0, 2)]) == [(0, 3)]
+    assert union([(4, 4)]) == []
+    assert union([(0, 5), (1, 2), (7, 8)]) == [(0, 5), (7, 8)]

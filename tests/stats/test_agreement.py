@@ -105,3 +105,10 @@ def test_confusion_of_unlike_cells() -> None:
     people = np.repeat([True, True, False, False], [1, 2, 3, 4])
     judge = np.repeat([True, False, True, False], [1, 2, 3, 4])
     assert Confusion.of(people, judge) == Confusion(1, 2, 3, 4)
+
+
+def test_a_judge_that_is_off_by_a_constant_is_given_no_weight() -> None:
+    """Its slack never varies, so there is nothing to regress on: the estimate is people's mean."""
+    people = np.array([0.0, 1.0, 0.5, 0.5])
+    everywhere = np.array([0.2, 0.4, 0.6, 0.8])
+    assert ppi_by_query(people, everywhere + 0.125, everywhere).value == pytest.approx(0.5)
