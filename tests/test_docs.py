@@ -141,13 +141,14 @@ def test_the_fault_injection_page_shows_what_its_script_prints() -> None:
     assert len(done.stdout.splitlines()) == 7
 
 
-def test_the_judges_of_the_readme_are_built_in() -> None:
+def test_the_judges_of_the_readme_are_built_in(tmp_path: Path) -> None:
     """Names and settings as shown."""
     from harness.catalog import component
 
+    (tmp_path / "grades.csv").write_text("query,passage,grade\nq,p,2\n")
     block = next(block for block in blocks("README.md", "yaml") if block.startswith("judges:"))
     for spec in yaml.safe_load(block.replace("${JUDGE_MODEL}", "m"))["judges"]:
-        component("judge", spec, where="README", beside=Path())
+        component("judge", spec, where="README", beside=tmp_path)
 
 
 def test_the_findings_of_the_docs_are_all_there_are() -> None:
@@ -168,7 +169,7 @@ def test_the_formats_of_the_docs_are_all_there_are() -> None:
     from harness.importers import FORMATS
     from harness.importers.options import COLUMNS
 
-    section = (ROOT / "docs/data.md").read_text().split("## Formats")[1].split("## Findings")[0]
+    section = (ROOT / "docs/data.md").read_text().split("## Formats")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`.*?`) \| ", section, re.M)
     assert [name for row in rows for name in re.findall(r"`([a-z-]+)`", row)] == list(FORMATS) == list(NAMED)
     assert PARTS == COLUMNS
