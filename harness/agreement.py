@@ -1,7 +1,7 @@
 """How a judge's relevant/irrelevant compares with people's: one record, whatever the labels come from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -95,12 +95,23 @@ def labels_agreement(judge: Labels, people: Labels, *, relevant_from: int = RELE
 
     Several grades of one pair are taken in order, each with the other file's. Raises DataError where none is shared.
     """
-    pairs, missing = [], 0
+    pairs, missing, several = [], 0, 0
     for (query, passage), grades in people.grades.items():
         known = judge.grades.get((query, passage), ())
         pairs += [(query, theirs, ours) for theirs, ours in zip(grades, known, strict=False)]
         missing += max(0, len(grades) - len(known))
+        several += len(known) > 0 and max(len(grades), len(known)) > 1
     if not pairs:
         told = " and ".join(f"{one.path.name} has {next(iter(one.grades))!r:.60}" for one in (people, judge))
         raise DataError(f"judge agree: no passage is in both files: {told}")
-    return agreement_of(judge.path.stem, "labels", pairs, missing=missing, relevant_from=relevant_from)
+    found = agreement_of(judge.path.stem, "labels", pairs, missing=missing, relevant_from=relevant_from)
+    return replace(found, notes=[*_unjudged(people, judge), *_several(several)])
+
+
+def _unjudged(*files: Labels) -> list[str]:
+    return [f"{one.path.name}: {one.unjudged} lines of a grade below 0 are left out" for one in files if one.unjudged]
+
+
+def _several(count: int) -> list[str]:
+    told = f"{count} passages are graded more than once: the first grades of both files are compared, then the second"
+    return [told] if count else []

@@ -1,6 +1,7 @@
 """What is known of a judge's agreement with people: one small file in the store for each way of judging."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,5 +43,6 @@ def calibration_of(asking: LlmJudge, store: Path, data: str) -> str:
     if not file.is_file():
         return "uncalibrated"
     found = json.loads(file.read_text(encoding="utf-8"))
-    told = f"kappa {found['kappa']:.2f} ({found['low']:.2f} … {found['high']:.2f}) on {found['labels']} labels"
+    bounds = "" if math.isnan(found["low"]) else f" ({found['low']:.2f} … {found['high']:.2f})"
+    told = f"kappa {found['kappa']:.2f}{bounds} on {found['labels']} labels"
     return told if found["labels"] >= ENOUGH else f"uncalibrated: {told}, of {ENOUGH} needed"

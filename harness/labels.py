@@ -23,11 +23,13 @@ GREATEST = 9
 class Labels:
     """Grades by (query, passage), each an id or a text as the file has it.
 
-    A passage that occurs twice for a query, such as one text under two ids, keeps both grades, in order.
+    A passage that occurs twice for a query, such as one text under two ids, keeps both grades, in order. `unjudged` are
+    the lines of a grade below 0, which TREC gives to passages that were put before the judges and left.
     """
 
     path: Path
     grades: Mapping[tuple[str, str], Sequence[int]]
+    unjudged: int = 0
 
     @property
     def count(self) -> int:
@@ -43,7 +45,8 @@ def read_labels(path: Path, rater: str | None = None) -> Labels:
     """The labels of a file; `rater` names the column of a file that holds the grades of several.
 
     CSV, TSV and JSON lines have a query, a passage (id or text) and a grade; anything else is read as qrels: query,
-    iteration, passage, grade. A grade is a whole number; one below 0 counts as 0. Raises DataError with file and line.
+    iteration, passage, grade. A grade is a whole number; lines with one below 0 are left out, and counted. Raises
+    DataError with file and line.
     """
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv"):
@@ -53,15 +56,19 @@ def read_labels(path: Path, rater: str | None = None) -> Labels:
     else:
         rows = _qrels(path)
     grades: dict[tuple[str, str], list[int]] = {}
+    unjudged = 0
     for line, row in rows:
         query, passage = _named(line, row, QUERY), _named(line, row, PASSAGE)
         grade = _grade(line, row[rater] if rater else _named(line, row, GRADE)) if not rater or rater in row else None
         if grade is None:
             raise line.fault(f"has no column '{rater}'; there is {', '.join(map(str, row))[:100]}")
-        grades.setdefault((query, passage), []).append(grade)
+        if grade < 0:
+            unjudged += 1
+        else:
+            grades.setdefault((query, passage), []).append(grade)
     if not grades:
         raise DataError(f"{path}: holds no label")
-    return Labels(path, grades)
+    return Labels(path, grades, unjudged)
 
 
 def both_raters(path: Path) -> bool:
@@ -137,4 +144,4 @@ def _grade(line: Line, value: Any) -> int:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise line.fault(f"grade: expected a whole number from 0 to {GREATEST}, got {value!r:.40}") from None
-    return max(0, int(grade))
+    return int(grade)

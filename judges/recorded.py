@@ -71,7 +71,7 @@ def _recorded(task: Task, labels: Labels) -> Judgment:
     grades = set(labels.of((query, task.query), (task.item, doc, task.texts[0])))
     if len(grades) == 1:
         return Label(grades.pop(), by="recorded")
-    told = "is graded twice, differently; name it by its place or document" if grades else "has no grade"
+    told = "is graded twice, differently; keep one grade" if grades else "has no grade"
     return Failure("missing_label", f"{labels.path.name}: passage {task.item} of query '{query}' {told}")
 
 

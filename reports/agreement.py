@@ -16,7 +16,7 @@ def text(found: Agreement) -> str:
         f"{found.judge} ({found.model}) against people on {found.labels} passages, relevant from {found.relevant_from}",
         "",
         f"kappa        {_told(found.kappa)}",
-        f"of all grades {found.graded:.3f}   unweighted, each grade by itself",
+        f"of all grades {_one(None if math.isnan(found.graded) else found.graded)}   unweighted, each grade by itself",
         f"sensitivity  {_told(found.sensitivity)}   of what people call relevant, the judge finds this share",
         f"specificity  {_told(found.specificity)}   of what people call irrelevant, it rejects this share",
     ]
@@ -72,4 +72,6 @@ def as_json(found: Agreement) -> str:
 def _told(found: Estimate | None, form: str = ".3f") -> str:
     if found is None or math.isnan(found.value):
         return "–"
+    if math.isnan(found.low):
+        return f"{found.value:{form}} (too few queries for an interval)"
     return f"{found.value:{form}} ({found.low:{form}} … {found.high:{form}})"

@@ -43,7 +43,8 @@ def figures(launch: Launch, *, models: Models | None = None) -> list[Figure]:
     """
     published = launch.experiment.published
     if published is None:
-        raise ConfigError(f"compare: '{launch.experiment.name}' gives no published figures; name the experiment file")
+        told = f"compare --published: '{launch.experiment.name}' has no `published` part"
+        raise ConfigError(f"{told}; name an experiment file that has one, such as those of experiments/published")
     return [figure for row in published.rows for figure in _figures(launch, published, row, models)]
 
 

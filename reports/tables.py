@@ -87,7 +87,9 @@ def _explained(comparison: Comparison) -> list[str]:
     if not others:
         return []
     told = ["word, p and interval of the difference follow from one test"]
-    if others > 1:
+    if all(row.no_interval for row in comparison.rows if row.verdict != "baseline"):
+        told = []
+    elif others > 1:
         told = [
             f"words, p and the intervals of differences hold for all {others} differences at once (single-step max-T)"
         ]
@@ -225,12 +227,12 @@ def fate_words(fate: str) -> str:
 
 def interval(low: float, high: float, form: str) -> str:
     """`0.711 … 0.865`, each bound in the given form; why there is none where clusters are too few for one."""
-    return "too few clusters" if math.isnan(low) else f"{_unsigned(low):{form}} … {_unsigned(high):{form}}"
+    return "too few clusters" if math.isnan(low) else f"{_signed(low):{form}} … {_signed(high):{form}}"
 
 
-def _unsigned(value: float) -> float:
-    """The value as it is told, and 0 for what would be told as -0."""
-    return round(value, 3) + 0.0
+def _signed(value: float) -> float:
+    """The value, without the sign of a zero. A bound just below 0 reads -0.000, so that 0 is seen to lie inside."""
+    return value + 0.0
 
 
 def _loss(row: Row) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness import read_experiment, run
@@ -25,7 +26,7 @@ def harness(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_three_formats_say_the_same(tmp_path: Path) -> None:
-    """CSV, JSON lines and qrels; below 0 counts as 0, comments are skipped, a passage graded twice keeps both."""
+    """CSV, JSON lines and qrels; below 0 was not judged, comments are skipped, a passage graded twice keeps both."""
     (tmp_path / "a.csv").write_text("query_id,doc_id,label\nq1,p1,3\nq1,p1,1\nq1,p2,-1\n")
     rows = [("q1", "p1", 3), ("q1", "p1", 1), ("q1", "p2", -1)]
     (tmp_path / "a.jsonl").write_text(
@@ -34,9 +35,9 @@ def test_three_formats_say_the_same(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("# judged\nq1 0 p1 3\nq1 0 p1 1 sure\nq1 0 p2 -1\n")
     for name in ("a.csv", "a.jsonl", "a.txt"):
         found = read_labels(tmp_path / name)
-        assert found.grades == {("q1", "p1"): [3, 1], ("q1", "p2"): [0]}
-        assert found.count == 3
-        assert found.of(("q0", "q1"), ("p9", "p2")) == [0]
+        assert found.grades == {("q1", "p1"): [3, 1]}
+        assert (found.count, found.unjudged) == (2, 1)
+        assert found.of(("q0", "q1"), ("p9", "p1")) == [3, 1]
         assert found.of(("q1",), ("p9",)) == ()
 
 
@@ -79,6 +80,10 @@ def test_agreement_of_two_files_by_hand(tmp_path: Path) -> None:
     assert tuple(found.confusion) == (1, 1, 0, 1)
     assert (found.labels, found.missing, found.judge) == (3, 1, "judge")
     assert found.grades[3][2] == found.grades[0][1] == found.grades[2][0] == 1
+    assert found.notes == [
+        "1 passages are graded more than once: the first grades of both files are compared, then the second"
+    ]
+    assert np.isnan(found.kappa.low)  # of two queries
     strict = labels_agreement(
         read_labels(tmp_path / "judge.csv"), read_labels(tmp_path / "people.csv"), relevant_from=1
     )
@@ -101,7 +106,7 @@ def test_the_command_on_files(tmp_path: Path) -> None:
             ("--labels", "judge.qrels"),
             "judge.qrels has no columns people and judge; name people's labels with --people",
         ),
-        (("x.yaml", "--labels", "judge.qrels"), "--labels stands for an experiment's judge"),
+        (("x.yaml", "--labels", "judge.qrels"), "--labels goes without an experiment, --judge and --swap"),
         ((), "name an experiment and a graded sheet, or --people FILE, or --labels FILE"),
         (("--labels", "both.csv", "--relevant-from", "0"), "--relevant-from 0: expected a grade from 1 to 9"),
         (("--labels", "both.csv", "--people", "people.qrels"), "both.csv:2: has no column grade or label"),

@@ -125,7 +125,7 @@ def _of_labels(options: argparse.Namespace) -> "Agreement":
     from harness.labels import GREATEST, both_raters, read_labels
 
     if options.experiment or options.judge or options.swap:
-        raise ConfigError("judge agree: --labels stands for an experiment's judge; leave the experiment out")
+        raise ConfigError("judge agree: --labels goes without an experiment, --judge and --swap: the file is the judge")
     if not 1 <= options.relevant_from <= GREATEST:
         raise ConfigError(f"--relevant-from {options.relevant_from}: expected a grade from 1 to {GREATEST}")
     if options.people:

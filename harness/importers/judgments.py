@@ -30,13 +30,18 @@ class Asked(NamedTuple):
 def read_judgments(source: Source, path: Path, draft: Draft) -> dict[str, Judged]:
     """The judgments in a file of lines `query document grade` (parted by tabs) or `query iteration document grade`.
 
-    A first line whose last column is no number but a name such as `score` is a header; lines that begin with # are
-    comments, and columns after the fourth are left out, as trec_eval does. A judgment that occurs twice counts once;
-    one that contradicts an earlier one is a DataError.
+    A first line with a name such as `score` in place of the grade is a header; where it is the third of columns
+    separated by tabs, all lines are read so. Lines that begin with # are comments, and columns after the last of these
+    are left out, as trec_eval does. A judgment that occurs twice counts once; one that contradicts an earlier one is a
+    DataError.
     """
     judged: dict[str, Judged] = {}
+    width = 0
     for line, text in source.text_lines(path):
-        columns = _columns(line, text, draft)
+        if line.number == 1:
+            names = [name.strip().lower() for name in text.split("\t")]
+            width = 3 if len(names) >= 3 and names[2] in _HEADS else 0
+        columns = _columns(line, text, draft, width)
         if not columns or (line.number == 1 and columns[-1].lower() in _HEADS):
             continue
         query, doc, grade = columns[0], columns[-2], _grade(line, columns[-1])
@@ -63,10 +68,14 @@ def is_comment(text: str) -> bool:
     return not text.strip() or text.startswith("#")
 
 
-def _columns(line: Line, text: str, draft: Draft) -> list[str]:
+def _columns(line: Line, text: str, draft: Draft, width: int) -> list[str]:
+    """The columns of a line that count: the first `width` between tabs, or by their number where it is 0."""
     if is_comment(text):
         return []
     tabbed = text.split("\t")
+    if width and len(tabbed) > width:
+        draft.counts.add("judgments with further columns, left out", line.number > 1)
+        tabbed = tabbed[:width]
     if len(tabbed) in (3, 4) and all(part.strip() for part in tabbed):
         return [part.strip() for part in tabbed]
     columns = text.split()

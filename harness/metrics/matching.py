@@ -38,7 +38,7 @@ class Items(NamedTuple):
         relevant = tuple(item for item in query.evidence if item.grade >= relevant_from)
         slight = tuple(item for item in query.evidence if item.grade < relevant_from)
         judged = frozenset(query.irrelevant), frozenset(query.unjudged)
-        return cls(relevant, coverage, query.by_document, slight, *judged)
+        return cls(relevant, coverage, query.by_document or any(judged), slight, *judged)
 
 
 class Ranking:

@@ -25,7 +25,8 @@ def score_queries(
 ) -> dict[str, Floats]:
     """One value per query and metric, each array of shape (queries,), keyed by the metric's name.
 
-    A query without relevant evidence has the value `unanswerable`: there is nothing to recall. A query with evidence
+    A query without relevant evidence has the value `unanswerable`: there is nothing to recall (`judged` has its own, as
+    it is not about relevance). A query with evidence
     and an empty selection has a value of its own, usually 0. Measures of characters have no value (NaN) on document
     evidence, measures of what was judged none on spans.
     """
@@ -37,13 +38,14 @@ def score_queries(
         if not needed.evidence:
             for metric in metrics:
                 scores[str(metric)][query] = np.nan if metric.measure in apart else unanswerable
-            if not needed.slight:
+            if not needed.slight and not needed.irrelevant:
                 continue
         rankings: dict[int | None, Ranking] = {None: Ranking(passages, needed)}
         for metric in metrics:
             if metric.measure in (SPAN_MEASURES if needed.by_document else JUDGMENT_MEASURES):
                 continue
-            if not needed.evidence and metric.measure != "ndcg":
+            # Graded gain needs slight evidence, the share of what was judged any judgment; all else, relevant evidence.
+            if not needed.evidence and metric.measure not in (("ndcg", "judged") if needed.slight else ("judged",)):
                 continue
             if metric.measure in ORACLE_MEASURES:
                 ranking = Ranking(oracle(needed, metric.measure.startswith("chroma")), needed)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.stats.bootstrap import times_drawn
-from harness.stats.clusters import BLOCK, Flags, Floats
+from harness.stats.clusters import BLOCK, FEWEST_CLUSTERS, Flags, Floats
 
 Z = 1.959963984540054
 """The normal quantile of a 95 % interval."""
@@ -63,11 +63,16 @@ def graded_kappa(table: npt.ArrayLike) -> float:
 def kappa_interval(
     people: Flags, judge: Flags, clusters: npt.ArrayLike, *, seed: int, resamples: int = 4000
 ) -> Estimate:
-    """Kappa with a percentile interval that resamples clusters (queries): the items of one are not independent."""
+    """Kappa with a percentile interval that resamples clusters (queries): the items of one are not independent.
+
+    With fewer than five clusters the bounds are NaN.
+    """
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
     cells = np.stack([people & judge, people & ~judge, ~people & judge, ~people & ~judge], axis=1).astype(np.float64)
     sums = np.zeros((len(labels), 4))
     np.add.at(sums, member, cells)
+    if len(labels) < FEWEST_CLUSTERS:
+        return Estimate(float(kappa(cells.sum(axis=0))), math.nan, math.nan)
     rng, rows = np.random.default_rng(seed), max(1, min(resamples, BLOCK // len(labels)))
     blocks = (times_drawn(rng, len(labels), min(rows, resamples - at)) @ sums for at in range(0, resamples, rows))
     found = kappa(np.concatenate(list(blocks)))

@@ -108,3 +108,12 @@ def test_judgments_of_grade_zero_are_kept_as_irrelevant(beir: Path, tmp_path: Pa
     import_dataset("csv", table, tmp_path / "again", options=Options(columns=columns))
     (query,) = load_dataset(tmp_path / "again", "validation").query_set.queries
     assert (query.irrelevant, query.unjudged, len(query.evidence)) == (("e",), ("f",), 1)
+
+
+def test_further_columns_of_judgments_separated_by_tabs(beir: Path, tmp_path: Path) -> None:
+    """A header says which column is the grade; what stands behind it is left out, in every line."""
+    (beir / "qrels/dev.tsv").write_text("query-id\tcorpus-id\tscore\tassessor\nq1\td#1\t2\t7\nq2\td2\t1\tAda\n")
+    counts = import_dataset("beir", beir, tmp_path / "out")
+    assert counts["judgments with further columns, left out"] == 2
+    first, second = load_dataset(tmp_path / "out", "dev").query_set.queries
+    assert [(item.places[0].doc, item.grade) for q in (first, second) for item in q.evidence] == [("d#1", 2), ("d2", 1)]

@@ -379,3 +379,14 @@ def test_unions_by_hand() -> None:
     assert union([(2, 3), (0, 2)]) == [(0, 3)]
     assert union([(4, 4)]) == []
     assert union([(0, 5), (1, 2), (7, 8)]) == [(0, 5), (7, 8)]
+
+
+def test_what_was_judged_is_not_about_relevance() -> None:
+    """A query with an irrelevant document alone has a share judged, whatever becomes of its other measures."""
+    only = Items.of(Query("q", "?", irrelevant=("n",)))
+    metrics = [parse_metric(name) for name in ("judged@2", "recall@2", "ndcg@2")]
+    rows = [[Passage("n", 0, 5), Passage("n", 5, 9), Passage("u", 0, 9)]]
+    for unanswerable in (0.0, math.nan):
+        found = score_queries(metrics, [only], rows, {}, lambda *_: [], unanswerable=unanswerable)
+        assert found["judged@2"].tolist() == [0.5]
+        np.testing.assert_equal([found["recall@2"][0], found["ndcg@2"][0]], [unanswerable] * 2)

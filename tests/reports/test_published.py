@@ -60,7 +60,7 @@ def test_the_command(garden_data: Path, tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(BASE)
     assert harness(tmp_path, "run", "x.yaml", "--no-mlflow").returncode == 0
     done = harness(tmp_path, "compare", "x.yaml", "--published")
-    assert (done.returncode, "gives no published figures" in done.stderr) == (2, True)
+    assert (done.returncode, "'table' has no `published` part" in done.stderr) == (2, True)
     values = json.loads(harness(tmp_path, "compare", "x.yaml", "--json").stdout)["rows"][1]["values"]
     table = (
         "published:\n  source: A table\n  scale: 100\n  tolerance: 0.001\n  rows:\n"
