@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# The same examples in every run, however long one takes on a busy machine; `--hypothesis-profile=default` looks further.
+# The same examples in every run, however long one takes on a busy machine. `--hypothesis-profile=default` looks
+# further.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.load_profile("repeatable")
 
