@@ -156,9 +156,9 @@ def _selected(session: Session) -> dict[str, dict[str, Case]]:
     depth = _depth(session.experiment)
     for trial in session.trials:
         for case in session.pipeline(trial).cases(trial):
-            ways = found.setdefault(case.query.id, {})
+            passages = found.setdefault(case.query.id, {})
             for passage in case.passages[:depth]:
-                ways.setdefault(passage.id, replace(case, passages=(passage,)))
+                passages.setdefault(passage.id, replace(case, passages=(passage,)))
     return found
 
 

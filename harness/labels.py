@@ -3,12 +3,13 @@
 import csv
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.dataset.lines import Line, text_lines
+from harness.dataset.lines import Line, is_comment, text_lines
 from harness.errors import DataError
 
 QUERY = ("query", "query_id", "qid", "question")
@@ -48,20 +49,14 @@ def read_labels(path: Path, rater: str | None = None) -> Labels:
     iteration, passage, grade. A grade is a whole number; lines with one below 0 are left out, and counted. Raises
     DataError with file and line.
     """
-    suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv"):
-        rows = _table(path, "," if suffix == ".csv" else "\t")
-    elif suffix in (".jsonl", ".json"):
-        rows = _json(path)
-    else:
-        rows = _qrels(path)
+    read = _COLUMNAR.get(path.suffix.lower(), _qrels)
     grades: dict[tuple[str, str], list[int]] = {}
     unjudged = 0
-    for line, row in rows:
+    for line, row in read(path):
         query, passage = _named(line, row, QUERY), _named(line, row, PASSAGE)
-        grade = _grade(line, row[rater] if rater else _named(line, row, GRADE)) if not rater or rater in row else None
-        if grade is None:
+        if rater and rater not in row:
             raise line.fault(f"has no column '{rater}'; there is {', '.join(map(str, row))[:100]}")
+        grade = _grade(line, row[rater] if rater else _named(line, row, GRADE))
         if grade < 0:
             unjudged += 1
         else:
@@ -73,12 +68,8 @@ def read_labels(path: Path, rater: str | None = None) -> Labels:
 
 def both_raters(path: Path) -> bool:
     """Whether a file has a column of grades by people and one by a judge."""
-    if path.suffix.lower() in (".csv", ".tsv"):
-        first = next(_table(path, "," if path.suffix.lower() == ".csv" else "\t"), None)
-    elif path.suffix.lower() in (".jsonl", ".json"):
-        first = next(_json(path), None)
-    else:
-        first = None
+    read = _COLUMNAR.get(path.suffix.lower())
+    first = next(read(path), None) if read else None
     return first is not None and all(rater in first[1] for rater in RATERS)
 
 
@@ -117,9 +108,18 @@ def _json(path: Path) -> Iterator[tuple[Line, Mapping[str, Any]]]:
             yield line, row
 
 
+_COLUMNAR: Mapping[str, Callable[[Path], Iterator[tuple[Line, Mapping[str, Any]]]]] = {
+    ".csv": partial(_table, delimiter=","),
+    ".tsv": partial(_table, delimiter="\t"),
+    ".jsonl": _json,
+    ".json": _json,
+}
+"""How to read a file whose columns have names, by suffix."""
+
+
 def _qrels(path: Path) -> Iterator[tuple[Line, Mapping[str, Any]]]:
     for line, text in text_lines(path):
-        if not text.strip() or text.startswith("#"):
+        if is_comment(text):
             continue
         columns = text.split()
         if len(columns) < 4:

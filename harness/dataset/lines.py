@@ -61,6 +61,11 @@ def text_lines(path: Path, encoding: str = "utf-8", advance: Advance | None = No
         yield line, decoded(line, content, encoding).rstrip("\r\n")
 
 
+def is_comment(text: str) -> bool:
+    """Whether a line of a TREC file says nothing: blank, or a comment."""
+    return not text.strip() or text.startswith("#")
+
+
 def decoded(line: Line, content: bytes, encoding: str = "utf-8") -> str:
     """The text of a line, without a byte order mark. Raises DataError."""
     try:

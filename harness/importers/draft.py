@@ -5,14 +5,13 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from harness.dataset.lines import Line
 from harness.dataset.records import query as parse_query
 from harness.errors import DataError
+from harness.importers.options import Titles
 from harness.model import Document
-
-Titles = Literal["text", "beside"]
 
 
 class Imported(dict[str, int]):

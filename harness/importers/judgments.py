@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.dataset.lines import Line
+from harness.dataset.lines import Line, is_comment
 from harness.errors import DataError
 from harness.importers.draft import Draft
 from harness.importers.source import Source
@@ -28,7 +28,7 @@ class Asked(NamedTuple):
 
 
 def read_judgments(source: Source, path: Path, draft: Draft) -> dict[str, Judged]:
-    """The judgments in a file of lines `query document grade` (parted by tabs) or `query iteration document grade`.
+    """The judgments in a file of lines `query document grade` (separated by tabs) or `query iteration document grade`.
 
     A first line with a name such as `score` in place of the grade is a header; where it is the third of columns
     separated by tabs, all lines are read so. Lines that begin with # are comments, and columns after the last of these
@@ -61,11 +61,6 @@ def note_judgment(judged: dict[str, Judged], draft: Draft, line: Line, query: st
     else:
         told = f"query '{query}' judges document '{doc}' a second time"
         raise line.fault(f"{told}, {grade} instead of {grades[doc]}; keep one of both")
-
-
-def is_comment(text: str) -> bool:
-    """Whether a line of a TREC file says nothing: blank, or a comment."""
-    return not text.strip() or text.startswith("#")
 
 
 def _columns(line: Line, text: str, draft: Draft, width: int) -> list[str]:

@@ -15,6 +15,8 @@ COLUMNS = (
 )
 """What the columns of a table can be, for `map`."""
 
+Titles = Literal["text", "beside"]
+
 _WORDS = {
     "corpus": "--corpus",
     "queries": "--queries",
@@ -51,7 +53,7 @@ class Options:
     encoding: str = "utf-8"
     name: str = "validation"
     ignore_self: bool = False
-    titles: Literal["text", "beside"] | None = None
+    titles: Titles | None = None
     absent: bool = False
 
     def set_beyond(self, heeded: Collection[str]) -> str:

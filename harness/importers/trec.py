@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from harness.dataset.lines import Line
+from harness.dataset.lines import Line, is_comment
 from harness.errors import DataError
 from harness.importers.draft import Draft
 from harness.importers.fields import text_of
-from harness.importers.judgments import Asked, Judged, is_comment, read_judgments, write_judged
+from harness.importers.judgments import Asked, Judged, read_judgments, write_judged
 from harness.importers.options import Options
 from harness.importers.source import Source
 

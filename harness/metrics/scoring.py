@@ -26,9 +26,8 @@ def score_queries(
     """One value per query and metric, each array of shape (queries,), keyed by the metric's name.
 
     A query without relevant evidence has the value `unanswerable`: there is nothing to recall (`judged` has its own, as
-    it is not about relevance). A query with evidence
-    and an empty selection has a value of its own, usually 0. Measures of characters have no value (NaN) on document
-    evidence, measures of what was judged none on spans.
+    it is not about relevance). A query with evidence and an empty selection has a value of its own, usually 0.
+    Measures of characters have no value (NaN) on document evidence, measures of what was judged none on spans.
     """
     scores = {str(metric): np.full(len(items), np.nan) for metric in metrics}
     documents = any(needed.by_document for needed in items)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.component import Positive, Recorded
-from harness.dataset import Line, text_lines
+from harness.dataset import Line, is_comment, text_lines
 from harness.errors import DataError
 from harness.model import Rankings, Row
 
@@ -45,7 +45,7 @@ def read_run(path: Path) -> dict[str, dict[str, float]]:
     """The scores of a run by query and document. Raises DataError at the first malformed line."""
     found: dict[str, dict[str, float]] = {}
     for line, text in text_lines(path):
-        if not text.strip() or text.startswith("#"):
+        if is_comment(text):
             continue
         query, doc, score = run_line(line, text)
         scores = found.setdefault(query, {})
