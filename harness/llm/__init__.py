@@ -2,11 +2,12 @@
 
 from harness.llm.archive import Archive
 from harness.llm.asking import SWAPPED, Asking, Prompt, Task
-from harness.llm.caller import Caller, Patience
+from harness.llm.caller import Caller
 from harness.llm.fences import fence, folded, nonce, suspicious, visible
 from harness.llm.form import Choice, Entry, Form, Listed, Text
 from harness.llm.outcome import Failure, Judgment, Label, Outcome, Written
 from harness.llm.panel import Estimate, Panel, all_missing, estimate, missing, stored
+from harness.llm.patience import Patience
 from harness.llm.prices import Spend
 from harness.llm.verdict import Finding, Score, Verdict, average_precision, share
 

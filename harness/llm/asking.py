@@ -5,12 +5,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from harness.llm.form import Entry, Form
 from harness.llm.outcome import Outcome
+from harness.secrecy import address_fault, bare_address, holds_credentials
 from harness.store import digest
 
 _OPENAI = "https://api.openai.com/v1"
@@ -60,7 +60,8 @@ class Asking(ABC):
     """Base of judges and augmenters that ask an OpenAI-compatible server.
 
     `base_url` is the server, else OPENAI_BASE_URL, else OpenAI; the key comes from OPENAI_API_KEY. `timeout` is in
-    seconds and covers one request from its first to its last byte.
+    seconds and covers one request from its first to its last byte; a server that refuses or fails all requests for
+    `give_up_after` seconds is asked no more.
     """
 
     model: str
@@ -69,33 +70,28 @@ class Asking(ABC):
     seed: int | None = field(default=None, kw_only=True)
     reasoning_effort: Effort | None = field(default=None, kw_only=True)
     timeout: Annotated[float, Field(gt=0)] = _quick(120.0)
+    give_up_after: Annotated[float, Field(gt=0)] = _quick(300.0)
     concurrency: Annotated[int, Field(gt=0, le=128)] = _quick(16)
 
     @property
     def server(self) -> str:
         """The address asked, as it is given."""
-        return (self.base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI).rstrip("/")
+        return (self.base_url or os.environ.get("OPENAI_BASE_URL", "").strip() or _OPENAI).rstrip("/")
 
     @property
     def endpoint(self) -> str:
         """The address without credentials, query and fragment: what answers are filed under."""
-        parts = urlsplit(self.server)
-        port = f":{parts.port}" if parts.port else ""
-        return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path.rstrip('/')}"
+        return bare_address(self.server)
 
     def problem(self) -> str | None:
         """What is wrong with these settings taken together, or None."""
         if not self.model.strip():
             return "model is empty; name the model of the server, such as gpt-5.4-mini"
-        try:
-            parts = urlsplit(self.server)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            return "base_url: is no address; write it like http://localhost:11434/v1"
-        if not usable:
-            return "base_url: is no address; write it like http://localhost:11434/v1"
-        if self.base_url and (parts.username or parts.password):
-            return "base_url: holds a user or password, which would be logged; leave them out and set OPENAI_API_KEY"
+        fault = address_fault(self.server)
+        if fault:
+            return f"{'base_url' if self.base_url else 'OPENAI_BASE_URL'}: {fault}"
+        if self.base_url and holds_credentials(self.base_url):
+            return "base_url: holds a user, a password or a key, which would be logged; set OPENAI_API_KEY instead"
         return None
 
     def facts(self) -> dict[str, str]:
@@ -108,7 +104,9 @@ class Asking(ABC):
 
     def space(self) -> str:
         """What identifies the way of asking: server, model, sampling, wording, form."""
-        sampling = (self.model, self.temperature, self.seed, self.reasoning_effort)
+        # 0, 0.0 and -0.0 are one temperature.
+        temperature = None if self.temperature is None else float(self.temperature) + 0.0
+        sampling = (self.model, temperature, self.seed, self.reasoning_effort)
         return digest({"endpoint": self.endpoint, "sampling": sampling, "asking": dict(self.labelling())})
 
     def addresses(self, tasks: Sequence[Task]) -> list[str]:

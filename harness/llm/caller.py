@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import math
 import random
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -14,6 +16,7 @@ from harness.llm.asking import Asking, Prompt, Task
 from harness.llm.form import Choice, Form, Reading
 from harness.llm.gate import Gate
 from harness.llm.outcome import UNASKED, Failure
+from harness.llm.patience import Patience
 from harness.llm.prices import Budget, Price, Spend, find_price
 from harness.llm.request import FRAME, MODES, Abilities, output_limit, request_body, sampling
 from harness.llm.transport import LONGEST_WAIT, Connection, Refused, Reply
@@ -26,27 +29,14 @@ _FRUITLESS = 10
 
 _STRETCHES = 2
 
+_SHRUNK = 0.25
+"""Of the usual room for an answer, what is asked for where a server counts it against its tokens per minute."""
+
+_WORTH_TELLING = 5.0
+"""Seconds of waiting that a user should know of."""
+
 _PROBES = 3
 """Probes of a server in trouble before all calls to it fail without being sent."""
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How failing requests are repeated: `attempts` in all, pauses doubling from `pause` to at most `longest` seconds.
-
-    Refusals as too fast have their own, larger number of `turns`: the gate paces them.
-    """
-
-    attempts: int = 5
-    turns: int = 40
-    pause: float = 0.5
-    longest: float = 30.0
-
-    def ends(self, refused: Refused, failed: int, turns: int) -> bool:
-        """Whether it ends with this refusal, the `failed`-th failure or the `turns`-th "too fast"."""
-        if refused.kind == "rate_limit":
-            return turns >= self.turns or (refused.wait or 0) > LONGEST_WAIT
-        return failed >= (min(2, self.attempts) if refused.kind == "timeout" else self.attempts)
 
 
 class Answer(NamedTuple):
@@ -67,12 +57,29 @@ class _Line:
     probing: asyncio.Lock = field(default_factory=asyncio.Lock)
     probed: bool = False
     troubles: list[Failure] = field(default_factory=list)
-    stretch: int = 1
+    stretch: float = 1
     fruitless: int = 0
     last: Failure | None = None
+    answered: float = field(default_factory=time.monotonic)
+    """When the server last answered, or began to be asked."""
+    told: float = -math.inf
+    given_up: Failure | None = None
+
+    def silent(self) -> float:
+        """Seconds since the server answered anything."""
+        return time.monotonic() - self.answered
+
+    def give_up(self, refused: Refused, limit: float) -> bool:
+        """Whether a server that refuses has had its time, or will have had it when the gate opens again."""
+        if self.given_up is None and self.silent() + self.gate.closed_for() > limit:
+            told = f"nothing answered for {self.silent():.0f} s (give_up_after: {limit:g}): {refused.detail}"
+            self.given_up = Failure(refused.kind, told)
+        return self.given_up is not None
 
     def barred(self) -> Failure | None:
         """Why nothing more is sent; None while calls bring something."""
+        if self.given_up:
+            return replace(self.given_up, detail=f"not sent: {self.given_up.detail}")
         if self.fruitless < _FRUITLESS or self.last is None:
             return None
         told = f"not sent: {self.fruitless} calls in a row brought nothing: {self.last.detail}"
@@ -99,6 +106,7 @@ class Caller:
         price: tuple[float, float] | None = None,
         offline: bool = False,
         patience: Patience | None = None,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.archive = archive
         self.spend = Spend()
@@ -106,6 +114,7 @@ class Caller:
         """Set to send nothing more; what is under way is finished."""
         self._budget, self._given, self._offline = Budget(budget), price, offline
         self._patience = patience or Patience()
+        self._tell = tell
         self._lines: dict[tuple[str, str], _Line] = {}
 
     @property
@@ -188,7 +197,8 @@ class Caller:
         an answer that is cut is asked for at more length, `stretches` times.
         """
         failed, turns, stretched, attempts = 0, 0, 0, 0
-        stretch = line.stretch
+        stretch: float = line.stretch
+        shrunk = False
         while True:
             first = attempts + stretched == 0 and prompt is not PROBE
             answer, refused = await self._request(asking, prompt, line, stretch, first=first)
@@ -212,18 +222,32 @@ class Caller:
                 raise JudgeError(f"model {asking.model} at {asking.endpoint}: {refused.kind}: {refused.detail}")
             if refused.kind == "bad_request" and self._adapted(asking, line, refused.parameter):
                 continue
+            if refused.shrinks and not shrunk:
+                shrunk, stretch = True, _SHRUNK
+                continue
             turns += refused.kind == "rate_limit"
             failed += refused.kind != "rate_limit"
             given_up = self._patience.ends(refused, failed, turns)
             stopped = self._unasked()
-            if given_up or not refused.again or stopped:
-                return Answer(Failure(refused.kind, refused.detail, attempts), None)
+            if given_up or not refused.again or stopped or line.give_up(refused, asking.give_up_after):
+                last = line.given_up or refused
+                return Answer(Failure(last.kind, last.detail, attempts), None)
+            self._say_that_it_waits(asking, line, refused)
             if refused.kind != "rate_limit":
-                pause = min(self._patience.longest, self._patience.pause * 2 ** (failed - 1))
-                await asyncio.sleep(pause * (0.5 + random.random() / 2))
+                await asyncio.sleep(self._patience.delay(failed) * (0.5 + random.random() / 2))
+
+    def _say_that_it_waits(self, asking: Asking, line: _Line, refused: Refused) -> None:
+        """A line on a server that keeps all waiting, at most every half minute."""
+        now, wait = time.monotonic(), line.gate.closed_for()
+        if wait >= _WORTH_TELLING and now >= line.told + 30:
+            line.told = now
+            self._tell(
+                f"{asking.model} at {asking.endpoint}: {refused.detail}; waiting {wait:.0f} s, {line.silent():.0f} s "
+                f"since its last answer, given up after {asking.give_up_after:g} (give_up_after)"
+            )
 
     async def _request(
-        self, asking: Asking, prompt: Prompt, line: _Line, stretch: int, *, first: bool
+        self, asking: Asking, prompt: Prompt, line: _Line, stretch: float, *, first: bool
     ) -> tuple[Answer | None, Refused | None]:
         """One request, from its turn at the gate to its place in the archive."""
         output = output_limit(asking, prompt, stretch)
@@ -246,6 +270,7 @@ class Caller:
             try:
                 reply = await line.connection.send(body, asking.timeout)
                 line.gate.passed()
+                line.answered = time.monotonic()
             except Refused as error:
                 refused = error
                 if error.kind == "rate_limit" or (error.kind == "server" and error.wait is not None):

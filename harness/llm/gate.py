@@ -54,6 +54,10 @@ class Gate:
                 return
             await asyncio.sleep(due - now)
 
+    def closed_for(self) -> float:
+        """Seconds until requests may be sent again."""
+        return max(0.0, self._opens - time.monotonic())
+
     def passed(self) -> None:
         """A request was served."""
         self._served.append(time.monotonic())

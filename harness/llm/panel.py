@@ -5,19 +5,18 @@ import contextlib
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from harness.llm.archive import Archive, Call
 from harness.llm.asking import Asking, Prompt, Task
+from harness.llm.blocking import blocking
 from harness.llm.caller import Caller
 from harness.llm.form import Reading
 from harness.llm.outcome import Failure, Outcome
 from harness.llm.prices import Usage, find_price
 from harness.llm.request import output_limit, prompt_bytes
 from harness.progress import progress
-
-T = TypeVar("T")
 
 _TYPICAL_BYTES = 4.0
 """Bytes of English to a token, until a model's own count is known."""
@@ -236,26 +235,3 @@ def _interruptible(caller: Caller) -> Iterator[None]:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
-
-
-def blocking(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, also where a loop is running already, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    results: list[T] = []
-    faults: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(asyncio.run(work))
-        except BaseException as error:
-            faults.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if faults:
-        raise faults[0]
-    return results[0]

@@ -1,6 +1,7 @@
 """The body of a request: the same prompt put in the way a server understands."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -81,9 +82,9 @@ def sampling(asking: Asking) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if value is not None}
 
 
-def output_limit(asking: Asking, prompt: Prompt, stretch: int = 1) -> int:
+def output_limit(asking: Asking, prompt: Prompt, stretch: float = 1) -> int:
     """The most tokens an answer may take: four times what is expected, more for models that think first."""
-    return min(_LONGEST, (4 * prompt.output + 200) * stretch) + _THINKING[asking.reasoning_effort]
+    return min(_LONGEST, math.ceil((4 * prompt.output + 200) * stretch)) + _THINKING[asking.reasoning_effort]
 
 
 def prompt_bytes(prompt: Prompt) -> int:

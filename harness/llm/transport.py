@@ -6,18 +6,21 @@ import json
 import math
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.characters import visible, well_formed, well_formed_json
 from harness.errors import JudgeError
 from harness.llm.outcome import FATAL, FailureKind
 from harness.llm.prices import Usage
+from harness.secrecy import REDACTED, api_key, bare_address, redact
 
 if TYPE_CHECKING:
     import openai
 
-_LARGEST = 8_000_000
-"""Bytes of an answer, unpacked; no label is as long."""
+KEY = "OPENAI_API_KEY"
+"""The environment variable that holds the key."""
 
 LONGEST_WAIT = 120.0
 """Seconds a server may ask to be left alone; beyond, the request counts as refused."""
@@ -59,6 +62,8 @@ class Refused(Exception):  # noqa: N818 - what a server does, not what went wron
     usage: Usage | None = None
     body: bytes = b""
     answered: bool = False
+    shrinks: bool = False
+    """Whether a smaller request would be taken: this one alone exceeds the tokens a minute."""
 
     @property
     def fatal(self) -> bool:
@@ -66,134 +71,159 @@ class Refused(Exception):  # noqa: N818 - what a server does, not what went wron
 
 
 class Connection:
-    """A client of one server. The key stays in here: whatever is told of a request has it taken out."""
+    """A client of one server. The key stays in here: whatever is shown of a request has it taken out.
 
-    def __init__(self, server: str, model: str) -> None:
+    `largest` is the most bytes of an answer. Raises JudgeError where there is no key, ConfigError where it is unusable.
+    """
+
+    def __init__(self, server: str, model: str, *, variable: str = KEY, largest: int | None = None) -> None:
         import openai
 
-        self._where = f"{model} at {server}"
-        try:
-            self._client = openai.AsyncOpenAI(
-                base_url=server,
-                max_retries=0,
-                timeout=openai.Timeout(None, connect=10.0),
-                # A redirect would carry the texts, and maybe the key, to a host nobody named.
-                http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
-            )
-        except openai.OpenAIError:
-            raise JudgeError(
-                f"model {self._where}: set OPENAI_API_KEY (any text will do for a local server that asks for none)"
-            ) from None
-        self._key = str(self._client.api_key)
+        from harness.llm.bounded import LARGEST, bounded_client
+
+        key = api_key(variable)
+        if key is None:
+            told = f"set {variable} (any text will do for a local server that asks for none)"
+            raise JudgeError(f"model {model} at {bare_address(server)}: {told}")
+        self._client = openai.AsyncOpenAI(
+            base_url=server,
+            api_key=key,
+            organization=api_key("OPENAI_ORG_ID"),
+            project=api_key("OPENAI_PROJECT_ID"),
+            max_retries=0,
+            timeout=openai.Timeout(None, connect=10.0),
+            http_client=bounded_client(largest or LARGEST),
+        )
 
     async def close(self) -> None:
         """Close the connections that are kept open."""
         await self._client.close()
 
-    async def send(self, body: dict[str, Any], timeout: float) -> Reply:
+    async def send(self, body: Mapping[str, Any], timeout: float) -> Reply:
         """Post one chat completion; raises Refused. Takes `timeout` seconds at most, however slowly bytes drip in."""
+        return _read(await self.post("/chat/completions", body, timeout))
+
+    async def post(self, path: str, body: Mapping[str, Any], timeout: float) -> bytes:
+        """Post a JSON body to a path of the server, and give what it answers; raises Refused as `send` does."""
+        import httpx2
         import openai
+
+        from harness.llm.bounded import ANSWERED, TooLargeError
 
         try:
             async with asyncio.timeout(timeout):
-                return await self._post(body)
+                # The SDK's typed methods would walk through every message, at a millisecond or two a call.
+                response = await self._client.post(path, cast_to=httpx2.Response, body=dict(body))
+                return response.content
         except TimeoutError:
             raise Refused("timeout", f"no complete answer within {timeout:g} s", again=True) from None
         except openai.APIStatusError as error:
-            raise self._refusal(error) from None
+            raise _refusal(error) from None
         except openai.APITimeoutError:
             raise Refused("timeout", "the connection timed out", again=True) from None
+        except TooLargeError as error:
+            raise Refused("server", str(error), answered=True) from None
         except openai.APIConnectionError as error:
-            raise Refused("network", self.safe(_reason(error)), again=True) from None
+            if isinstance(error.__cause__, TooLargeError):
+                raise Refused("server", str(error.__cause__), answered=True) from None
+            begun = bool(error.request.extensions.get(ANSWERED))
+            raise Refused("network", safe(_reason(error)), again=True, answered=begun) from None
         except Exception as error:
-            # Whatever the HTTP library raises while a body is read; anything else is a bug of ours.
-            if type(error).__module__.partition(".")[0] not in ("httpx2", "httpcore2", "ssl", "zlib"):
+            # Whatever the HTTP library raises while the body of an error is read; anything else is a bug of ours.
+            if type(error).__module__.partition(".")[0] not in ("httpx2", "httpcore2", "ssl", "zlib", "h11"):
                 raise
-            raise Refused("network", self.safe(_reason(error)), again=True, answered=True) from None
+            raise Refused("network", safe(_reason(error)), again=True, answered=True) from None
 
-    async def _post(self, body: dict[str, Any]) -> Reply:
-        create = self._client.chat.completions.with_streaming_response.create
-        # All goes in as `extra_body`: the SDK would walk through every message, at a millisecond or two a call.
-        async with create(model=body["model"], messages=[], extra_body=body) as response:
-            raw = bytearray()
-            async for piece in response.iter_bytes():
-                raw += piece
-                if len(raw) > _LARGEST:
-                    raise Refused("server", f"an answer of more than {_LARGEST // 1_000_000} MB", answered=True)
-        return self._read(bytes(raw))
 
-    def _read(self, raw: bytes) -> Reply:
-        kept = self.safe(raw.decode("utf-8", "replace")).encode()
-        try:
-            told = json.loads(raw)
-        except (ValueError, RecursionError):
-            shown = self.safe(raw[:60].decode("utf-8", "replace"))
-            raise Refused("server", f"the answer is no JSON: {shown!r}", again=True, body=kept, answered=True) from None
-        if not isinstance(told, dict):
-            raise Refused("server", "the answer is no object", again=True, body=kept, answered=True)
-        usage = Usage.of(told.get("usage"))
-        if told.get("error"):
-            said = self.safe(_message(told["error"]))
-            kind: FailureKind = "quota" if "insufficient_quota" in json.dumps(told["error"]) else "server"
-            raise Refused(
-                kind, f"an error in place of an answer: {said}", kind == "server", None, None, usage, kept, True
-            )
-        choices = told.get("choices")
-        first = choices[0] if isinstance(choices, list) and choices else None
-        message = first.get("message") if isinstance(first, dict) else None
-        if not isinstance(first, dict) or not isinstance(message, dict):
-            raise Refused("server", "an answer without a choice", True, None, None, usage, kept, True)
-        content, refusal = message.get("content"), message.get("refusal")
-        return Reply(
-            content if isinstance(content, str) else "",
-            str(first.get("finish_reason") or ""),
-            usage,
-            str(told.get("model") or ""),
-            kept,
-            self.safe(refusal) if isinstance(refusal, str) else "",
-        )
+def read_json(raw: bytes) -> Any:
+    """The JSON value an answer is, all its texts well formed; raises Refused where it is none."""
+    try:
+        return well_formed_json(json.loads(raw))
+    except (ValueError, RecursionError):
+        shown = safe(raw[:60].decode("utf-8", "replace"))
+        raise Refused(
+            "server", f"the answer is no JSON: {shown!r}", again=True, body=_kept(raw), answered=True
+        ) from None
 
-    def _refusal(self, error: "openai.APIStatusError") -> Refused:
-        status, headers = error.status_code, error.response.headers
-        inner = error.body if isinstance(error.body, dict) else {}
-        code = f"{inner.get('code') or ''} {inner.get('type') or ''}"
-        message = self.safe(_message(error.body if error.body is not None else error.message))
-        detail = f"HTTP {status}: {message}"
-        wait = retry_after(headers.get("retry-after-ms"), headers.get("retry-after"), time.time())
-        body = detail.encode()
-        if status in (401, 403):
-            return Refused("auth", detail, body=body)
-        if status == 404:
-            return Refused("unknown_model", detail, body=body)
-        if status == 429:
-            if "insufficient_quota" in code or "billing" in code:
-                return Refused("quota", detail, body=body)
-            return Refused("rate_limit", detail, True, wait, body=body)
-        if status == 413 or _too_long(code, message):
-            return Refused("context_too_long", detail, body=body)
-        if status == 408:
-            return Refused("timeout", detail, True, wait, body=body)
-        if "content_filter" in code:
-            return Refused("content_filter", detail, body=body)
-        if status in (400, 422):
-            # Half of all servers name the parameter in words only.
-            named = str(inner.get("param") or "")
-            found = next((name for name in _PARAMETERS if named.startswith(name) or name in message), None)
-            return Refused("bad_request", detail, parameter=found, body=body)
-        if status < 400:
-            return Refused(
-                "server", f"HTTP {status}: the server redirects; give its new address as base_url", body=body
-            )
-        if status < 500 and status != 409:
-            return Refused("bad_request", detail, body=body)
-        again = headers.get("x-should-retry") != "false"
-        return Refused("server", detail, again, wait, body=body)
 
-    def safe(self, text: str) -> str:
-        """The text without the key, and without anything that looks like one."""
-        if len(self._key) > 5:
-            text = text.replace(self._key, "[key]")
-        return re.sub(r"\bsk-[A-Za-z0-9_\-*]{8,}", "[key]", text)
+def _kept(raw: bytes) -> bytes:
+    """An answer as it is put on record: without secrets."""
+    return redact(raw.decode("utf-8", "replace")).encode()
+
+
+def _read(raw: bytes) -> Reply:
+    answer, kept = read_json(raw), _kept(raw)
+    if not isinstance(answer, dict):
+        raise Refused("server", "the answer is no object", again=True, body=kept, answered=True)
+    usage = Usage.of(answer.get("usage"))
+    if answer.get("error"):
+        shown = safe(_message(answer["error"]))
+        kind: FailureKind = "quota" if "insufficient_quota" in json.dumps(answer["error"]) else "server"
+        raise Refused(kind, f"an error in place of an answer: {shown}", kind == "server", None, None, usage, kept, True)
+    choices = answer.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    if not isinstance(first, dict) or not isinstance(message, dict):
+        raise Refused("server", "an answer without a choice", True, None, None, usage, kept, True)
+    content, refusal = message.get("content"), message.get("refusal")
+    return Reply(
+        content if isinstance(content, str) else "",
+        safe(str(first.get("finish_reason") or "")),
+        usage,
+        safe(str(answer.get("model") or ""))[:200],
+        kept,
+        safe(refusal) if isinstance(refusal, str) else "",
+    )
+
+
+def _refusal(error: "openai.APIStatusError") -> Refused:
+    status, headers = error.status_code, error.response.headers
+    inner = error.body if isinstance(error.body, dict) else {}
+    code = f"{inner.get('code') or ''} {inner.get('type') or ''}"
+    message = safe(_message(error.body if error.body is not None else error.message))
+    wait = retry_after(headers.get("retry-after-ms"), headers.get("retry-after"), time.time())
+    refused = Refused("server", f"HTTP {status}: {message}", wait=wait)
+    refused.body = refused.detail.encode()
+    refused.kind, refused.again = _kind(status, code, message, headers.get("x-should-retry") != "false")
+    if refused.kind == "bad_request" and status in (400, 422):
+        refused.parameter = _parameter(str(inner.get("param") or ""), message)
+    if refused.kind == "server" and status < 400:
+        refused.detail = f"HTTP {status}: the server redirects; give its new address as base_url"
+    if refused.kind == "context_too_long" and status == 429:
+        refused.shrinks = True
+    if not refused.again:
+        refused.wait = None
+    return refused
+
+
+def _kind(status: int, code: str, message: str, retriable: bool) -> tuple[FailureKind, bool]:
+    """What kind of refusal a status is, and whether the same request may succeed later."""
+    if status == 402:
+        return "quota", False
+    if status in (400, 403, 422, 451) and _moderated(code, message):
+        return "content_filter", False
+    if status in (401, 403):
+        return "auth", False
+    if status == 404:
+        return "unknown_model", False
+    if status == 429:
+        if "insufficient_quota" in code or "billing" in code:
+            return "quota", False
+        return ("context_too_long", False) if _beyond_a_minute(message) else ("rate_limit", True)
+    if status == 413 or _too_long(code, message):
+        return "context_too_long", False
+    if status == 408:
+        return "timeout", True
+    if "content_filter" in code:
+        return "content_filter", False
+    if 400 <= status < 500 and status != 409:
+        return "bad_request", False
+    return "server", status >= 400 and retriable
+
+
+def safe(text: str) -> str:
+    """A text of a server's without secrets, without anything that looks like a key, and harmless to show."""
+    return visible(re.sub(r"\bsk-[A-Za-z0-9_\-*]{8,}", REDACTED, redact(well_formed(text))))
 
 
 def retry_after(ms: str | None, after: str | None, now: float) -> float | None:
@@ -204,23 +234,31 @@ def retry_after(ms: str | None, after: str | None, now: float) -> float | None:
         try:
             seconds = float(value) / scale
         except ValueError:
-            date = email.utils.parsedate_tz(value)
-            seconds = email.utils.mktime_tz(date) - now if date else math.nan
+            seconds = _until(value, now)
         if math.isfinite(seconds) and seconds >= 0:
             return seconds
     return None
+
+
+def _until(date: str, now: float) -> float:
+    """The seconds until a date of an HTTP header; NaN where it is none, or beyond what a clock can show."""
+    try:
+        parsed = email.utils.parsedate_tz(date)
+        return email.utils.mktime_tz(parsed) - now if parsed else math.nan
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return math.nan
 
 
 def _message(error: Any) -> str:
     told = error.get("message", error) if isinstance(error, dict) else error
     if isinstance(told, dict) and isinstance(told.get("message"), str):
         told = told["message"]
-    return " ".join(str(told).split())[:300]
+    return " ".join(str(told)[:4000].split())[:300]
 
 
 def _reason(error: Exception) -> str:
     inner = error.__cause__ or error
-    told = " ".join(str(inner).split())[:200]
+    told = " ".join(str(inner)[:4000].split())[:200]
     return f"{type(inner).__name__}: {told}" if told else type(inner).__name__
 
 
@@ -229,3 +267,55 @@ def _too_long(code: str, message: str) -> bool:
     return "context_length" in code or (
         "context" in words and any(word in words for word in ("length", "window", "exceed", "too long", "too large"))
     )
+
+
+_MODERATED = ("moderation", "content_filter", "content_policy", "content policy", "flagged", "safety", "prohibited")
+
+
+def _moderated(code: str, message: str) -> bool:
+    """Whether a passage was refused for what it says, rather than the key or the request."""
+    words = f"{code} {message}".lower()
+    return any(word in words for word in _MODERATED)
+
+
+_LIMIT = re.compile(r"limit:? *([0-9][0-9,]{0,15}).{0,40}?requested:? *([0-9][0-9,]{0,15})", re.IGNORECASE)
+
+
+def _beyond_a_minute(message: str) -> bool:
+    """Whether a request alone exceeds the tokens a minute: to wait would not help, to ask for less does."""
+    found = _LIMIT.search(message)
+    if found:
+        limit, requested = (int(part.replace(",", "")) for part in found.groups())
+        return requested > limit
+    return "request too large" in message.lower()
+
+
+_UNKNOWN = re.compile(
+    r"unsupported|not support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed|not accept|no longer|"
+    r"extra (?:input|field)|invalid (?:value|param|arg)|must be|does not (?:exist|work)|only the default",
+    re.IGNORECASE,
+)
+
+
+def _parameter(named: str, message: str) -> str | None:
+    """The parameter that a server refuses: named as such, or in words that refuse it.
+
+    Half of all servers say it in words only; a text that merely mentions a temperature refuses nothing.
+    """
+    for name in _PARAMETERS:
+        if named == name or named.startswith((f"{name}.", f"{name}[")):
+            return name
+    if not _UNKNOWN.search(message):
+        return None
+    for name in _PARAMETERS:
+        quoted = re.search(rf"""['"`]{name}['"`.\[]""", message)
+        stated = re.search(
+            rf"(?i)\b(?:parameters?|arguments?|fields?|keys?|value for|propert(?:y|ies)):? {name}\b", message
+        )
+        if quoted or stated or ("_" in name and name in message):
+            return name
+        if re.search(
+            rf"(?i)\b{name}\b(?: parameter| argument| field|: extra| is not supported| not supported)", message
+        ):
+            return name
+    return None

@@ -1,18 +1,19 @@
 """Reranking with any server that has a /rerank endpoint."""
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from harness.component import Positive, Reranker, runtime
-from harness.errors import ConfigError
+from harness.errors import ConfigError, JudgeError
+from harness.llm.posting import posted
+from harness.llm.transport import Refused
 from harness.model import Floats
+from harness.secrecy import address_fault, bare_address, holds_credentials
 
 _KEY = "RERANK_API_KEY"
 
@@ -35,10 +36,15 @@ class RerankApi(Reranker):
     retries: Annotated[int, Field(ge=0)] = runtime(5)
     timeout: Annotated[float, Field(gt=0)] = runtime(60.0)
     at_once: Positive = runtime(500)
+    give_up_after: Annotated[float, Field(gt=0)] = runtime(300.0)
 
     def problem(self) -> str | None:
-        usable = self.base_url.startswith(("http://", "https://"))
-        return None if usable else "base_url: is no address; write it like http://localhost:8080/v1"
+        fault = address_fault(self.base_url)
+        if fault:
+            return f"base_url: {fault}"
+        if holds_credentials(self.base_url):
+            return f"base_url: holds a user, a password or a key, which would be logged; set {_KEY} instead"
+        return None
 
     def requests(self, texts: int) -> int:
         return math.ceil(texts / self.at_once)
@@ -54,17 +60,23 @@ class RerankApi(Reranker):
         return scores
 
     def _asked(self, query: str, texts: list[str]) -> Floats:
-        import openai
-
         body: dict[str, Any] = {"model": self.model, "query": query, "documents": texts, "top_n": len(texts)}
         if self.protocol == "tei":
             body = {"query": query, "texts": texts, "raw_scores": False}
-        client = _client(self.base_url, self.retries, self.timeout)
-        where = f"selector rerank_api: {self.model} at {self.base_url}"
+        where = f"selector rerank_api: {self.model} at {bare_address(self.base_url)}"
         try:
-            answer = client.post("/rerank", body=body, cast_to=object)
-        except openai.OpenAIError as error:
-            raise ConfigError(f"{where}: {' '.join(f'{type(error).__name__}: {error}'.split())[:300]}") from error
+            (answer,) = posted(
+                {"server": self.base_url, "model": self.model, "variable": _KEY},
+                "/rerank",
+                [body],
+                retries=self.retries,
+                timeout=self.timeout,
+                give_up_after=self.give_up_after,
+            )
+        except Refused as refused:
+            raise ConfigError(f"{where}: {refused.detail}") from None
+        except JudgeError as error:
+            raise ConfigError(f"selector rerank_api: {error}") from None
         return _read(answer, len(texts), where)
 
 
@@ -75,26 +87,10 @@ def _read(answer: Any, count: int, where: str) -> Floats:
     for row in rows if isinstance(rows, list) else []:
         at = row.get("index") if isinstance(row, dict) else None
         value = row.get("relevance_score", row.get("score")) if isinstance(row, dict) else None
-        if (
-            not isinstance(at, int)
-            or not 0 <= at < count
-            or isinstance(value, bool)
-            or not isinstance(value, int | float)
-        ):
+        if type(at) is not int or not 0 <= at < count or isinstance(value, bool) or not isinstance(value, int | float):
             raise ConfigError(f"{where}: expected {{index, relevance_score}} below index {count}, got {row!r:.80}")
-        scores[at] = value
+        scores[at] = value if abs(value) < 1e30 else np.nan
     if not np.isfinite(scores).all():
         told = f"{int(np.isfinite(scores).sum())} of {count} texts were given a score"
         raise ConfigError(f"{where}: {told}; expected `results` with one for each")
     return scores
-
-
-@lru_cache(maxsize=4)
-def _client(base_url: str, retries: int, timeout: float) -> Any:
-    import openai
-
-    key = os.environ.get(_KEY)
-    if not key:
-        raise ConfigError(f"selector rerank_api: set {_KEY} (any text will do for a local server that asks for none)")
-    # The SDK's own client brings retries, pauses and timeouts; /rerank is no path it knows of, nor needs to.
-    return openai.OpenAI(base_url=base_url, api_key=key, max_retries=retries, timeout=timeout)

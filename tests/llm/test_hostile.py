@@ -144,7 +144,8 @@ ANSWERS: dict[str, tuple[Bad, str]] = {
     "400 too long, in words": (http(400, "the prompt exceeds the context window"), "context_too_long"),
     "400 filtered": (http(400, "flagged", code="content_filter"), "content_filter"),
     "400": (http(400, "something is off"), "bad_request"),
-    "402": (http(402), "bad_request"),
+    "403 moderated": (http(403, "Your input was flagged by moderation"), "content_filter"),
+    "400 that mentions temperature": (http(400, "the text about room temperature cannot be read"), "bad_request"),
     "409": (http(409), "server"),
     "413": (http(413), "context_too_long"),
     "418": (http(418), "bad_request"),
@@ -213,6 +214,7 @@ def test_what_is_not_counted_is_unknown_and_never_free(
 
 FATAL: dict[str, tuple[Bad, str]] = {
     "401": (http(401, f"Incorrect API key provided: {KEY}"), "auth"),
+    "402": (http(402, "Payment required"), "quota"),
     "403": (http(403, "not for you"), "auth"),
     "404": (http(404, "The model `some-model` does not exist", code="model_not_found"), "unknown_model"),
     "429 no money": (http(429, "You exceeded your current quota", code="insufficient_quota"), "quota"),
@@ -418,7 +420,7 @@ def told(status: int, message: Any = "no", headers: dict[str, str] | None = None
     [
         (told(401), Refused("auth", "HTTP 401: no")),
         (told(403), Refused("auth", "HTTP 403: no")),
-        (told(402), Refused("bad_request", "HTTP 402: no")),
+        (told(402), Refused("quota", "HTTP 402: no")),
         (told(404), Refused("unknown_model", "HTTP 404: no")),
         (told(429, code="insufficient_quota"), Refused("quota", "HTTP 429: no")),
         (told(429, type="insufficient_quota"), Refused("quota", "HTTP 429: no")),
@@ -438,7 +440,20 @@ def told(status: int, message: Any = "no", headers: dict[str, str] | None = None
         (told(400, type="content_filter"), Refused("content_filter", "HTTP 400: no")),
         (told(400, param="seed"), Refused("bad_request", "HTTP 400: no", parameter="seed")),
         (told(400, param="store.x"), Refused("bad_request", "HTTP 400: no", parameter="store")),
-        (told(422, "no seed here"), Refused("bad_request", "HTTP 422: no seed here", parameter="seed")),
+        (told(422, "no seed here"), Refused("bad_request", "HTTP 422: no seed here")),
+        (told(400, "the text on temperature"), Refused("bad_request", "HTTP 400: the text on temperature")),
+        *(
+            (told(400, words), Refused("bad_request", f"HTTP 400: {words}", parameter=name))
+            for words, name in (
+                ("Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
+                ("Unsupported parameter: 'max_completion_tokens' is not supported", "max_completion_tokens"),
+                ("unknown field `seed`", "seed"),
+                ("Unrecognized request argument supplied: reasoning_effort", "reasoning_effort"),
+                ("this model does not support the parameter temperature", "temperature"),
+                ("Invalid value for response_format", "response_format"),
+            )
+        ),
+        (told(403, "flagged", type="moderation"), Refused("content_filter", "HTTP 403: flagged")),
         (told(400, param="messages"), Refused("bad_request", "HTTP 400: no")),
         (told(418, "no seed here"), Refused("bad_request", "HTTP 418: no seed here")),
         (told(409), Refused("server", "HTTP 409: no", True)),
@@ -450,7 +465,7 @@ def told(status: int, message: Any = "no", headers: dict[str, str] | None = None
         (told(500, {"code": 5}), Refused("server", "HTTP 500: {'code': 5}", True)),
         (Raw(500, {"error": "plain"}), Refused("server", "HTTP 500: plain", True)),
         (Raw(500, "<h1>Oops</h1>"), Refused("server", "HTTP 500: <h1>Oops</h1>", True)),
-        (told(500, f"key {KEY}, or sk-another_0-key."), Refused("server", "HTTP 500: key [key], or [key].", True)),
+        (told(500, f"key {KEY}, or sk-another_0-key."), Refused("server", "HTTP 500: key [redacted], or [redacted].", True)),
         (told(500, "risk-management-of sk-short"), Refused("server", "HTTP 500: risk-management-of sk-short", True)),
     ],
 )
@@ -501,7 +516,7 @@ USED = {"prompt_tokens": 2, "completion_tokens": 1}
     [
         ("[]", Refused("server", "the answer is no object", True)),
         ("x" * 61, Refused("server", f"the answer is no JSON: '{'x' * 60}'", True)),
-        (f"<{KEY}>", Refused("server", "the answer is no JSON: '<[key]>'", True)),
+        (f"<{KEY}>", Refused("server", "the answer is no JSON: '<[redacted]>'", True)),
         (
             {"error": {"message": "overloaded"}, "usage": USED},
             Refused("server", "an error in place of an answer: overloaded", True, usage=Usage(2, 1)),
@@ -522,7 +537,7 @@ USED = {"prompt_tokens": 2, "completion_tokens": 1}
 def test_what_is_no_answer_though_the_server_says_so(body: Any, expected: Refused) -> None:
     """The whole of it is kept, without the key, and so is what it cost."""
     raw = body if isinstance(body, str) else json.dumps(body)
-    expected.body, expected.answered = raw.replace(KEY, "[key]").encode(), True
+    expected.body, expected.answered = raw.replace(KEY, "[redacted]").encode(), True
     assert sent_to(Raw(200, raw)) == expected
 
 
@@ -531,7 +546,7 @@ def test_what_is_no_answer_though_the_server_says_so(body: Any, expected: Refuse
     [
         ({"message": {"content": "Yes."}, "finish_reason": "stop"}, {"model": "m-2"}, ("Yes.", "stop", "m-2", "")),
         ({"message": {"content": None}, "finish_reason": None}, {"model": None}, ("", "", "", "")),
-        ({"message": {"refusal": f"No, {KEY}."}}, {}, ("", "", "", "No, [key].")),
+        ({"message": {"refusal": f"No, {KEY}."}}, {}, ("", "", "", "No, [redacted].")),
         ({"message": {"content": "Yes.", "refusal": 7}}, {"error": None}, ("Yes.", "", "", "")),
     ],
 )
@@ -539,11 +554,11 @@ def test_what_an_answer_holds(choice: dict[str, Any], more: dict[str, Any], expe
     """What is missing is empty."""
     body = {"choices": [choice, {"message": {"content": "another"}}], "usage": USED, **more}
     content, finish, served, refusal = expected
-    kept = json.dumps(body).replace(KEY, "[key]").encode()
+    kept = json.dumps(body).replace(KEY, "[redacted]").encode()
     assert sent_to(Raw(200, body)) == Reply(content, finish, Usage(2, 1), served, kept, refusal)
 
 
-@pytest.mark.parametrize(("key", "shown"), [("abcde", "abcde"), ("abcdef", "[key]")])
+@pytest.mark.parametrize(("key", "shown"), [("abcde", "abcde"), ("abcdef", "[redacted]")])
 def test_a_key_of_a_few_letters_is_no_secret(key: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any text will do for a local server; to take it out would garble what is told."""
     monkeypatch.setenv("OPENAI_API_KEY", key)

@@ -24,7 +24,7 @@ from harness.llm import (
     share,
 )
 from harness.llm.form import Reading
-from harness.llm.panel import blocking
+from harness.llm.blocking import blocking
 from harness.llm.request import Abilities, output_limit, prompt_bytes, request_body, sampling
 from judges import ContextPrecision
 
@@ -70,7 +70,7 @@ def test_openai_is_asked_where_nobody_names_a_server(monkeypatch: pytest.MonkeyP
 def test_what_is_wrong_with_settings() -> None:
     """A blank model and a password in an address; a password in the environment is not logged."""
     assert "model is empty" in str(ContextPrecision(" ").problem())
-    assert "user or password" in str(ContextPrecision("m", base_url="http://u:p@host/v1").problem())
+    assert "a user, a password or a key" in str(ContextPrecision("m", base_url="http://u:p@host/v1").problem())
     assert LOCAL.problem() is None
 
 
