@@ -13,9 +13,12 @@ from harness.pipeline import Pipeline
 from harness.results import TrialResult
 from harness.store import Artifact, digest
 
+PriceGiven = tuple[float, float] | None
+"""Dollars per million tokens of prompts and of answers, where the user gives them."""
 
-def trial_result(pipeline: Pipeline, trial: Trial, name: str) -> TrialResult:
-    """The finished trial, worked out where needed."""
+
+def trial_result(pipeline: Pipeline, trial: Trial, name: str, price: PriceGiven = None) -> TrialResult:
+    """The finished trial, worked out where needed; `price` is that of models whose price nobody else knows."""
     made, ranked, selection = pipeline.scores(trial), pipeline.rankings(trial), pipeline.selection(trial)
     embedding = pipeline.query_latency(trial.embedder).arrays["ms"] if trial.embeds_queries else np.zeros(0)
     return TrialResult(
@@ -26,7 +29,7 @@ def trial_result(pipeline: Pipeline, trial: Trial, name: str) -> TrialResult:
         clusters=made.data["clusters"],
         scores=metric_values(made),
         fates=made.data["fates"],
-        efficiency=efficiency(ranked, selection, made, embedding) | dollars(pipeline, trial),
+        efficiency=efficiency(ranked, selection, made, embedding) | dollars(pipeline, trial, price),
         warnings=list(_warnings(pipeline, trial)),
         settings=trial.identity(),
     )
@@ -38,9 +41,9 @@ def _outcome(scores: Artifact) -> str:
     return digest({"arrays": arrays, "data": scores.data})
 
 
-def dollars(pipeline: Pipeline, trial: Trial) -> dict[str, float]:
+def dollars(pipeline: Pipeline, trial: Trial, given: PriceGiven = None) -> dict[str, float]:
     """What embedding and reranking cost, in the experiment's tokens; nothing where they are free or unpriced."""
-    price = trial.embedder.price if trial.uses_vectors else 0.0
+    price = trial.embedder.price_with(given) if trial.uses_vectors else 0.0
     selection = pipeline.selection(trial).data
     found: dict[str, float] = {}
     if price:
@@ -56,11 +59,11 @@ def dollars(pipeline: Pipeline, trial: Trial) -> dict[str, float]:
     return found | {"rerank_usd": reranking} if reranking else found
 
 
-def unpriced(trial: Trial) -> list[str]:
+def unpriced(trial: Trial, given: PriceGiven = None) -> list[str]:
     """What a query of the trial pays for at a price that nobody knows."""
     parts: list[Embedder | Reranker] = [trial.embedder] if trial.embeds_queries else []
     parts += [step for step in trial.selector if isinstance(step, Reranker)]
-    prices = ((part, part.price if isinstance(part, Embedder) else part.usd(1)) for part in parts)
+    prices = ((part, part.price_with(given) if isinstance(part, Embedder) else part.usd(1)) for part in parts)
     return [part.name() for part, price in prices if price is None]
 
 

@@ -1,13 +1,16 @@
 """What models on this machine and elsewhere gave for texts, in SQLite, so that each text is paid for once."""
 
+import contextlib
 import hashlib
-from collections.abc import Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from harness.model import Embedded
-from harness.sqlite_file import SqliteFile
+from harness.sqlite_file import Row, SqliteFile
+from harness.store import locked
 
 
 def text_key(text: str) -> bytes:
@@ -18,10 +21,13 @@ def text_key(text: str) -> bytes:
 class VectorCache(SqliteFile):
     """Vectors by embedder and text. It only ever holds what can be computed again."""
 
-    SCHEMA = (
-        "CREATE TABLE IF NOT EXISTS vectors (space TEXT, key BLOB, vector BLOB NOT NULL,"
-        " truncated INTEGER NOT NULL, PRIMARY KEY (space, key)) WITHOUT ROWID",
-    )
+    TABLES: ClassVar = {"vectors": ("space TEXT", "key BLOB", "vector BLOB", "truncated INTEGER")}
+    KEYS: ClassVar = {"vectors": 2}
+
+    def plausible(self, table: str, row: Row) -> bool:
+        vector = row[2]
+        whole = isinstance(vector, bytes) and len(vector) > 0 and len(vector) % 4 == 0
+        return whole and bool(np.isfinite(np.frombuffer(vector, np.float32)).all())
 
     def missing(self, space: str, texts: Sequence[str]) -> list[str]:
         """The distinct texts not yet embedded in `space`, in order of first appearance."""
@@ -35,9 +41,9 @@ class VectorCache(SqliteFile):
     def get(self, space: str, texts: Sequence[str]) -> Embedded | None:
         """Vectors for all texts, or None where any is missing."""
         keys = [text_key(text) for text in texts]
-        query = "SELECT key, vector, truncated FROM vectors WHERE space = ? AND key IN"
-        rows = self.lookup(query, list(dict.fromkeys(keys)), first=[space])
-        stored = {key: (vector, truncated) for key, vector, truncated in rows}
+        query = "SELECT * FROM vectors WHERE space = ? AND key IN"
+        rows = self.sound("vectors", self.lookup(query, list(dict.fromkeys(keys)), first=[space]))
+        stored = {key: (vector, truncated) for _, key, vector, truncated in rows}
         if len(stored) < len(set(keys)):
             return None
         if not keys:
@@ -52,7 +58,7 @@ class VectorCache(SqliteFile):
             for text, vector, cut in zip(texts, embedded.vectors, embedded.truncated, strict=True)
         ]
 
-        self.write(lambda db: db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?)", rows))
+        self.write(lambda db: self.insert(db, "vectors", rows, replace=False))
 
 
 Pair = tuple[str, str]
@@ -70,21 +76,28 @@ class Scored(NamedTuple):
 class ScoreCache(SqliteFile):
     """Scores of pairs of query and text by reranker. It only ever holds what can be asked again."""
 
-    SCHEMA = (
-        "CREATE TABLE IF NOT EXISTS scores (space TEXT, key BLOB, score REAL NOT NULL, ms REAL NOT NULL,"
-        " PRIMARY KEY (space, key)) WITHOUT ROWID",
-    )
+    TABLES: ClassVar = {"scores": ("space TEXT", "key BLOB", "score REAL", "ms REAL")}
+    KEYS: ClassVar = {"scores": 2}
+
+    def plausible(self, table: str, row: Row) -> bool:
+        return all(isinstance(value, float) and math.isfinite(value) for value in row[2:4])
+
+    @contextlib.contextmanager
+    def alone(self, space: str) -> Iterator[None]:
+        """Keep other launches on the store from scoring with this reranker meanwhile, and paying for the same."""
+        with locked(self.path.parent / "locks" / f"score-{space[:24]}"):
+            yield
 
     def get(self, space: str, pairs: Sequence[Pair]) -> dict[Pair, Scored]:
         """The scores that are there, by pair."""
         keys = {_pair_key(*pair): pair for pair in pairs}
-        query = "SELECT key, score, ms FROM scores WHERE space = ? AND key IN"
-        return {keys[key]: Scored(score, ms) for key, score, ms in self.lookup(query, list(keys), first=[space])}
+        rows = self.lookup("SELECT * FROM scores WHERE space = ? AND key IN", list(keys), first=[space])
+        return {keys[key]: Scored(score, ms) for _, key, score, ms in self.sound("scores", rows)}
 
     def put(self, space: str, scored: dict[Pair, Scored]) -> None:
         """Store scores, one transaction; a pair already there keeps what it has."""
-        rows = [(space, _pair_key(*pair), found.score, found.ms) for pair, found in scored.items()]
-        self.write(lambda db: db.executemany("INSERT OR IGNORE INTO scores VALUES (?, ?, ?, ?)", rows))
+        rows = [(space, _pair_key(*pair), float(found.score), float(found.ms)) for pair, found in scored.items()]
+        self.write(lambda db: self.insert(db, "scores", rows, replace=False))
 
 
 def _pair_key(query: str, text: str) -> bytes:

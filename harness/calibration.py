@@ -77,7 +77,7 @@ def agree(
     if not graded:
         raise DataError("judge agree: the sheet has no grade; `harness judge label` gives them")
     label, asking = _judge(experiment, judge)
-    caller = models.caller(archive_of(session))
+    caller = models.caller(archive_of(session), tell)
     judging = Judging(session, caller.archive, price=models.price)
     cases = {case.query.id: case for case in session.pipeline(session.trials[0]).cases(session.trials[0])}
     strangers = [row.query for row in graded if row.query not in cases or cases[row.query].query.text != row.question]
@@ -126,7 +126,7 @@ def agree_with_labels(
     models = models or Models()
     session = _run_session(experiment, store, "judge agree")
     label, grader = _judge(experiment, judge, (LlmJudge, LocalJudge))
-    caller = models.caller(archive_of(session))
+    caller = models.caller(archive_of(session), tell)
     judging = Judging(session, caller.archive, price=models.price)
     pairs: list[tuple[Case, int]] = []
     for query, passages in _selected(session).items():
@@ -167,7 +167,7 @@ def claims(
 ) -> Mapping[str, Sequence[str]]:
     """The claims of each query's reference answer, asked for where they are not stored."""
     session = Session(experiment, store or default_store())
-    caller = models.caller(archive_of(session))
+    caller = models.caller(archive_of(session), tell)
     judging = Judging(session, caller.archive, price=models.price)
     if not judging.claims:
         raise ConfigError("judge claims: no judge of the experiment needs them; set `of: answer` for context_recall")

@@ -204,6 +204,17 @@ class Embedder(Component):
         """Dollars per million tokens; None where that is not known."""
         return None if self.metered else 0.0
 
+    @property
+    def stated_price(self) -> float | None:
+        """The dollars per million tokens that the settings name; None where they name none."""
+        return None
+
+    def price_with(self, given: tuple[float, float] | None) -> float | None:
+        """Dollars per million tokens: of the settings, else as `given` on the command line (IN,OUT), else as listed."""
+        if not self.metered or given is None or self.stated_price is not None:
+            return self.price
+        return given[0]
+
     @abstractmethod
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         """One vector per text, (texts, dimensions) float32, whatever the batch the text travels in."""

@@ -1,12 +1,14 @@
 """Vectors of texts: each text embedded once per embedder, for all chunkers, trials and launches."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from harness.addresses import space
 from harness.cache import VectorCache
-from harness.component import Embedder
+from harness.component import Embedder, identity
 from harness.model import Chunk, Embedded, unit_rows
+from harness.store import digest, locked
 
 _SLAB = 256
 """Texts embedded between two writes to the cache: what a killed launch can lose."""
@@ -22,6 +24,7 @@ class Embeddings:
 
     def __init__(self, cache: VectorCache, built: dict[str, int]) -> None:
         self._cache, self._built = cache, built
+        self._alone: set[str] = set()
         self._seen: dict[str, dict[int, tuple[Chunk, Chunk]]] = {}
 
     @property
@@ -33,10 +36,29 @@ class Embeddings:
         """The distinct texts that have no vector yet."""
         return self._cache.missing(space(embedder, queries=queries), texts)
 
+    @contextlib.contextmanager
+    def alone(self, embedder: Embedder) -> Iterator[None]:
+        """Keep other launches on the store from embedding with this embedder meanwhile, and paying for the same."""
+        name = digest(identity(embedder))[:24]
+        if name in self._alone:
+            yield
+            return
+        with locked(self._cache.path.parent / "locks" / f"embed-{name}"):
+            self._alone.add(name)
+            try:
+                yield
+            finally:
+                self._alone.discard(name)
+
     def fill(
         self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False, progress: Progress | None = None
     ) -> None:
         """Work out the vectors that are missing, the longest texts first, and cache them slab by slab."""
+        if self.missing(embedder, texts, queries=queries):
+            with self.alone(embedder):
+                self._fill(embedder, texts, queries=queries, progress=progress)
+
+    def _fill(self, embedder: Embedder, texts: Sequence[str], *, queries: bool, progress: Progress | None) -> None:
         place = space(embedder, queries=queries)
         left = sorted(self._cache.missing(place, texts), key=lambda text: (-len(text), text))
         for start in range(0, len(left), _SLAB):

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from harness.accounts import PriceGiven
 from harness.addresses import pair_space
 from harness.asking import AskingComponent, LlmAugmenter, LlmChunker, LlmReranker
 from harness.component import Component, Embedder, Reranker
@@ -18,8 +19,6 @@ from harness.reranking import scores, tasks_of, unscored
 from harness.session import Session
 
 Tell = Callable[[str], None]
-PriceGiven = tuple[float, float] | None
-"""Dollars per million tokens of prompts and of answers, where the user gives them."""
 
 
 class Wanted(NamedTuple):
@@ -81,8 +80,8 @@ def cut_and_write(session: Session, caller: Caller, price: PriceGiven, tell: Tel
     if wanted:
         _ask(wanted, caller, price, tell, "where to cut")
     for label, (embedder, pipeline, texts, _) in session.to_cut().items():
-        charge_embedding(pipeline, embedder, texts, caller, tell)
-        with progress(f"embed for chunks, {label}", len(texts)) as advance:
+        with pipeline.vectors.alone(embedder), progress(f"embed for chunks, {label}", len(texts)) as advance:
+            charge_embedding(pipeline, embedder, pipeline.vectors.missing(embedder, texts), caller, tell)
             pipeline.vectors.fill(embedder, texts, progress=advance)
     wanted = unwritten(session)
     if wanted:
@@ -94,12 +93,12 @@ def cut_and_write(session: Session, caller: Caller, price: PriceGiven, tell: Tel
 def charge_embedding(pipeline: Pipeline, embedder: Embedder, texts: Sequence[str], caller: Caller, tell: Tell) -> None:
     """Tell and account for what embedding costs where it is paid for; raises JudgeError where it may not be sent."""
     if embedder.metered and texts:
-        tokens, price = sum(map(pipeline.tokens, texts)), embedder.price
+        tokens, price = sum(map(pipeline.tokens, texts)), embedder.price_with(caller.price_given)
         usd = None if price is None else tokens * price / 1e6
         name = _named(embedder)
         requests = math.ceil(len(texts) / getattr(embedder, "batch", 1))
         tell(f"{name}: {len(texts)} texts to embed, {tokens} tokens, {_dollars(usd)}")
-        caller.charge(requests, usd, name)
+        caller.charge(requests, usd, name, f"embedder.{embedder.name()}.usd_per_million_tokens, or with --price")
 
 
 def rerank(session: Session, caller: Caller, price: PriceGiven, tell: Tell) -> None:
@@ -118,14 +117,15 @@ def rerank(session: Session, caller: Caller, price: PriceGiven, tell: Tell) -> N
                 wanted.append(Wanted(trial, step, list(tasks_of(step, pipeline.pairs_at(trial, place)).values())))
             elif isinstance(step, Reranker) and step.metered:
                 pairs = pipeline.pairs_at(trial, place)
-                _charge(step, unscored(step, pairs, pipeline.scored), caller, tell)
-                scores(step, pairs, pipeline.scored, pipeline.archive)
+                with pipeline.scored.alone(pair_space(step)):
+                    _charge(step, unscored(step, pairs, pipeline.scored), caller, tell)
+                    scores(step, pairs, pipeline.scored, pipeline.archive)
             elif step is not None and step.uses_vectors and trial.embedder.metered:
-                missing = pipeline.vectors.missing(
-                    trial.embedder, [text for _, text in pipeline.pairs_at(trial, place)]
-                )
-                charge_embedding(pipeline, trial.embedder, missing, caller, tell)
-                pipeline.vectors.fill(trial.embedder, missing)
+                texts = [text for _, text in pipeline.pairs_at(trial, place)]
+                with pipeline.vectors.alone(trial.embedder):
+                    missing = pipeline.vectors.missing(trial.embedder, texts)
+                    charge_embedding(pipeline, trial.embedder, missing, caller, tell)
+                    pipeline.vectors.fill(trial.embedder, missing)
         if wanted:
             _ask(wanted, caller, price, tell, "rerank")
     for trial in trials:
@@ -137,7 +137,7 @@ def _charge(step: Reranker, requests: int, caller: Caller, tell: Tell) -> None:
     if step.metered and requests:
         usd, name = step.usd(requests), _named(step)
         tell(f"{name}: {requests} requests, {_dollars(usd)}")
-        caller.charge(requests, usd, name)
+        caller.charge(requests, usd, name, f"selector.{step.name()}.usd_per_thousand")
 
 
 def select_bounds(session: Session) -> list[str]:
@@ -156,7 +156,7 @@ def _vector_bounds(session: Session) -> list[str]:
             continue
         passages = pipeline.passages(trial)
         found = min(len(passages), len(pipeline.query_texts) * trial.retriever.depth)
-        price = trial.embedder.price
+        price = trial.embedder.price_with(session.price)
         usd = None if price is None else sum(sorted(passages.tokens.tolist())[-found:]) * price / 1e6
         told = "no charge" if usd == 0 else _dollars(usd)
         name = f"{', '.join(steps)} after {trial.retriever.name()}"

@@ -59,9 +59,16 @@ class Models:
     offline: bool = False
     patience: Patience = field(default_factory=Patience)
 
-    def caller(self, archive: Archive) -> Caller:
-        """What makes the calls of one launch."""
-        return Caller(archive, budget=self.budget, price=self.price, offline=self.offline, patience=self.patience)
+    def caller(self, archive: Archive, tell: Callable[[str], None] = lambda _: None) -> Caller:
+        """What makes the calls of one launch; `tell` is given a line where it has to wait."""
+        return Caller(
+            archive,
+            budget=self.budget,
+            price=self.price,
+            offline=self.offline,
+            patience=self.patience,
+            tell=tell,
+        )
 
 
 @dataclass

@@ -27,6 +27,7 @@ def record_launch(session: Session, launch: Launch) -> None:
         "compare": asdict(launch.experiment.compare),
         "gate": asdict(launch.experiment.gate),
         "reader": asdict(launch.experiment.reader) if launch.experiment.reader else None,
+        "price": session.price,
         "trials": [json.loads(trial.to_json()) for trial in session.trials],
         "names": session.names,
         "chosen": launch.experiment.chosen,

@@ -114,14 +114,14 @@ def run(
         raise ConfigError(f"workers: expected at least 1, got {workers}")
     if final:
         experiment = finalists(experiment, store=store, choose=choose)
-    session = Session(experiment, store or default_store(), final=final)
+    models = models or Models()
+    session = Session(experiment, store or default_store(), final=final, price=models.price)
     launch_id = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(begin)) + secrets.token_hex(2)
     open_locked_set(session, launch_id)
     work: dict[str, int] = {}
     damaged: list[str] = []
     results: list[TrialResult] = []
-    models = models or Models()
-    caller = models.caller(archive_of(session))
+    caller = models.caller(archive_of(session), tell)
     caller.archive.examine()
     _require_prices(session, caller)
     judging_report = JudgingReport(spend=caller.spend)
@@ -222,10 +222,14 @@ def _prepare(
             _add(task, work, damaged)
             advance(1)
     for embedder, pipeline, documents, queries in session.to_embed().values():
-        charge(pipeline, embedder, [*documents, *queries])
-        with _counted(pipeline) as done, progress("embed", len(documents) + len(queries)) as advance:
-            pipeline.vectors.fill(embedder, documents, progress=advance)
-            pipeline.vectors.fill(embedder, queries, queries=True, progress=advance)
+        with _counted(pipeline) as done, pipeline.vectors.alone(embedder):
+            # Another launch may have embedded some while this one waited.
+            documents = pipeline.vectors.missing(embedder, documents)
+            queries = pipeline.vectors.missing(embedder, queries, queries=True)
+            charge(pipeline, embedder, [*documents, *queries])
+            with progress("embed", len(documents) + len(queries)) as advance:
+                pipeline.vectors.fill(embedder, documents, progress=advance)
+                pipeline.vectors.fill(embedder, queries, queries=True, progress=advance)
             pipeline.query_latency(embedder)
         _merge(done, work, damaged)
 

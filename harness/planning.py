@@ -34,8 +34,8 @@ class Plan:
 
 def plan(experiment: Experiment, *, store: Path | None = None, models: Models | None = None) -> Plan:
     """What `run` would do. Chunks the corpus where that is not stored, to count texts; asks nothing of the network."""
-    session = Session(experiment, store or default_store())
     models = models or Models()
+    session = Session(experiment, store or default_store(), price=models.price)
     planned = [
         PlannedTrial(name, session.pipeline(trial).stored(trial))
         for trial, name in zip(session.trials, session.names, strict=True)
@@ -48,7 +48,8 @@ def plan(experiment: Experiment, *, store: Path | None = None, models: Models | 
         count = pipeline.tokens
         texts[label] = len(documents) + len(queries)
         tokens[label] = sum(map(count, documents)) + sum(map(count, queries))
-        usd[label] = None if embedder.price is None else tokens[label] * embedder.price / 1e6
+        price = embedder.price_with(models.price)
+        usd[label] = None if price is None else tokens[label] * price / 1e6
     return Plan(planned, texts, tokens, usd, _calls(session, models))
 
 

@@ -215,7 +215,8 @@ def _wordlike(text: str) -> bool:
 
 
 def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    parts, done = [], 0
+    parts: list[str] = []
+    done = 0
     for start, end in sorted(spans):
         if start > done or not parts:
             parts += [text[done:start], REDACTED]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.accounts import trial_result, unpriced
+from harness.accounts import PriceGiven, trial_result, unpriced
 from harness.component import Embedder, EmbeddingChunker, identity
 from harness.dataset import Manifest, find_dataset, read_manifest
 from harness.dataset.load import open_query_set, verify
@@ -39,8 +39,8 @@ class ToEmbed(NamedTuple):
 class Session:
     """The trials of an experiment with the pipelines that can work them out."""
 
-    def __init__(self, experiment: Experiment, store: Path, *, final: bool = False) -> None:
-        self.experiment, self.store, self.final = experiment, store.resolve(), final
+    def __init__(self, experiment: Experiment, store: Path, *, final: bool = False, price: PriceGiven = None) -> None:
+        self.experiment, self.store, self.final, self.price = experiment, store.resolve(), final, price
         trials = experiment.trials()
         root = find_dataset(experiment.base.data, experiment.beside)
         self.manifest = read_manifest(root)
@@ -82,11 +82,11 @@ class Session:
 
     def result(self, trial: Trial, name: str) -> TrialResult:
         """The finished trial, worked out where needed, and what a query costs where the experiment names a reader."""
-        result = trial_result(self.pipeline(trial), trial, name)
+        result = trial_result(self.pipeline(trial), trial, name, self.price)
         reader = self.experiment.reader
         if reader is None:
             return result
-        facts, unknown = result.efficiency, unpriced(trial)
+        facts, unknown = result.efficiency, unpriced(trial, self.price)
         if unknown:
             told = f"usd_per_query is not told: the price of {', '.join(unknown)} is not known"
             return replace(result, warnings=[*result.warnings, told])

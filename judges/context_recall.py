@@ -84,6 +84,10 @@ class ContextRecall(LlmJudge):
 
     measures: ClassVar[tuple[str, ...]] = ("context_recall", "context_recall_lenient")
 
+    @property
+    def greatest_grade(self) -> int:
+        return len(STATUSES) - 1
+
     def claims(self) -> "Claims | None":
         if self.of == "evidence":
             return None

@@ -59,11 +59,15 @@ def test_a_truncated_file_is_set_aside(tmp_path: Path, keep: int) -> None:
     assert bool(list(tmp_path.glob("*.damaged-*"))) == (keep > 0)  # an empty file is a new database
 
 
-def test_a_folder_in_the_way_is_explained(tmp_path: Path) -> None:
-    """The message names the remedy."""
+def test_a_folder_in_the_way_is_set_aside(tmp_path: Path) -> None:
+    """It is set aside with what is in it; a folder that cannot be written is told with the remedy."""
     (tmp_path / "v.sqlite").mkdir()
+    cache = VectorCache(tmp_path / "v.sqlite")
+    assert cache.missing("s", ["a"]) == ["a"]
+    assert (cache.damaged, (tmp_path / "v.sqlite.damaged-1").is_dir()) == (1, True)
+    (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="--store"):
-        VectorCache(tmp_path / "v.sqlite").missing("s", ["a"])
+        VectorCache(tmp_path / "file" / "v.sqlite").missing("s", ["a"])
 
 
 def test_no_texts_have_no_vectors(tmp_path: Path) -> None:

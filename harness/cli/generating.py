@@ -65,10 +65,12 @@ def generate(options: argparse.Namespace) -> int:
     documents = read_corpus(manifest)
     # Locked queries are not to be repeated either; reading them tells nothing about any trial.
     others = [raw.text for other, pinned in manifest.queries.items() if other != name for raw in read_queries(pinned)]
-    caller = models.caller(Archive((options.store or default_store()) / ARCHIVE))
-    made = work(
-        documents, others, writer, checker, plan, caller, price=models.price, tell=lambda line: print(line, flush=True)
-    )
+
+    def tell(line: str) -> None:
+        print(line, flush=True)
+
+    caller = models.caller(Archive((options.store or default_store()) / ARCHIVE), tell)
+    made = work(documents, others, writer, checker, plan, caller, price=models.price, tell=tell)
     for reason, count in made.dropped.items():
         print(f"{count:>5,} dropped: {reason}")
     if made.example:

@@ -51,6 +51,10 @@ class Api(Embedder):
         return bare_address(self._server)
 
     @property
+    def stated_price(self) -> float | None:
+        return self.usd_per_million_tokens
+
+    @property
     def price(self) -> float | None:
         if self.usd_per_million_tokens is not None:
             return self.usd_per_million_tokens

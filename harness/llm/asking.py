@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from harness.llm.form import Entry, Form
-from harness.llm.outcome import Outcome
+from harness.llm.form import Choice, Entry, Form
+from harness.llm.outcome import GREATEST_GRADE, Outcome
 from harness.secrecy import address_fault, bare_address, holds_credentials
 from harness.store import digest
 
@@ -117,6 +117,13 @@ class Asking(ABC):
     @abstractmethod
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
         """The tasks of each call, in an order that depends on their content alone."""
+
+    @property
+    def greatest_grade(self) -> int:
+        """The greatest grade a label can have: of the form's choices of numbers, else of any."""
+        fields = self.prompt((self.sample(),)).form.fields
+        options = [option for _, field in fields if isinstance(field, Choice) for option in field.options]
+        return max((option for option in options if isinstance(option, int)), default=GREATEST_GRADE)
 
     def sample(self) -> Task:
         """A thing that could be asked about: the prompt about it shows the wording and the form."""

@@ -15,11 +15,13 @@ from harness.llm.archive import Archive, Call
 from harness.llm.asking import Asking, Prompt, Task
 from harness.llm.form import Choice, Form, Reading
 from harness.llm.gate import Gate
+from harness.llm.leases import Leases
 from harness.llm.outcome import UNASKED, Failure
 from harness.llm.patience import Patience
 from harness.llm.prices import Budget, Price, Spend, find_price
 from harness.llm.request import FRAME, MODES, Abilities, output_limit, request_body, sampling
 from harness.llm.transport import LONGEST_WAIT, Connection, Refused, Reply
+from harness.store import digest
 
 _OUT_OF_FORM = {"invalid_json", "schema", "missing_label", "extra_label", "bad_request", "truncated"}
 """Failures that another way of asking may cure."""
@@ -114,8 +116,19 @@ class Caller:
         """Set to send nothing more; what is under way is finished."""
         self._budget, self._given, self._offline = Budget(budget), price, offline
         self._patience = patience or Patience()
-        self._tell = tell
+        self.tell = tell
+        self.leases = Leases(archive.path.with_name("leases.sqlite"))
         self._lines: dict[tuple[str, str], _Line] = {}
+
+    @property
+    def offline(self) -> bool:
+        """Whether nothing is sent."""
+        return self._offline
+
+    @property
+    def price_given(self) -> tuple[float, float] | None:
+        """Dollars per million tokens of prompts and of answers, as the user gives them."""
+        return self._given
 
     @property
     def budget(self) -> float | None:
@@ -134,15 +147,15 @@ class Caller:
                 "give it with --price IN,OUT (dollars per million tokens; 0,0 where it costs nothing)"
             )
 
-    def charge(self, requests: int, usd: float | None, what: str) -> None:
+    def charge(self, requests: int, usd: float | None, what: str, setting: str) -> None:
         """Account for requests about to be sent to a server that charges for each; `usd` is None where nobody knows.
 
-        Raises JudgeError where they may not be sent.
+        `setting` is where a price may be given. Raises JudgeError where they may not be sent.
         """
         if self._offline and requests:
             raise JudgeError(f"{what}: {requests} requests are not in the cache, and --offline sends nothing")
         if requests and self._budget.cap is not None and usd is None:
-            raise JudgeError(f"--budget: the price of {what} is not known; give it in the experiment file")
+            raise JudgeError(f"--budget: the price of {what} is not known; give it as {setting}")
         if usd is not None and not self._budget.charge(usd):
             raise JudgeError(f"--budget {self._budget.cap:g} does not leave the ${usd:.4f} that {what} takes")
         self.spend.requests += requests
@@ -174,6 +187,7 @@ class Caller:
         for line in self._lines.values():
             await line.connection.close()
         self._lines.clear()
+        self.leases.close()
         self._budget.new_loop()
 
     def _unasked(self) -> Failure | None:
@@ -241,7 +255,7 @@ class Caller:
         now, wait = time.monotonic(), line.gate.closed_for()
         if wait >= _WORTH_TELLING and now >= line.told + 30:
             line.told = now
-            self._tell(
+            self.tell(
                 f"{asking.model} at {asking.endpoint}: {refused.detail}; waiting {wait:.0f} s, {line.silent():.0f} s "
                 f"since its last answer, given up after {asking.give_up_after:g} (give_up_after)"
             )
@@ -328,25 +342,38 @@ class Caller:
                 return None
             if len(line.troubles) >= _PROBES or self._unasked():
                 return self._unasked() or line.troubles[-1]
-            known = self.archive.abilities(asking.endpoint, asking.model)
-            if known:
-                line.abilities, line.probed = Abilities.of(known), True
-                return None
-            before, found = line.abilities, await self._asked_somehow(asking, line)
-            if isinstance(found, Failure):
-                # What the server can do is not known yet.
-                line.abilities = before
-                line.troubles.append(found)
-                return found
-            grades = {slot: entry["grade"] for slot, entry in found.entries.items()}
-            if grades["c01"] <= grades["c02"]:
-                raise JudgeError(
-                    f"model {asking.model} at {asking.endpoint} graded a plain answer {grades['c01']} and a text "
-                    f"beside the question {grades['c02']}: it cannot judge, or grades the wrong way round"
-                )
-            self.archive.keep_abilities(asking.endpoint, asking.model, line.abilities.plain())
-            line.probed = True
-            return None
+            address = digest(["probe", asking.endpoint, asking.model])
+            while not self._known(asking, line) and not self.leases.take([address]) and not self._unasked():
+                await asyncio.sleep(0.1)  # another launch is at it
+            try:
+                return None if self._known(asking, line) else await self._probed(asking, line)
+            finally:
+                self.leases.release([address])
+
+    def _known(self, asking: Asking, line: _Line) -> bool:
+        """Whether it is on record how the server wants to be asked; the line then heeds it."""
+        known = self.archive.abilities(asking.endpoint, asking.model)
+        if known:
+            line.abilities, line.probed = Abilities.of(known), True
+        return line.probed
+
+    async def _probed(self, asking: Asking, line: _Line) -> Failure | None:
+        """Ask the probe; what it found out is kept."""
+        before, found = line.abilities, await self._asked_somehow(asking, line)
+        if isinstance(found, Failure):
+            # What the server can do is not known yet.
+            line.abilities = before
+            line.troubles.append(found)
+            return found
+        grades = {slot: entry["grade"] for slot, entry in found.entries.items()}
+        if grades["c01"] <= grades["c02"]:
+            raise JudgeError(
+                f"model {asking.model} at {asking.endpoint} graded a plain answer {grades['c01']} and a text "
+                f"beside the question {grades['c02']}: it cannot judge, or grades the wrong way round"
+            )
+        self.archive.keep_abilities(asking.endpoint, asking.model, line.abilities.plain())
+        line.probed = True
+        return None
 
     async def _asked_somehow(self, asking: Asking, line: _Line) -> Reading | Failure:
         """The answer to the probe in the strictest mode that brings one; the failure of a server in trouble."""

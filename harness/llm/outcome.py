@@ -32,6 +32,10 @@ UNASKED: frozenset[str] = frozenset({"budget", "offline", "cancelled"})
 """Kinds that stand for calls not made."""
 
 
+GREATEST_GRADE = 10
+"""No way of asking knows a greater one; the judges' end at 3."""
+
+
 @dataclass(frozen=True)
 class Label:
     """A grade given to one thing, by whom (`llm`, or `exact` where no one had to be asked), and why.

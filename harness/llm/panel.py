@@ -71,7 +71,7 @@ def all_missing(archive: Archive, wanted: Sequence[tuple[Asking, Sequence[Task]]
     for asking, tasks in wanted:
         distinct = sorted(set(tasks))
         addresses = asking.addresses(distinct)
-        known = archive.labels(addresses).keys() | claimed
+        known = archive.labels(addresses, asking.greatest_grade).keys() | claimed
         left.append([task for task, address in zip(distinct, addresses, strict=True) if address not in known])
         claimed.update(addresses)
     return left
@@ -81,7 +81,7 @@ def stored(archive: Archive, asking: Asking, tasks: Sequence[Task]) -> dict[Task
     """What is known of each distinct task: its answer, what its latest attempt came to, or that it was never asked."""
     distinct = sorted(set(tasks))
     addresses = dict(zip(distinct, asking.addresses(distinct), strict=True))
-    labels = archive.labels(list(addresses.values()))
+    labels = archive.labels(list(addresses.values()), asking.greatest_grade)
     failures = archive.failures([address for address in addresses.values() if address not in labels])
     never = Failure("offline", f"never asked of {asking.model} at {asking.endpoint}")
     return {task: labels.get(at) or failures.get(at) or never for task, at in addresses.items()}
@@ -109,6 +109,8 @@ class Panel:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
+        self._leases = caller.leases
+        self._elsewhere: list[tuple[Asking, Task]] = []
         self._archive = caller.archive
         self._fatal: Exception | None = None
 
@@ -144,7 +146,7 @@ class Panel:
                     followers[asking, document] = []
 
         async def one(asking: Asking, batch: tuple[Task, ...]) -> list[Work]:
-            await self._guarded(asking, batch, advance)
+            self._elsewhere += await self._guarded(asking, batch, advance)
             return followers.pop((asking, asking.shared(batch)), [])
 
         under_way: set[asyncio.Task[list[Work]]] = set()
@@ -158,17 +160,59 @@ class Panel:
                         ready.extend(task.result())
                     if self._fatal:
                         ready.clear()
+                    if not ready and not under_way and self._elsewhere and not self._fatal:
+                        ready.extend(await self._of_others(advance))
         finally:
             await self._caller.close()
 
-    async def _guarded(self, asking: Asking, batch: tuple[Task, ...], advance: Callable[[int], None]) -> None:
+    async def _guarded(
+        self, asking: Asking, batch: tuple[Task, ...], advance: Callable[[int], None]
+    ) -> list[tuple[Asking, Task]]:
+        """Have what nobody else is asking answered; gives what another launch is asking just now."""
         try:
-            await self._settle(asking, batch, repaired=False)
+            if self._caller.offline:
+                await self._settle(asking, batch, repaired=False)
+                advance(len(batch))
+                return []
+            addresses = dict(zip(asking.addresses(batch), batch, strict=True))
+            mine = self._leases.take(list(addresses))
+            try:
+                # Another launch may have had it answered since this one looked.
+                there = self._archive.labels(list(mine), asking.greatest_grade).keys()
+                left = tuple(task for address, task in addresses.items() if address in mine and address not in there)
+                if left:
+                    await self._settle(asking, left, repaired=False)
+                advance(len(mine))
+            finally:
+                self._leases.release(list(mine))
+            return [(asking, task) for address, task in addresses.items() if address not in mine]
         except Exception as error:
             # What is under way is finished first, since it is paid for; what waits for its turn is not sent.
             self._fatal = self._fatal or error
             self._caller.stopped = True
-        advance(len(batch))
+            return []
+
+    async def _of_others(self, advance: Callable[[int], None]) -> list[Work]:
+        """Wait until another launch has some answer, or has given up or died; gives what to try then."""
+        waiting, self._elsewhere = self._elsewhere, []
+        self._caller.tell(f"waiting for another launch, which is asking {len(waiting)} of these questions")
+        by_asking: dict[Asking, list[Task]] = {}
+        for asking, task in waiting:
+            by_asking.setdefault(asking, []).append(task)
+        pause = 0.05
+        while not self._caller.stopped:
+            for asking, tasks in by_asking.items():
+                addresses = asking.addresses(tasks)
+                free = self._leases.take(addresses)
+                self._leases.release(list(free))
+                if free:
+                    # What has been answered meanwhile is found when its turn comes.
+                    return [(asking, batch) for asking, tasks in by_asking.items() for batch in asking.batches(tasks)]
+            await asyncio.sleep(pause)
+            pause = min(1.0, pause * 1.5)
+        for asking, tasks in by_asking.items():
+            self._note(asking, dict.fromkeys(tasks, Failure("cancelled", "stopped before this was asked")))
+        return []
 
     async def _settle(self, asking: Asking, batch: tuple[Task, ...], *, repaired: bool, again: bool = False) -> None:
         """Ask until every task has its answer, or has failed alone.

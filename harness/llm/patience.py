@@ -26,4 +26,4 @@ class Patience:
 
     def delay(self, failed: int) -> float:
         """Seconds to wait after the `failed`-th failure."""
-        return min(self.longest, self.pause * 2 ** min(failed - 1, 30))
+        return min(self.longest, self.pause * float(2 ** min(failed - 1, 30)))

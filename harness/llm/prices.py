@@ -33,7 +33,12 @@ class Usage(NamedTuple):
         ]
         if any(type(count) is not int or not 0 <= count < _ABSURD for count in counts):
             return None
-        usage = cls(*counts)
+        prompt, output, cached, written = counts
+        total = told.get("total_tokens")
+        if type(total) is int and prompt + output < total < _ABSURD:
+            # Some servers count what a model thinks in the total alone; it is charged like the rest of the answer.
+            output = total - prompt
+        usage = cls(prompt, output, cached, written)
         return usage if usage.cached + usage.written <= usage.prompt else None
 
 

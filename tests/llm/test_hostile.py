@@ -197,7 +197,7 @@ def test_hostile_answers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def assert_no_key(store: Path, outcome: Outcome) -> None:
-    for file in store.iterdir():
+    for file in filter(Path.is_file, store.rglob("*")):
         assert KEY.encode() not in file.read_bytes()
     assert KEY not in repr(outcome.judgments)
 

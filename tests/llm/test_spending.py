@@ -598,20 +598,20 @@ def test_requests_that_cost_by_number_are_charged_before_they_are_sent(tmp_path:
     """Against the budget; what has no price, or may not be sent, is refused and not counted."""
     archive = Archive(tmp_path / "a.sqlite")
     caller = Caller(archive, budget=1.0)
-    caller.charge(4, 0.75, "rerank")
-    caller.charge(0, None, "rerank")
+    caller.charge(4, 0.75, "rerank", "selector.x")
+    caller.charge(0, None, "rerank", "selector.x")
     with pytest.raises(JudgeError, match="does not leave the .0.5000 that rerank takes"):
-        caller.charge(1, 0.5, "rerank")
-    with pytest.raises(JudgeError, match="the price of rerank is not known"):
-        caller.charge(1, None, "rerank")
+        caller.charge(1, 0.5, "rerank", "selector.x")
+    with pytest.raises(JudgeError, match="the price of rerank is not known; give it as selector.x"):
+        caller.charge(1, None, "rerank", "selector.x")
     assert caller.spend == Spend(calls=4, requests=4, usd=0.75)
     unlimited = Caller(archive)
-    unlimited.charge(2, None, "rerank")
+    unlimited.charge(2, None, "rerank", "selector.x")
     assert unlimited.spend == Spend(calls=2, requests=2, unpriced=2)
     offline = Caller(archive, offline=True)
-    offline.charge(0, 0.0, "rerank")
+    offline.charge(0, 0.0, "rerank", "selector.x")
     with pytest.raises(JudgeError, match="1 requests are not in the cache"):
-        offline.charge(1, 0.0, "rerank")
+        offline.charge(1, 0.0, "rerank", "selector.x")
 
 
 def test_only_a_budget_needs_a_price(tmp_path: Path) -> None:
@@ -1105,7 +1105,8 @@ def test_only_answers_that_can_be_read_are_salvaged(tmp_path: Path) -> None:
     old.keep(a_call(id="2", usd=None), {"i": Label(1, "weißt du")})
     rows = [("c", "{", "1"), ("d", "{}", "1"), ("e", "[]", "1"), ("f", '{"grade": 1, "flags": [], "new": 1}', "1")]
     rows += [("g", '{"flags": 1}', "1"), ("h", b"\xff", "1")]
-    old.write(lambda db: db.executemany("INSERT INTO labels VALUES (?, ?, ?)", rows))
+    rows += [("j", '{"grade": 99, "flags": []}', "1"), ("k", '{"grade": true, "flags": []}', "1")]
+    old.write(lambda db: old.insert(db, "labels", rows, replace=False))
     old.close()
     archive = Archive(tmp_path / "new.sqlite")
     archive.salvage(tmp_path / "old.sqlite")
