@@ -15,7 +15,7 @@ def visible(text: str) -> str:
     >>> visible("red: \\x1b[31m")
     'red: ⟨U+001B⟩[31m'
     """
-    if text.isascii() and text.isprintable():
+    if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(map(_shown, text.replace("\r\n", "\n")))
 

@@ -9,8 +9,7 @@ from harness.component import Augmenter
 from harness.model import Document
 
 _LINE = re.compile(
-    r"^(?:(?P<marks>#{1,6})[ \t]+(?P<text>[^\r\n]*?)(?:[ \t]+#+)?[ \t]*"
-    r"|[ ]{0,3}(?P<fence>```(?=[^`\r\n]*\r?$)|~~~)[^\r\n]*)\r?$",
+    r"^(?:(?P<marks>#{1,6})[ \t]+(?P<text>[^\r\n]*)|[ ]{0,3}(?P<fence>```(?=[^`\r\n]*\r?$)|~~~)[^\r\n]*)\r?$",
     re.MULTILINE,
 )
 
@@ -33,6 +32,13 @@ class Heading(Augmenter):
         return contexts
 
 
+def _unclosed(heading: str) -> str:
+    """A heading without the number signs that may close it."""
+    text = heading.rstrip(" \t")
+    bare = text.rstrip("#")
+    return bare.rstrip(" \t") if bare != text and (not bare or bare[-1] in " \t") else text
+
+
 def _paths(text: str) -> tuple[list[int], list[tuple[str, ...]]]:
     """Where each heading begins, and the headings in force from there on, outermost first."""
     begins: list[int] = []
@@ -45,7 +51,7 @@ def _paths(text: str) -> tuple[list[int], list[tuple[str, ...]]]:
         elif not fence:
             level = len(line["marks"])
             open_headings = {lower: name for lower, name in open_headings.items() if lower < level}
-            open_headings[level] = line["text"]
+            open_headings[level] = _unclosed(line["text"])
             begins.append(line.start())
             paths.append(tuple(name for _, name in sorted(open_headings.items()) if name))
     return begins, paths

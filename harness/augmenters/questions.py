@@ -64,8 +64,9 @@ class Questions(LlmAugmenter):
 
     def prompt(self, batch: Sequence[Task]) -> Prompt:
         (task,) = batch
-        title = f"Title of the document: {task.reference}\n\n" if task.reference else ""
-        passage = fence("passage", nonce(task.texts), task.texts[0])
+        code = nonce([task.reference, *task.texts])
+        title = f"Title of the document:\n\n{fence('title', code, task.reference)}\n\n" if task.reference else ""
+        passage = fence("passage", code, task.texts[0])
         form = Form((("questions", Listed(Text(_LONGEST), self.n)),))
         user = f"{title}{passage}\n\nWrite {self.n} questions, or fewer where it answers fewer."
         return Prompt(SYSTEM, user, form, {self.slot: task}, output=30 * self.n)

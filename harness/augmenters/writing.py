@@ -50,8 +50,9 @@ class Writer(LlmAugmenter):
     def shared(self, batch: Sequence[Task]) -> str:
         """The document, title first: the same bytes for all chunks that see the same part of it."""
         (task,) = batch
-        title = f"Title: {task.reference}\n\n" if task.reference else ""
-        return f"{title}{fence('document', nonce([task.texts[0]]), task.texts[0])}"
+        code = nonce([task.reference, task.texts[0]])
+        title = f"Title:\n\n{fence('title', code, task.reference)}\n\n" if task.reference else ""
+        return f"{title}{fence('document', code, task.texts[0])}"
 
     def prompt(self, batch: Sequence[Task]) -> Prompt:
         (task,) = batch

@@ -9,7 +9,7 @@ from harness.chunkers.gaps import joined
 from harness.chunkers.packing import packed
 from harness.chunkers.recursive import small_pieces
 from harness.component import Positive, scoring
-from harness.llm import Choice, Entry, Form, Listed, Prompt, Task, Written, nonce, visible
+from harness.llm import Choice, Entry, Form, Listed, Prompt, Task, Written, defused, fence, nonce
 from harness.llm import Outcome as Answer
 from harness.model import Document, Spans
 
@@ -68,9 +68,9 @@ class Llm(LlmChunker):
     def prompt(self, batch: Sequence[Task]) -> Prompt:
         (task,) = batch
         first, last = (int(number) for number in task.item.split("-"))
-        code = nonce(task.texts)
-        parts = [f"[{code} {number}]\n{visible(text)}" for number, text in enumerate(task.texts)]
-        title = f"Title: {task.reference}\n\n" if task.reference else ""
+        code = nonce([task.reference, *task.texts])
+        parts = [f"[{code} {number}]\n{defused(text)}" for number, text in enumerate(task.texts)]
+        title = f"Title:\n\n{fence('title', code, task.reference)}\n\n" if task.reference else ""
         asked = f"With which of the pieces {first} to {last - 1} does a new passage begin?"
         form = Form((("begins", Listed(Choice(tuple(range(first, last))), last - first)),))
         body = "\n\n".join(parts)

@@ -125,4 +125,5 @@ def _part_lines(tokens: Sequence[Any], number: int) -> Iterator[int]:
 def _parser() -> Any:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark").enable("table")
+    # Blocks are all that is looked at; what is inside a line is left unread.
+    return MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])

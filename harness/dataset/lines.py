@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.errors import DataError
+from harness.json_text import keys_once
 
 Advance = Callable[[int], None]
 """Told how many more bytes of a file have been read."""
@@ -86,10 +87,12 @@ def json_lines(path: Path, advance: Advance | None = None) -> Iterator[tuple[Lin
 def json_object(line: Line, text: str) -> dict[str, Any]:
     """The object that a line is. Raises DataError."""
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=keys_once)
     except json.JSONDecodeError as error:
         raise line.fault(f"not valid JSON: {error.msg} (column {error.colno})") from None
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise line.fault("not valid JSON: nested too deep") from None
+    except ValueError as error:
         raise line.fault(f"not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise line.fault(f"expected a JSON object, not {type(value).__name__}")
@@ -101,10 +104,12 @@ def json_file(path: Path, advance: Advance | None = None) -> Any:
     content = b"".join(part for _, part in byte_lines(path, advance))
     text = decoded(Line(path, 1), content) if _is_utf8(content) else _first_bad_line(path)
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=keys_once)
     except json.JSONDecodeError as error:
         raise Line(path, error.lineno).fault(f"not valid JSON: {error.msg} (column {error.colno})") from None
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise DataError(f"{path}: not valid JSON: nested too deep") from None
+    except ValueError as error:
         raise DataError(f"{path}: not valid JSON: {error}") from None
 
 

@@ -26,12 +26,24 @@ def loose_occurrences(text: str, quote: str) -> list[tuple[int, int]]:
     >>> loose_occurrences("Salt  the\\nwater.", " Salt the water. ")
     [(0, 16)]
     """
-    words = _GAP.split(quote.strip())
-    if words == [""]:
+    wanted = " ".join(quote.split())
+    if not wanted:
         return []
-    # Looked ahead, so that places may overlap.
-    gapped = r"\s+".join(map(re.escape, words))
-    return [found.span(1) for found in re.finditer(f"(?=({gapped}))", text)]
+    joined, places = _joined(text)
+    # What is one space there may be many signs in the text; a quote has none at its ends.
+    return [(places[at], places[at + len(wanted) - 1] + 1) for at in _occurrences(joined, wanted)]
+
+
+def _joined(text: str) -> tuple[str, list[int]]:
+    """The text with one space for each run of white space, and where each of its characters is in the text."""
+    parts: list[str] = []
+    places: list[int] = []
+    done = 0
+    for gap in _GAP.finditer(text):
+        parts += [text[done : gap.start()], " "]
+        places += [*range(done, gap.start()), gap.start()]
+        done = gap.end()
+    return "".join([*parts, text[done:]]), [*places, *range(done, len(text))]
 
 
 def inside_word(text: str, at: int) -> bool:

@@ -2,8 +2,9 @@
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.dataset.lines import Line, is_comment
 from harness.errors import DataError
@@ -13,12 +14,11 @@ from harness.importers.judgments import Asked, Judged, read_judgments, write_jud
 from harness.importers.options import Options
 from harness.importers.source import Source
 
-_TAG = re.compile(r"</?[A-Za-z][\w.-]*(?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s<>]+))*\s*/?>")
+# Nothing is tried twice (`++`, `(?>…)`): a crooked tag would take longer than anyone can wait.
+_TAG = re.compile(r"</?[A-Za-z][\w.-]*+(?:\s++[\w:-]++\s*+=\s*+(?>\"[^\"<>]*+\"|'[^'<>]*+'|[^\s<>]++))*+\s*+/?>")
 _EDGE = re.compile(r"(?i)(?=<doc>)|(?<=</doc>)")
-_TEXT = re.compile(r"(?is)<text>(.*?)</text>")
-_TITLE = re.compile(r"(?is)<(title|headline|head|ti)>(.*?)</\1>")
-_DOCNO = re.compile(r"(?is)<docno>(.*?)</docno>")
-_HEADERS = re.compile(r"(?is)<(docno|docid|dochdr|docoldno|fileid|date|parent)>.*?</\1>")
+_TITLES = ("title", "headline", "head", "ti")
+_HEADERS = ("docno", "docid", "dochdr", "docoldno", "fileid", "date", "parent")
 _TOPIC_FIELD = re.compile(r"(?i)<(num|title|desc|narr)>")
 _LABEL = re.compile(r"(?i)\A\s*(number|topic|description|narrative)\s*:")
 
@@ -125,16 +125,51 @@ def _documents(source: Source, path: Path) -> Iterator[tuple[Line, str, str, str
 
 
 def _document(line: Line, inside: str) -> tuple[Line, str, str, str]:
-    named = _DOCNO.search(inside)
-    if not named or not named[1].strip():
+    named = [inside[slice(*found.inside)].strip() for found in _elements(inside, ("docno",))][:1]
+    if not named or not named[0]:
         raise line.fault("the document has no <DOCNO>")
-    titled = _TITLE.search(inside)
-    title = " ".join(_bare(titled[2]).split()) if titled else ""
-    texts = _TEXT.findall(inside)
+    titles = _elements(inside, _TITLES)
+    title = " ".join(_bare(inside[slice(*titles[0].inside)]).split()) if titles else ""
+    texts = [inside[slice(*found.inside)] for found in _elements(inside, ("text",))]
     # Without <TEXT> all that is no header is text, the title's own element aside.
-    rest = _TITLE.sub("", _HEADERS.sub("", inside), count=1)
-    body = "\n\n".join(_bare(part) for part in texts) if texts else _bare(rest)
-    return line, named[1].strip(), title, body
+    rest = _without(inside, _elements(inside, _HEADERS))
+    body = "\n\n".join(_bare(part) for part in texts) if texts else _bare(_without(rest, _elements(rest, _TITLES)[:1]))
+    return line, named[0], title, body
+
+
+class _Element(NamedTuple):
+    """Where an element begins and ends, and what is inside it."""
+
+    start: int
+    end: int
+    inside: tuple[int, int]
+
+
+def _elements(markup: str, names: Sequence[str]) -> list[_Element]:
+    """The elements of some names, one after the other: from an opening tag to the next closing one of its name."""
+    tags = [*re.finditer(rf"(?i)<(?P<close>/?)(?P<name>{'|'.join(names)})>", markup)]
+    closing = {name: [tag for tag in tags if tag["close"] and tag["name"].lower() == name] for name in names}
+    at = dict.fromkeys(names, 0)
+    found: list[_Element] = []
+    for tag in tags:
+        name = tag["name"].lower()
+        if tag["close"] or (found and tag.start() < found[-1].end):
+            continue
+        ends = closing[name]
+        while at[name] < len(ends) and ends[at[name]].start() < tag.end():
+            at[name] += 1
+        if at[name] < len(ends):
+            end = ends[at[name]]
+            found.append(_Element(tag.start(), end.end(), (tag.end(), end.start())))
+    return found
+
+
+def _without(markup: str, elements: Sequence[_Element]) -> str:
+    parts, done = [], 0
+    for element in elements:
+        parts.append(markup[done : element.start])
+        done = element.end
+    return "".join([*parts, markup[done:]])
 
 
 def _bare(markup: str) -> str:

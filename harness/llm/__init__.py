@@ -3,7 +3,7 @@
 from harness.llm.archive import Archive
 from harness.llm.asking import SWAPPED, Asking, Prompt, Task
 from harness.llm.caller import Caller
-from harness.llm.fences import fence, folded, nonce, suspicious, visible
+from harness.llm.fences import defused, fence, folded, nonce, suspicious
 from harness.llm.form import Choice, Entry, Form, Listed, Text
 from harness.llm.outcome import Failure, Judgment, Label, Outcome, Written
 from harness.llm.panel import Estimate, Panel, all_missing, estimate, missing, stored
@@ -37,6 +37,7 @@ __all__ = [
     "Written",
     "all_missing",
     "average_precision",
+    "defused",
     "estimate",
     "fence",
     "folded",
@@ -45,5 +46,4 @@ __all__ = [
     "share",
     "stored",
     "suspicious",
-    "visible",
 ]

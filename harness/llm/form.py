@@ -1,11 +1,12 @@
 """The form an answer must have: one declaration gives the JSON schema to ask with and the reader that checks."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from harness.characters import well_formed_json
+from harness.json_text import RepeatedKeyError, keys_once
 from harness.llm.outcome import Failure
 
 Entry = Mapping[str, Any]
@@ -134,18 +135,14 @@ class _FormError(Exception):
         self.failure = failure
 
 
-_THOUGHT = re.compile(r"\A\s*(?:<think>)?(?:(?!</?think>).)*</think>", re.DOTALL)
-_FENCED = re.compile(r"\A```(?:json)?[ \t]*\n(?P<inside>.*?)\n?```\Z", re.DOTALL)
-
-
 def _parsed(content: str) -> dict[str, Any]:
     """The object an answer consists of. Thoughts before it and a code fence around it are taken off, nothing else."""
-    bare = _THOUGHT.sub("", content).strip()
-    fenced = _FENCED.match(bare)
+    bare = _unfenced(_thoughtless(content).strip())
     try:
-        answer = json.loads(fenced["inside"] if fenced else bare, object_pairs_hook=_once, parse_constant=_no_constant)
+        answer = json.loads(bare, object_pairs_hook=keys_once, parse_constant=_no_constant)
+        answer = well_formed_json(answer)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, _RepeatedKeyError):
+        if isinstance(error, RepeatedKeyError):
             raise _FormError(Failure("schema", str(error))) from None
         told = f"not JSON: {bare[:60]!r}" if bare else "an empty answer"
         raise _FormError(Failure("invalid_json", told)) from None
@@ -154,17 +151,17 @@ def _parsed(content: str) -> dict[str, Any]:
     return answer
 
 
-class _RepeatedKeyError(ValueError):
-    pass
+def _thoughtless(content: str) -> str:
+    """What follows the thoughts that a model puts before its answer, with or without their opening mark."""
+    thoughts, mark, rest = content.partition("</think>")
+    return rest if mark and "<think>" not in thoughts.lstrip().removeprefix("<think>") else content
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys occur once; Python's reader would let the last of two win in silence."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _RepeatedKeyError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice")
-    return made
+def _unfenced(content: str) -> str:
+    """What a Markdown code fence holds; all of it where there is none."""
+    head, line_end, rest = content.partition("\n")
+    whole = head.rstrip(" \t") in ("```", "```json") and line_end and rest.endswith("```")
+    return rest[:-3].removesuffix("\n") if whole else content
 
 
 def _no_constant(name: str) -> Any:

@@ -5,7 +5,9 @@ from functools import lru_cache
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _UNIT = r"(?:second|minute|hour|day|night|week|month|year|decade|centur)\w*"
-_NUMBER = r"(?:\d+(?:[.,]\d+)*|one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|billion)"
+_NUMBER = (
+    r"(?:(?>\d+(?:[.,]\d+)*)|one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|billion)"
+)
 
 _ASKS = (
     ("duration", r"\bhow long\b"),
@@ -23,7 +25,7 @@ _ASKS = (
 _FORMS = {
     "duration": rf"\b{_NUMBER}\b[\w\s-]{{0,12}}?\b{_UNIT}",
     "number": rf"\b{_NUMBER}\b",
-    "time": rf"\b(?:1[0-9]|20)\d\d\b|\b{_MONTH}\s+\d|\b\d+\s+{_MONTH}|\b{_NUMBER}\s+{_UNIT}|\b\d\d?:\d\d\b|\w+day\b",
+    "time": rf"\b(?:1[0-9]|20)\d\d\b|\b{_MONTH}\s+\d|\b\d+\s+{_MONTH}|\b{_NUMBER}\s+{_UNIT}|\b\d\d?:\d\d\b|\b\w+day\b",
     "person": r"(?-i:\b[A-Z][\w’'-]+\s+[A-Z][\w’'-]+|(?<=[\w,;] )[A-Z][a-z]+)",
     "place": r"(?-i:\b(?:in|at|on|near|from|to|of)\s+(?:the\s+)?[A-Z])|\b(?:north|south|east|west|beside|under)\b",
     "reason": r"\b(?:because|since|so that|due to|thanks to|therefore|otherwise|as a result|in order to|caused?)\b",

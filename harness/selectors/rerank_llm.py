@@ -53,9 +53,10 @@ class RerankLlm(LlmReranker):
         return made
 
     def prompt(self, batch: Sequence[Task]) -> Prompt:
-        code = nonce([task.texts[0] for task in batch])
+        code = nonce([batch[0].query, *(task.texts[0] for task in batch)])
         slots = {f"c{at:02d}": task for at, task in enumerate(batch, 1)}
-        parts = [f"Question: {batch[0].query}", *(fence(slot, code, task.texts[0]) for slot, task in slots.items())]
+        parts = ["Question:", fence("question", code, batch[0].query), "Passages:"]
+        parts += [fence(slot, code, task.texts[0]) for slot, task in slots.items()]
         form = Form((("grade", Choice(tuple(range(11)))),))
         return Prompt(SYSTEM, "\n\n".join(parts), form, slots, output=15 * len(slots) + 10)
 

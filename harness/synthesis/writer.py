@@ -82,9 +82,10 @@ class QueryWriter(Asking):
     def prompt(self, batch: Sequence[Task]) -> Prompt:
         slots = {f"q{at:02d}": task for at, task in enumerate(batch, 1)}
         text, title = batch[0].texts[0], batch[0].reference
-        shown = fence("document", nonce([text]), text)
+        code = nonce([title, text])
+        shown = fence("document", code, text)
         wanted = "\n".join(f"{slot}: a question {KINDS[task.item]}" for slot, task in slots.items())
-        head = f"Title: {title}\n\n" if title else ""
+        head = f"Title:\n\n{fence('title', code, title)}\n\n" if title else ""
         return Prompt(_WRITING, f"{head}{shown}\n\nWrite:\n{wanted}", _FORM, slots, output=130 * len(batch))
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Outcome:
@@ -113,9 +114,9 @@ class AnswerChecker(Asking):
 
     def prompt(self, batch: Sequence[Task]) -> Prompt:
         (task,) = batch
-        code = nonce(task.texts)
+        code = nonce([task.query, *task.texts])
         shown = "\n\n".join(fence(f"c{at:02d}", code, text) for at, text in enumerate(task.texts, 1))
-        user = f"Question: {task.query}\n\n{shown}\n\nDo the passages answer the question?"
+        user = f"Question:\n\n{fence('question', code, task.query)}\n\n{shown}\n\nDo the passages answer the question?"
         return Prompt(_CHECKING, user, _VERDICT, {"verdict": task}, output=60)
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Outcome:

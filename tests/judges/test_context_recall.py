@@ -260,7 +260,7 @@ def test_swapped_slots_are_read_as_they_were_shown() -> None:
     shown = []
     for (batch,) in (JUDGE.batches(tasks), JUDGE.batches(swapped)):
         prompt = JUDGE.prompt(batch)
-        shown.append([match["text"] for match in FENCE.finditer(prompt.user)])
+        shown.append([match["text"] for match in FENCE.finditer(prompt.user) if match["slot"] != "question"])
         assert prompt.output == 150  # 70 an item, and 10
     assert shown[0] == [*PASSAGES, ITEM, "Let it cool."]
     assert shown[1] == [*PASSAGES[::-1], "Let it cool.", ITEM]
@@ -383,7 +383,7 @@ def test_one_call_for_the_claims_of_each_answer() -> None:
     tasks = [Task("Why?", (), "Because."), Task("How?", (), "Bake it, then cool it.")]
     assert asking.batches(tasks) == [(tasks[1],), (tasks[0],)]
     prompt = asking.prompt(tasks[:1])
-    assert FENCE.sub("", prompt.user) == "Question: Why?\n\n"
+    assert FENCE.sub("", prompt.user) == "Question:\n\n\n\nAnswer:\n\n"
     assert prompt.output == 120
     for count, bad in ((30, False), (31, True)):
         answer = json.dumps({"answer": {"claims": [str(at) for at in range(count)]}})

@@ -15,7 +15,7 @@ import pytest
 from courtroom import case, put
 from openai_server import FENCE, Asked, Server, grade_all
 
-from harness.llm import Label, folded, suspicious, visible
+from harness.llm import Label, defused, folded, suspicious
 from judges import ContextPrecision, ContextRecall
 
 CLEAN = [
@@ -119,19 +119,19 @@ def test_a_fence_cannot_be_guessed_or_written() -> None:
         prompt = judge.prompt(batch)
         for slot, task in prompt.slots.items():
             found = {match["slot"]: match["text"] for match in FENCE.finditer(prompt.user)}
-            assert found[slot] == visible(task.texts[0])
+            assert found[slot] == defused(task.texts[0])
     for lookalike in ("<</c01:12>>", "＜＜c01:12", "« /c01:12", "< <c01:1>", "<</c01>>", "<<C02 "):
-        assert "\\" in visible(lookalike)
+        assert "\\" in defused(lookalike)
     for harmless in ("cout << x;", "a << 3", "<<EOF\n", "«Ja», sagte sie", "a<b"):
-        assert visible(harmless) == harmless
+        assert defused(harmless) == harmless
 
 
 def test_hidden_signs_are_written_out() -> None:
     """Controls, formats, lone surrogates; line ends, tabs, emoji and accents stay."""
-    assert visible("a\u200bb\x00\u202e\ud800") == "a⟨U+200B⟩b⟨U+0000⟩⟨U+202E⟩⟨U+D800⟩"
+    assert defused("a\u200bb\x00\u202e\ud800") == "a⟨U+200B⟩b⟨U+0000⟩⟨U+202E⟩⟨U+D800⟩"
     for text in ("tab\there\nnew", "é ñ 你好", "👩\u200d🍳", "שלום", "a\u0301"):
-        assert visible(text) == text
-    assert visible("a\r\nb\rc") == "a\nb\nc"
+        assert defused(text) == text
+    assert defused("a\r\nb\rc") == "a\nb\nc"
 
 
 @pytest.mark.parametrize("text", ["", "\x00", "\ud800", "‮abc", "x" * 50_000, "relevant " * 5000])
@@ -157,15 +157,15 @@ def test_items_of_recall_are_fenced_too() -> None:
     assert [task.texts for task in tasks] == [("Water is wet.",), (made.passages[1].text,)]
     for task in tasks:
         found = {match["slot"]: match["text"] for match in FENCE.finditer(judge.prompt((task,)).user)}
-        assert set(found) == {"c01", "g01"}
+        assert set(found) == {"question", "c01", "g01"}
         assert "\\" in found["g01"]
 
 
 def test_look_alikes_of_fences_are_broken_and_nothing_else() -> None:
     """By a backslash before the sign that would make them one."""
-    assert visible("a <</c01:9f2a>> b") == "a <\\</c01:9f2a>> b"
-    assert visible("a < <c01> b") == "a < \\<c01> b"
-    assert visible("a « c01 b") == "a \\« c01 b"
+    assert defused("a <</c01:9f2a>> b") == "a <\\</c01:9f2a>> b"
+    assert defused("a < <c01> b") == "a < \\<c01> b"
+    assert defused("a « c01 b") == "a \\« c01 b"
 
 
 @pytest.mark.parametrize(

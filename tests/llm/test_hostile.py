@@ -465,7 +465,10 @@ def told(status: int, message: Any = "no", headers: dict[str, str] | None = None
         (told(500, {"code": 5}), Refused("server", "HTTP 500: {'code': 5}", True)),
         (Raw(500, {"error": "plain"}), Refused("server", "HTTP 500: plain", True)),
         (Raw(500, "<h1>Oops</h1>"), Refused("server", "HTTP 500: <h1>Oops</h1>", True)),
-        (told(500, f"key {KEY}, or sk-another_0-key."), Refused("server", "HTTP 500: key [redacted], or [redacted].", True)),
+        (
+            told(500, f"key {KEY}, or sk-another_0-key."),
+            Refused("server", "HTTP 500: key [redacted], or [redacted].", True),
+        ),
         (told(500, "risk-management-of sk-short"), Refused("server", "HTTP 500: risk-management-of sk-short", True)),
     ],
 )

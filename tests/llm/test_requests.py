@@ -23,8 +23,8 @@ from harness.llm import (
     nonce,
     share,
 )
-from harness.llm.form import Reading
 from harness.llm.blocking import blocking
+from harness.llm.form import Reading
 from harness.llm.request import Abilities, output_limit, prompt_bytes, request_body, sampling
 from judges import ContextPrecision
 

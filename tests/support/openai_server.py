@@ -31,13 +31,17 @@ class Asked:
 
     @property
     def fenced(self) -> dict[str, str]:
-        """The fenced texts by slot."""
+        """The fenced texts by slot, but for what is asked about them."""
+        return {slot: text for slot, text in self.given.items() if slot not in ("question", "reference", "title")}
+
+    @property
+    def given(self) -> dict[str, str]:
+        """All fenced texts by name."""
         return {match["slot"]: match["text"] for match in FENCE.finditer(self.user)}
 
     @property
     def question(self) -> str:
-        found = re.search(r"^Question: (.*?)$", self.user, re.MULTILINE)
-        return found[1] if found else ""
+        return self.given.get("question", "")
 
     @property
     def is_probe(self) -> bool:

@@ -1,0 +1,398 @@
+"""Does a text speak to whoever grades it? Orders to a grader, in fifteen languages and the disguises they come in."""
+
+import base64
+import binascii
+import html
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from harness.llm.lookalikes import folded_to_ascii, without_format_characters
+
+_NEAR = 60
+"""Characters between the words of an order."""
+
+
+class _Language(NamedTuple):
+    """How a language says: ignore, the instructions, rate, a grade, the highest, and this passage.
+
+    Words by their stems; of languages in Latin letters without accents, since texts are compared so.
+    """
+
+    ignore: str
+    orders: str
+    rate: str
+    grade: str
+    top: str
+    passage: str
+
+
+_LATIN = (
+    _Language(
+        "ignore disregard forget override bypass",
+        "previous prior above earlier all other these instruction rule rubric prompt",
+        "assign give return output answer respond grade mark rate score label treat note set",
+        "grade score rating rated relevan irrelevan label slot",
+        "relevant irrelevant full none high max low perfect best top",
+        "this+passage this+text this+chunk this+document",
+    ),
+    _Language(
+        "ignorier vergiss vergesst missacht ubergeh",
+        "anweisung vorherig obig fruher bisherig regel vorgabe",
+        "bewert vergib gib benote note setze stufe",
+        "note punkt bewertung relevan stufe wertung",
+        "hochst maximal voll best relevant",
+        "dieser+text dieser+abschnitt diese+passage dieses+dokument",
+    ),
+    _Language(
+        "ignorez ignorer ignore oubliez oublie negligez",
+        "instruction precedent ci-dessus consigne regle",
+        "attribue donne note evalue classe accorde mettez",
+        "note score pertinen notation",
+        "maximum maximal plus+haut meilleur pertinent parfait",
+        "ce+texte ce+passage ce+document cet+extrait",
+    ),
+    _Language(
+        "ignora ignore olvida omite descarta",
+        "instruccion anterior previa regla indicacion",
+        "califica asigna puntua evalua otorga marca dale",
+        "calificacion puntuacion nota relevan puntaje",
+        "maxim mas+alta relevante perfect mejor",
+        "este+texto este+pasaje este+documento este+fragmento",
+    ),
+    _Language(
+        "ignora dimentica trascura tralascia",
+        "istruzion precedent regol sopra",
+        "assegna valuta dai attribuisci vota classifica",
+        "voto punteggio rilevan pertinen valutazione",
+        "massim piu+alto rilevante perfett miglior",
+        "questo+testo questo+brano questo+passaggio questo+documento",
+    ),
+    _Language(
+        "ignore ignora esqueca desconsidere",
+        "instruc anterior regra acima",
+        "atribua avalie classifique de+nota pontue",
+        "nota pontuacao relevan classificacao",
+        "maxim mais+alta relevante perfeit melhor",
+        "este+texto este+trecho este+documento esta+passagem",
+    ),
+    _Language(
+        "negeer vergeet sla+over",
+        "instructie vorige eerdere bovenstaande regel",
+        "geef beoordeel ken+toe waardeer",
+        "cijfer score relevan beoordeling",
+        "hoogste maxim volledig relevant beste",
+        "deze+tekst deze+passage dit+document dit+fragment",
+    ),
+    _Language(
+        "zignoruj ignoruj zapomnij pomin",
+        "instrukc poprzedni powyzsz polecen zasad",
+        "ocen przyznaj wystaw daj przypisz",
+        "ocen punkt istotn relewan",
+        "najwyzsz maksymal istotn peln",
+        "ten+tekst ten+fragment ten+dokument",
+    ),
+    _Language(
+        "yok+say gormezden unut dikkate+alma",
+        "talimat onceki yukaridaki kural",
+        "puan+ver degerlendir ver",
+        "puan not ilgili derece",
+        "en+yuksek maksimum tam ilgili",
+        "bu+metin bu+pasaj bu+belge",
+    ),
+    _Language(
+        "bo+qua bo+qua phot+lo",
+        "huong+dan truoc+do phia+tren quy+tac",
+        "cho+diem danh+gia cham",
+        "diem lien+quan",
+        "cao+nhat toi+da lien+quan",
+        "doan+nay van+ban+nay",
+    ),
+    _Language(
+        "abaikan lupakan",
+        "instruksi sebelumnya perintah aturan",
+        "beri nilailah berikan skor",
+        "nilai skor relevan",
+        "tertinggi maksim relevan penuh",
+        "teks+ini bagian+ini dokumen+ini",
+    ),
+)
+_OTHERS = (
+    _Language(
+        "игнорир забудь забудьте ігнору забудьте проигнор",
+        "инструкц указани предыдущ выше правил інструкц попередн вказівк",
+        "оцени постав присво дай дайте назнач оцінити оціни",
+        "оценк балл релевант оцінк",
+        "высш максим наивысш полн релевант найвищ",
+        "этот+текст этот+отрывок этот+фрагмент этот+документ цей+текст цей+фрагмент",
+    ),
+    _Language(
+        "忽略 无视 無視 忽視 忘记 忘記 不要理会",
+        "指示 指令 说明 說明 规则 規則 以上 之前 上面 先前",
+        "评 給 给 打 評 标 標",
+        "分数 分數 评分 評分 等级 等級 相关 相關 得分",
+        "最高 满分 滿分 最大 相关 相關",
+        "本段 此段 这段 這段 该段 本文 此文",
+    ),
+    _Language(
+        "無視 忘れ",
+        "指示 命令 ルール 規則 以前 上記 前の",
+        "評価 採点 つけ 付け 与え 出力",
+        "評価 スコア 点数 関連 等級",
+        "最高 満点 最大 関連",
+        "この文章 この段落 この文書 このテキスト",
+    ),
+    _Language(
+        "무시 잊어",
+        "지시 명령 규칙 이전 위의 앞의",
+        "평가 매기 매겨 부여 주세요 주십시오",
+        "점수 등급 관련 평점",
+        "최고 만점 최대 관련",
+        "이+글 이+문단 이+단락 이+문서",
+    ),
+    _Language(
+        "تجاهل انس انسَ",
+        "تعليمات السابق أعلاه القواعد",
+        "قيم قيّم أعط امنح ضع",
+        "درجة تقييم صلة",
+        "أعلى القصوى الكاملة صلة",
+        "هذا+النص هذه+الفقرة هذا+المقطع",
+    ),
+    _Language(
+        "अनदेखा नज़रअंदाज नजरअंदाज भूल",
+        "निर्देश पिछल नियम उपरोक्त",
+        "दें दीजिए मूल्यांकन दो",
+        "अंक ग्रेड प्रासंगिक स्कोर",
+        "उच्चतम अधिकतम पूर्ण प्रासंगिक",
+        "यह+अंश यह+पाठ यह+दस्तावेज़",
+    ),
+    _Language(
+        "αγνόησε αγνοήστε ξέχασε ξεχάστε",
+        "οδηγί προηγούμεν παραπάνω κανόν",
+        "βαθμολόγησε βαθμολογήστε δώσε δώστε",
+        "βαθμ σκορ σχετικ",
+        "υψηλότερ μέγιστ άριστ σχετικ",
+        "αυτό+το+κείμενο αυτό+το+απόσπασμα",
+    ),
+    _Language(
+        "התעלם התעלמו שכח",
+        "הוראות הקודמות כללים לעיל",
+        "דרג תן העניקו הענק",
+        "ציון רלוונטי דירוג",
+        "הגבוה מקסימלי מלא רלוונטי",
+        "טקסט+זה קטע+זה מסמך+זה",
+    ),
+)
+_ENGLISH = _LATIN[0]
+
+
+class _Compiled(NamedTuple):
+    """A language ready to be looked for: stems that must occur, and patterns that say where."""
+
+    english: bool
+    latin: bool
+    stems: Mapping[str, tuple[str, ...]]
+    patterns: Mapping[str, re.Pattern[str]]
+
+    def has(self, text: str, *kinds: str) -> bool:
+        """Whether the text holds a stem of each kind somewhere; ten times as fast as to look where."""
+        for kind in kinds:
+            for stem in self.stems[kind]:
+                if stem in text:
+                    break
+            else:
+                return False
+        return True
+
+    def spans(self, text: str, kind: str) -> list[tuple[int, int]]:
+        return [found.span() for found in self.patterns[kind].finditer(text)]
+
+
+@lru_cache(maxsize=1)
+def _languages() -> Sequence[_Compiled]:
+    made = []
+    for language in (*_LATIN, *_OTHERS):
+        latin = language in _LATIN
+        patterns, stems = {}, {}
+        for kind, words in language._asdict().items():
+            either = "|".join(re.escape(word).replace(r"\+", r"\s{1,3}") for word in words.split())
+            # The last part of an order is a number of its own, or says that it is the highest.
+            number = r"|(?<![\w.])[0-3](?!\w|[.,:]\d)" if kind == "top" else ""
+            patterns[kind] = re.compile(rf"(?<!\w)(?:{either}){number}" if latin else rf"(?:{either}){number}")
+            stems[kind] = tuple(word.split("+")[-1] for word in words.split()) + (tuple("0123") if number else ())
+        made.append(_Compiled(language is _ENGLISH, latin, stems, patterns))
+    return made
+
+
+_SPELLED = ("ignore", "disregard", "instruction", "grade", "score", "relevant", "rating", "system", "assign", "prompt")
+_TALK = re.compile(
+    r"(?<!\w)(?:system|developer|assistant)\s{0,3}(?:prompt|message|:)|<\|?im_(?:start|end)|\[/?inst\]"
+    r"|(?:^|\W)(?:instructions?|note) (?:to|for) (?:the )?(?:grader|judge|assessor|evaluator|model|ai)(?!\w)"
+    r"""|[{,]\s{0,8}["'][cg]\d{2}["']\s{0,8}:"""
+)
+_JUDGED = re.compile(r"relevant|grade|score|rated|rating|perfect")
+_CLAIM = re.compile(r"\s{1,3}(?:is|deserves|must|should)(?!\w)")
+_SLOT = re.compile(r"(?<!\w)[cg]\d{2}(?!\w)")
+_ENCODED = re.compile(r"[A-Za-z0-9+/]{120,}={0,2}")
+_PACKED = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")
+_LEET = str.maketrans("013457@$!|", "oieast" + "asil")
+_LEET_L = str.maketrans("013457@$!|", "oleast" + "asil")
+_DISGUISED = re.compile(r"(?=[\w@$!|]{0,40}[a-z])(?=[\w@$!|]{0,40}[0-9@$!|])[\w@$!|]{3,40}")
+_MIXED = re.compile(r"[a-z][0-9@$!|]|[0-9@$!|][a-z]")
+_INSIDE = re.compile(r"(?<=[^\W_])[._\-*|~^+=·•/\\]{1,3}(?=[^\W_])")
+_APART = re.compile(r"(?:(?<![^\W_])[^\W_][\W_]{1,3}){4}")
+_TOKEN = re.compile(r"[^\W_]+")
+
+
+def steers(text: str) -> bool:
+    """Whether a text gives orders to a grader, or speaks in a grader's or a system's voice."""
+    native = text.lower()
+    if not text.isascii():
+        native = without_format_characters(unicodedata.normalize("NFKC", text)).lower()
+    plain = folded_to_ascii(native).lower()
+    languages = [language for language in _languages() if language.latin]
+    if _orders(plain, languages) or _talks(plain):
+        return True
+    # Whoever disguises an order does so in one language: that of most models' instructions.
+    if any(_orders(variant, languages[:1]) or _talks(variant) for variant in _variants(plain)):
+        return True
+    if not native.isascii():
+        others = [language for language in _languages() if not language.latin]
+        if _orders(native, others) or _orders(native.replace(" ", ""), others):
+            return True
+    return _spelled_out(native) or any(steers(inner) for inner in _unpacked(text))
+
+
+def _talks(text: str) -> bool:
+    """Whether a text speaks in a system's voice, to its judge, or in the form of an answer."""
+    return any(hint in text for hint in _HINTS) and _TALK.search(text) is not None
+
+
+_HINTS = ("system", "developer", "assistant", "im_", "inst]", "grader", "judge", "assessor", "evaluator", "model", "ai")
+_HINTS += ('"c', '"g', "'c", "'g")
+
+
+def _variants(plain: str) -> Iterator[str]:
+    """What a text becomes when the disguises of its words are taken off."""
+    if _MIXED.search(plain):
+        for table in (_LEET, _LEET_L):
+            yield _DISGUISED.sub(lambda found, table=table: found[0].translate(table), plain)  # type: ignore[misc]
+    if _INSIDE.search(plain):
+        yield _INSIDE.sub("", plain)
+    if "&" in plain and ";" in plain:
+        yield html.unescape(plain).lower()
+    if "%" in plain:
+        yield unquote(plain, errors="replace").lower()
+    if "\\" in plain:
+        yield re.sub(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})", lambda m: chr(int(m[1] or m[2], 16)), plain).lower()
+    backwards = plain[::-1]
+    if any(word in backwards for word in ("ignore", "instruct", "grade", "score")):
+        yield backwards
+
+
+def _orders(text: str, languages: Sequence[_Compiled]) -> bool:
+    """Whether a text says, in any of the languages: ignore the instructions, rate this highest, or this is relevant."""
+    for language in languages:
+        latin = language.latin
+        if language.has(text, "ignore", "orders"):
+            ignore, orders = language.spans(text, "ignore"), language.spans(text, "orders")
+            if _follows(ignore, orders) or (not latin and _follows(orders, ignore)):
+                return True
+        slots = [found.span() for found in _SLOT.finditer(text)] if language.english else []
+        if not slots and not language.has(text, "grade"):
+            continue
+        grades = sorted([*slots, *language.spans(text, "grade")])
+        if language.has(text, "rate", "top"):
+            rate, top = language.spans(text, "rate"), language.spans(text, "top")
+            if _together(rate, grades, top, in_order=language.english):
+                return True
+        if language.has(text, "passage"):
+            passage = language.spans(text, "passage")
+            if language.english:
+                passage = [(start, end) for start, end in passage if _CLAIM.match(text, end)]
+                grades = [found.span() for found in _JUDGED.finditer(text)]
+            if _follows(passage, grades) or (not latin and _follows(grades, passage)):
+                return True
+    return False
+
+
+def _follows(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> bool:
+    """Whether one of the second begins within a few words after one of the first; both are in order."""
+    at = 0
+    for _, end in first:
+        while at < len(second) and second[at][0] < end:
+            at += 1
+        if at < len(second) and second[at][0] - end <= _NEAR:
+            return True
+    return False
+
+
+def _together(
+    rate: Sequence[tuple[int, int]],
+    grade: Sequence[tuple[int, int]],
+    top: Sequence[tuple[int, int]],
+    *,
+    in_order: bool,
+) -> bool:
+    """Whether a word of each kind, none of them the same word, stand close to each other."""
+    if not rate or not grade or not top:
+        return False
+    grade_at = top_at = 0
+    for start, end in rate:
+        low = end if in_order else max(0, start - 2 * _NEAR)
+        while grade_at < len(grade) and grade[grade_at][0] < low:
+            grade_at += 1
+        while top_at < len(top) and top[top_at][0] < low:
+            top_at += 1
+        near = [one for one in grade[grade_at : grade_at + 8] if one[0] <= end + _NEAR and one != (start, end)]
+        for one in near:
+            limit = (one[1] if in_order else one[0] - _NEAR, one[1] + _NEAR)
+            for other in top[top_at : top_at + 16]:
+                if limit[0] <= other[0] <= limit[1] and other not in (one, (start, end)) and not _overlap(other, one):
+                    return True
+    return False
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def _spelled_out(text: str) -> bool:
+    """Whether letters that stand alone spell a word of an order: `i g n o r e`, `g.r.a.d.e`."""
+    plain = folded_to_ascii(text)
+    if not _APART.search(plain):
+        return False
+    run: list[str] = []
+    for found in _TOKEN.finditer(plain):
+        if len(found[0]) == 1:
+            run.append(found[0])
+            continue
+        if len(run) > 4 and any(word in "".join(run) for word in _SPELLED):
+            return True
+        run = []
+    return len(run) > 4 and any(word in "".join(run) for word in _SPELLED)
+
+
+def _unpacked(text: str) -> Iterator[str]:
+    """What runs of base64 or hex stand for, where that is readable text."""
+    for found in _PACKED.finditer(text):
+        packed = found[0].rstrip("=")[:4000]
+        for unpack in (_from_base64, bytes.fromhex):
+            try:
+                inner = unpack(packed).decode()
+            except (ValueError, binascii.Error):
+                continue
+            if len(inner) > 8 and inner.isprintable():
+                yield inner
+
+
+def _from_base64(packed: str) -> bytes:
+    return base64.urlsafe_b64decode(packed.replace("+", "-").replace("/", "_") + "=" * (-len(packed) % 4))
+
+
+def encoded(text: str) -> bool:
+    """Whether a text holds a long run of what looks like base64 or hex: nobody can read what it says."""
+    return _ENCODED.search(text) is not None

@@ -1,0 +1,245 @@
+"""Whatever reads foreign text takes time in proportion to it: long runs of one sign bring nothing to a standstill."""
+
+import contextlib
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.augmenters import Heading
+from harness.augmenters.writing import checked_context, excerpt
+from harness.characters import in_one_line, visible
+from harness.checks.words import words
+from harness.chunkers import Fixed, Markdown, Paragraph, Recursive, Sentence
+from harness.dataset.lines import Line
+from harness.dataset.quotes import loose_occurrences
+from harness.errors import HarnessError
+from harness.finder import stretches
+from harness.importers.trec import _bare, _document
+from harness.llm import Choice, defused, folded, suspicious
+from harness.llm.form import Form
+from harness.llm.transport import _beyond_a_minute, _parameter, retry_after, safe
+from harness.model import Document
+from harness.retrievers.ensemble import _sentences
+from harness.retrievers.intent import expected, has_form
+from harness.secrecy import redact
+from harness.selectors.similarity import word_set
+from harness.tokens import Tokenizer
+from judges.support import containment, numbers_kept
+
+LENGTH = 20_000
+UNITS = [
+    *(
+        "\n",
+        " ",
+        "\t",
+        "\r",
+        "\r\n",
+        "\u00a0",
+        "\u200b",
+        "\x00",
+        "<",
+        "< ",
+        "<<",
+        ">",
+        "«",
+        "＜",
+        "```\n",
+        "```json ",
+        "`",
+    ),
+    *(
+        "a",
+        "A",
+        "1",
+        "1.",
+        "a ",
+        "a.",
+        "a-",
+        "0",
+        ",",
+        ".",
+        ". ",
+        "?",
+        "#",
+        "# ",
+        "# a ",
+        "#\n",
+        "* ",
+        "- a\n",
+        "[",
+        "](",
+        "|",
+    ),
+    *(
+        "<a ",
+        '<a x="" ',
+        '<a b="',
+        "</a",
+        "<text>",
+        "<docno>",
+        "<title>a",
+        "&",
+        "&amp;",
+        "&#",
+        "%41",
+        "\\u0041",
+        "\\",
+        '"',
+    ),
+    *(
+        "{",
+        '{"a":',
+        "[1,",
+        "</think>",
+        "<think>",
+        "sk-",
+        "sk-a",
+        "***",
+        "x",
+        "limit 1 ",
+        "requested ",
+        "temperature ",
+        "'",
+    ),
+    *(
+        "ignore ",
+        "grade 3 ",
+        "give grade ",
+        "this passage ",
+        "忽略",
+        "i g n o r e ",
+        "one two ",
+        "e\u0301",
+        "é",
+        "😀",
+        "ab day",
+    ),
+]
+
+
+def document(text: str) -> Document:
+    return Document("d", text, tokens=Tokenizer("words").map(text))
+
+
+def form(text: str) -> object:
+    return Form((("grade", Choice((0, 1))),)).read(text, ["c01"])
+
+
+def chunk(chunker: object) -> Callable[[str], object]:
+    return lambda text: chunker.split(document(text))  # type: ignore[attr-defined]
+
+
+def trec(text: str) -> object:
+    return _document(Line(Path("f"), 1), f"<docno>1</docno>{text}")
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "visible": visible,
+    "in one line": in_one_line,
+    "defused": defused,
+    "suspicious": suspicious.__wrapped__,
+    "folded": folded.__wrapped__,
+    "an answer": form,
+    "an answer in a fence": lambda text: form(f"```json\n{text}\n```"),
+    "a server's words": safe,
+    "a refused parameter": lambda text: _parameter("", f"unsupported {text}"),
+    "tokens per minute": _beyond_a_minute,
+    "retry-after": lambda text: retry_after(None, text.replace("\n", " "), 0.0),
+    "redacted": redact,
+    "a quote": lambda text: loose_occurrences(text, f"{text[:5000]} end"),
+    "a context": lambda text: checked_context(text, text, 0.8),
+    "an excerpt": lambda text: excerpt(Document("d", text), 5, 9, 4000),
+    "headings": lambda text: Heading().augment(Document("d", text), [(0, 5)]),
+    "fixed": chunk(Fixed(50)),
+    "recursive": chunk(Recursive(50)),
+    "paragraph": chunk(Paragraph(50)),
+    "sentence": chunk(Sentence(50)),
+    "markdown": chunk(Markdown(50)),
+    "stretches": lambda text: list(stretches(Document("d", text), 300)),
+    "words": words,
+    "word set": word_set,
+    "sentences": _sentences.__wrapped__,
+    "a question's form": expected,
+    **{
+        f"a sentence's form, {kind}": (lambda text, kind=kind: has_form(text, kind))
+        for kind in ("duration", "time", "way")
+    },
+    "place and person": lambda text: has_form(text, "place") or has_form(text, "person"),
+    "numbers": lambda text: numbers_kept(text, text),
+    "containment": lambda text: containment(text, text),
+    "markup": _bare,
+    "a document of TREC's": trec,
+    "tokens": lambda text: Tokenizer("o200k_base").count(text),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_long_runs_are_read_in_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """20,000 signs of each kind, alone and before a letter: what is quadratic takes ten times the limit and more."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-Abcdefgh12345678aaaa")
+    read = READERS[name]
+    for unit in UNITS:
+        for text in (unit * (LENGTH // len(unit)), unit * (LENGTH // len(unit)) + "z"):
+            begun = time.process_time()
+            with contextlib.suppress(HarnessError):
+                read(text)
+            took = time.process_time() - begun
+            assert took < 3, f"{took:.1f} s for {len(text)} signs of {unit!r}"
+
+
+KNOWN = {
+    "harness/analysis.py",
+    "harness/augmenters/heading.py",
+    "harness/augmenters/questions.py",
+    "harness/augmenters/writing.py",
+    "harness/characters.py",
+    "harness/checks/words.py",
+    "harness/chunkers/markdown.py",
+    "harness/chunkers/packing.py",
+    "harness/chunkers/paragraph.py",
+    "harness/cli/main.py",
+    "harness/cli/marking.py",
+    "harness/component.py",
+    "harness/dataset/editing.py",
+    "harness/dataset/quotes.py",
+    "harness/dataset/records.py",
+    "harness/embedders/hashing.py",
+    "harness/embedders/prompts.py",
+    "harness/finder.py",
+    "harness/importers/contract_nli.py",
+    "harness/importers/huggingface.py",
+    "harness/importers/trec.py",
+    "harness/llm/fences.py",
+    "harness/llm/steering.py",
+    "harness/llm/transport.py",
+    "harness/marking.py",
+    "harness/metrics/names.py",
+    "harness/retrievers/ensemble.py",
+    "harness/retrievers/intent.py",
+    "harness/scaffold/my_chunkers.py",
+    "harness/secrecy.py",
+    "harness/selectors/similarity.py",
+    "harness/selectors/wording.py",
+    "harness/strict_yaml.py",
+    "harness/synthesis/writer.py",
+    "harness/tokens.py",
+    "harness/tracking/store.py",
+    "harness/yaml_file.py",
+    "judges/support.py",
+    "reports/page/figures.py",
+}
+
+
+def test_every_pattern_is_read_by_something_here() -> None:
+    """A new pattern asks to be tried: the modules that hold one are known."""
+    root = Path(__file__).parents[1]
+    found = {
+        str(path.relative_to(root))
+        for package in ("harness", "judges", "reports")
+        for path in (root / package).rglob("*.py")
+        if re.search(r"\bre\.(compile|sub|search|match|split|findall|finditer|fullmatch)\(", path.read_text())
+    }
+    assert found == KNOWN, "try what reads foreign text above, then name the module below"
