@@ -21,9 +21,9 @@ from harness.judging import Judging, Models, archive_of
 from harness.results import Judged
 from harness.session import Session
 
-FENCE = re.compile(r"<<(c\d\d):\w+>>\n(.*?)\n<</c\d\d:", re.DOTALL)
+FENCE = re.compile(r"<<(c\d\d|question):\w+>>\n(.*?)\n<</\1:", re.DOTALL)
 Fails = Callable[[str, int], bool]
-"""Whether the call with this prompt fails, whose best passage has this grade."""
+"""Whether the call about this question fails, whose best passage has this grade."""
 
 
 def words(text: str) -> set[str]:
@@ -39,19 +39,20 @@ def grade(question: str, passage: str) -> int:
 class StandIn(BaseHTTPRequestHandler):
     """Answers as a chat server would; in prose, which is no answer, where `fails` says so."""
 
-    fails: Fails = staticmethod(lambda prompt, best: False)  # type: ignore[assignment]
+    fails: Fails = staticmethod(lambda question, best: False)  # type: ignore[assignment]
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         prompt = body["messages"][1]["content"]
-        question = prompt.partition("Question: ")[2].partition("\n")[0]
-        slots = FENCE.findall(prompt)
+        given = dict(FENCE.findall(prompt))
+        question = given.pop("question", "")
+        slots = list(given.items())
         graded = {slot: {"why": "shared words", "grade": grade(question, text)} for slot, text in slots}
         probe = {"c01": {"grade": 3}, "c02": {"grade": 0}}
         best = max((told["grade"] for told in graded.values()), default=3)
         # What a model does that has nothing to say: it says so, in prose.
         prose = "None of the passages answers the question."
-        failing = bool(slots) and type(self).fails(prompt, best)
+        failing = bool(slots) and type(self).fails(question, best)
         message = {"role": "assistant", "content": prose if failing else json.dumps(graded or probe)}
         usage = {"prompt_tokens": len(prompt) // 4, "completion_tokens": 25 * max(1, len(slots))}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -101,14 +102,13 @@ def main() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     os.environ |= {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1"}
 
-    def never(prompt: str, best: int) -> bool:
+    def never(question: str, best: int) -> bool:
         return False
 
-    def one_in_five(prompt: str, best: int) -> bool:
-        question = prompt.partition("\n")[0]
-        return int(hashlib.sha256(f"b{question}".encode()).hexdigest()[:8], 16) % 5 == 0
+    def one_in_five(question: str, best: int) -> bool:
+        return int(hashlib.sha256(f"bQuestion: {question}".encode()).hexdigest()[:8], 16) % 5 == 0
 
-    def barren(prompt: str, best: int) -> bool:
+    def barren(question: str, best: int) -> bool:
         return best < 2
 
     head = f"{'failing calls':<17}{'trial':<10}{'truth':>6}{'nanmean':>9}{'as 0':>7}   "

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from harness.errors import DataError
 from harness.model import Embedded
 from harness.sqlite_file import Row, SqliteFile
 from harness.store import locked
@@ -48,6 +49,8 @@ class VectorCache(SqliteFile):
             return None
         if not keys:
             return Embedded(np.empty((0, 0), np.float32), np.empty(0, np.bool_))
+        if len({len(vector) for vector, _ in stored.values()}) > 1:
+            raise DataError(f"{self.path}: holds vectors of several lengths for one embedder; `--store` another folder")
         vectors = np.frombuffer(b"".join(stored[key][0] for key in keys), np.float32).reshape(len(keys), -1)
         return Embedded(vectors, np.array([bool(stored[key][1]) for key in keys]))
 

@@ -18,7 +18,7 @@ from harness.judging import Judging, Models, archive_of
 from harness.labels import Labels
 from harness.llm import SWAPPED, Caller, Failure, Judgment, Label, Panel, Task, estimate, missing, stored
 from harness.model import Case, Chunk, Floats
-from harness.session import Session, default_store
+from harness.session import Session, store_folder
 from harness.sheet import Row
 from harness.stats.agreement import Estimate, ppi_by_query, wilson
 from harness.store import digest
@@ -30,7 +30,7 @@ FEWEST = 50
 def sample(
     experiment: Experiment,
     *,
-    store: Path | None = None,
+    store: Path | str | None = None,
     per_query: int = 2,
     queries: int | None = None,
     seed: int = 0,
@@ -60,7 +60,7 @@ def agree(
     experiment: Experiment,
     rows: Sequence[Row],
     *,
-    store: Path | None = None,
+    store: Path | str | None = None,
     judge: str | None = None,
     swap: bool = False,
     models: Models | None = None,
@@ -113,7 +113,7 @@ def agree_with_labels(
     experiment: Experiment,
     people: Labels,
     *,
-    store: Path | None = None,
+    store: Path | str | None = None,
     judge: str | None = None,
     models: Models | None = None,
     tell: Callable[[str], None] = lambda _: None,
@@ -163,10 +163,10 @@ def _selected(session: Session) -> dict[str, dict[str, Case]]:
 
 
 def claims(
-    experiment: Experiment, store: Path | None, models: Models, tell: Callable[[str], None]
+    experiment: Experiment, store: Path | str | None, models: Models, tell: Callable[[str], None]
 ) -> Mapping[str, Sequence[str]]:
     """The claims of each query's reference answer, asked for where they are not stored."""
-    session = Session(experiment, store or default_store())
+    session = Session(experiment, store_folder(store))
     caller = models.caller(archive_of(session), tell)
     judging = Judging(session, caller.archive, price=models.price)
     if not judging.claims:
@@ -177,8 +177,8 @@ def claims(
     return judging.claims.by_query()
 
 
-def _run_session(experiment: Experiment, store: Path | None, command: str) -> Session:
-    session = Session(experiment, store or default_store())
+def _run_session(experiment: Experiment, store: Path | str | None, command: str) -> Session:
+    session = Session(experiment, store_folder(store))
     missing = sum(not session.pipeline(trial).stored(trial)["select"] for trial in session.trials)
     if missing:
         told = f"{missing} of {len(session.trials)} trials of '{experiment.name}' have not run"

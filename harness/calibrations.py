@@ -1,13 +1,16 @@
 """What is known of a judge's agreement with people: one small file in the store for each way of judging."""
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.asking import LlmJudge
-from harness.store import digest, explained
+from harness.sealed import read_sealed, write_sealed
+from harness.store import digest
+
+FORMAT = 1
+"""Of the file."""
 
 ENOUGH = 100
 """Labels by people from which on a judge counts as calibrated."""
@@ -25,24 +28,22 @@ def keep_calibration(asking: LlmJudge, store: Path, data: str, found: Mapping[st
     `data` identifies the corpus and the queries.
     """
     file = _file(asking, store, data)
-    with explained(store):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if file.is_file():
-            known = int(json.loads(file.read_text(encoding="utf-8"))["labels"])
-            if known > found["labels"]:
-                return known
-        draft = file.with_suffix(".draft")
-        draft.write_text(json.dumps(dict(found), indent=1), encoding="utf-8")
-        draft.replace(file)
+    known = read_sealed(file, FORMAT)
+    if known and known["labels"] > found["labels"]:
+        return int(known["labels"])
+    # JSON has no NaN: a bound that is not known is null.
+    plain = {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in found.items()}
+    write_sealed(file, plain, FORMAT)
     return int(found["labels"])
 
 
 def calibration_of(asking: LlmJudge, store: Path, data: str) -> str:
     """`uncalibrated`, or on how many labels by people the judge was found to agree how well on these data."""
     file = _file(asking, store, data)
-    if not file.is_file():
+    found = read_sealed(file, FORMAT)
+    if not found:
         return "uncalibrated"
-    found = json.loads(file.read_text(encoding="utf-8"))
-    bounds = "" if math.isnan(found["low"]) else f" ({found['low']:.2f} … {found['high']:.2f})"
-    told = f"kappa {found['kappa']:.2f}{bounds} on {found['labels']} labels"
+    bounds = "" if found["low"] is None else f" ({found['low']:.2f} … {found['high']:.2f})"
+    kappa = math.nan if found["kappa"] is None else found["kappa"]
+    told = f"kappa {kappa:.2f}{bounds} on {found['labels']} labels"
     return told if found["labels"] >= ENOUGH else f"uncalibrated: {told}, of {ENOUGH} needed"

@@ -88,6 +88,10 @@ class Component(ABC):
         """What is wrong with these settings taken together, or None."""
         return None
 
+    def packages(self) -> Mapping[str, str]:
+        """The packages that have to be installed besides the harness, each with the extra that brings it."""
+        return {}
+
     def facts(self) -> Mapping[str, str]:
         """What decides the results besides the settings, such as the content of a file that a setting names."""
         return {}

@@ -1,17 +1,25 @@
 """Vectors of texts: each text embedded once per embedder, for all chunkers, trials and launches."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from harness.addresses import space
+from harness.blame import blamed, shown
 from harness.cache import VectorCache
 from harness.component import Embedder, identity
+from harness.errors import ConfigError
 from harness.model import Chunk, Embedded, unit_rows
 from harness.store import digest, locked
 
 _SLAB = 256
 """Texts embedded between two writes to the cache: what a killed launch can lose."""
+
+_WORD = re.compile(r"\w")
+"""A text without any has nothing to embed: built-in hashing gives zeros for it."""
 
 _SEEN = 100_000
 """Chunks kept in memory with their vectors, for the steps of many trials."""
@@ -25,6 +33,7 @@ class Embeddings:
     def __init__(self, cache: VectorCache, built: dict[str, int]) -> None:
         self._cache, self._built = cache, built
         self._alone: set[str] = set()
+        self._dimensions: dict[str, int] = {}
         self._seen: dict[str, dict[int, tuple[Chunk, Chunk]]] = {}
 
     @property
@@ -63,7 +72,7 @@ class Embeddings:
         left = sorted(self._cache.missing(place, texts), key=lambda text: (-len(text), text))
         for start in range(0, len(left), _SLAB):
             slab = left[start : start + _SLAB]
-            self._cache.put(place, slab, embedder.embed(slab, queries=queries))
+            self._cache.put(place, slab, self._embedded(embedder, slab, queries=queries))
             self._built["embed"] = self._built.get("embed", 0) + len(slab)
             if progress:
                 progress(len(slab))
@@ -76,7 +85,35 @@ class Embeddings:
             self.fill(embedder, texts, queries=queries)
             found = self._cache.get(place, texts)
         # Damaged between writing and reading, the file was set aside: go on without it.
-        return found if found is not None else embedder.embed(texts, queries=queries)
+        return found if found is not None else self._embedded(embedder, texts, queries=queries)
+
+    def _embedded(self, embedder: Embedder, texts: Sequence[str], *, queries: bool) -> Embedded:
+        """What an embedder gives for texts, looked at before a number is made of it. Raises ConfigError."""
+        where, given = f"embedder {embedder.name()}", list(texts)
+        with blamed(f"{where}: text {shown(given[0])}", given):
+            made = embedder.embed(given, queries=queries)
+        if not isinstance(made, Embedded):
+            raise ConfigError(f"{where}: embed must return an Embedded(vectors, truncated), not {type(made).__name__}")
+        vectors, truncated = np.asarray(made.vectors), np.asarray(made.truncated)
+        if vectors.ndim != 2 or len(vectors) != len(texts) or truncated.shape != (len(texts),):
+            raise ConfigError(
+                f"{where}: gave vectors of shape {vectors.shape} and marks of shape {truncated.shape} for {len(texts)} "
+                f"texts, the first {shown(given[0])}; expected ({len(texts)}, dimensions) and ({len(texts)},)"
+            )
+        if vectors.dtype.kind not in "fiu":
+            raise ConfigError(f"{where}: gave numbers of type {vectors.dtype} for {shown(given[0])}; expected float32")
+        bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        if len(bad):
+            raise ConfigError(f"{where}: gave a value that is not a number for {shown(given[bad[0]])}")
+        empty = [at for at in np.flatnonzero(~vectors.any(axis=1)).tolist() if _WORD.search(given[at])]
+        if empty:
+            raise ConfigError(f"{where}: gave a vector of zeros for {shown(given[empty[0]])}, which is like nothing")
+        wide = self._dimensions.setdefault(digest(identity(embedder)), vectors.shape[1])
+        if vectors.shape[1] != wide or not wide:
+            raise ConfigError(
+                f"{where}: gave {vectors.shape[1]} dimensions for {shown(given[0])}, and {wide} for other texts"
+            )
+        return Embedded(vectors.astype(np.float32, copy=False), truncated.astype(np.bool_, copy=False))
 
     def of_chunks(self, embedder: Embedder, chunks: Sequence[Chunk]) -> list[Chunk]:
         """The same chunks with the unit vectors of what is indexed of them."""

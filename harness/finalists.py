@@ -9,12 +9,12 @@ from harness.errors import ConfigError
 from harness.experiment import Experiment, find_baseline
 from harness.headline import headline_metric, scores_of
 from harness.judging import results_of
-from harness.session import Session, default_store
+from harness.session import Session, store_folder
 from harness.stats import best_of, cluster_sums
 
 
 def finalists(
-    experiment: Experiment, *, store: Path | None = None, choose: Mapping[str, Any] | None = None
+    experiment: Experiment, *, store: Path | str | None = None, choose: Mapping[str, Any] | None = None
 ) -> Experiment:
     """The experiment reduced to its baseline and its chosen trial, named as in the whole grid, the baseline first.
 
@@ -23,7 +23,7 @@ def finalists(
     """
     if len(experiment.trials()) == 1:
         return experiment
-    session = Session(experiment, store or default_store())
+    session = Session(experiment, store_folder(store))
     every = [trial.params() for trial in session.trials]
     baseline = find_baseline(every, experiment.compare.baseline)
     if choose:

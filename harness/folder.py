@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +17,18 @@ def folder_digest(folder: Path) -> str:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     stamps = tuple((str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
     return _hashed(folder.resolve(), stamps)
+
+
+def file_name(name: str) -> str:
+    """A name as the name of one file or folder: it stays where it is put, and fits any file system.
+
+    >>> file_name("chunk size/2"), file_name(".."), file_name("a" * 300)[:4]
+    ('chunk-size-2', 'experiment', 'aaaa')
+    """
+    plain = re.sub(r"[^\w.-]+", "-", name).strip(".-") or "experiment"
+    if len(plain.encode()) <= 120:
+        return plain
+    return f"{plain[:30]}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 @lru_cache(maxsize=8)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.asking import LlmJudge
+from harness.blame import blamed
 from harness.calibrations import calibration_of
 from harness.claims import Claims, asking_of, given
 from harness.component import Judge, LocalJudge, judge_measures, step_labels
@@ -285,7 +286,12 @@ class Judging:
                     known |= stored(self.archive, listing, self.claims.tasks()[0][1])
                 made[pool.name] = {t: found for t, found in known.items() if not isinstance(found, Written)}
             elif isinstance(pool.judge, LocalJudge):
-                made[pool.name] = dict(pool.judge.decide(list(pool.tasks), self.embed))
+                tasks = list(pool.tasks)
+                with blamed(f"judge {pool.name}: {len(tasks)} judgments", tasks):
+                    made[pool.name] = dict(pool.judge.decide(tasks, self.embed))
+                missing = next((task for task in tasks if task not in made[pool.name]), None)
+                if missing is not None:
+                    raise ConfigError(f"judge {pool.name}: decide gave no judgment for the query {missing.query!r:.60}")
             else:
                 made[pool.name] = {}
         return made
@@ -302,7 +308,10 @@ class Judging:
         for pool, cases in self._per_judge(trial, self.pools):
             known = self._judgments[pool.name]
             for row, case in zip(rows, cases, strict=True):
-                row[pool.name] = _checked(pool, pool.judge.score(case, known))
+                where = f"judge {pool.name}: query '{case.query.id}'"
+                with blamed(where):
+                    verdict = pool.judge.score(case, known)
+                row[pool.name] = _checked(where, pool.judge, verdict)
         return rows
 
     def judged(self, trial: Trial, result: TrialResult) -> TrialResult:
@@ -338,10 +347,24 @@ def _headline(verdict: Verdict) -> float:
     return float("nan") if score is None or score.value is None else score.value
 
 
-def _checked(pool: Pool, verdict: Verdict) -> Verdict:
-    if set(verdict.scores) != set(pool.judge.measures):
+def _checked(where: str, judge: Judge, verdict: Verdict) -> Verdict:
+    """Refuse what a researcher's judge must not say, before a number is made of it."""
+    if not isinstance(verdict, Verdict):
+        raise ConfigError(f"{where}: score must return a Verdict, not {type(verdict).__name__}")
+    if set(verdict.scores) != set(judge.measures):
         told = f"score gave {', '.join(verdict.scores) or 'nothing'}"
-        raise ConfigError(f"judge {pool.name}: {told}; its measures are {', '.join(pool.judge.measures)}")
+        raise ConfigError(f"{where}: {told}; its measures are {', '.join(judge.measures)}")
+    for name, score in verdict.scores.items():
+        if score is None:
+            continue
+        numbers = [score.low, score.high, *([] if score.value is None else [score.value])]
+        if not all(isinstance(one, int | float) and -1e-9 <= one <= 1 + 1e-9 for one in numbers):
+            raise ConfigError(f"{where}: {name}: expected scores from 0 to 1, got {numbers}")
+        if not score.low - 1e-9 <= (score.low if score.value is None else score.value) <= score.high + 1e-9:
+            raise ConfigError(f"{where}: {name}: {score.value} is not within its bounds {score.low} to {score.high}")
+    rank = next((one.rank for one in verdict.findings if one.rank is not None and one.rank < 1), None)
+    if rank is not None:
+        raise ConfigError(f"{where}: a finding has rank {rank}; ranks begin at 1")
     return verdict
 
 

@@ -2,14 +2,13 @@
 
 import csv
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.dataset.lines import Line, is_comment, text_lines
+from harness.dataset.lines import Line, is_comment, json_lines, text_lines
 from harness.errors import DataError
 
 QUERY = ("query", "query_id", "qid", "question")
@@ -97,15 +96,7 @@ def _table(path: Path, delimiter: str) -> Iterator[tuple[Line, Mapping[str, Any]
 
 
 def _json(path: Path) -> Iterator[tuple[Line, Mapping[str, Any]]]:
-    for line, text in text_lines(path):
-        if text.strip():
-            try:
-                row = json.loads(text)
-            except ValueError as error:
-                raise line.fault(f"not valid JSON: {error}") from None
-            if not isinstance(row, dict):
-                raise line.fault("expected an object with a query, a passage and a grade")
-            yield line, row
+    return json_lines(path)
 
 
 _COLUMNAR: Mapping[str, Callable[[Path], Iterator[tuple[Line, Mapping[str, Any]]]]] = {

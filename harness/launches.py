@@ -5,14 +5,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from harness.accounts import PriceGiven
 from harness.errors import ConfigError, HarnessError, did_you_mean
 from harness.experiment import Compare, Experiment, Gate, Trial
 from harness.judging import results_of
 from harness.launch import Launch
 from harness.reader import Reader
 from harness.results import gathered
-from harness.session import Session, default_store
-from harness.store import canonical, digest, explained
+from harness.sealed import read_sealed, write_sealed
+from harness.session import Session, store_folder
+from harness.store import canonical, digest
+
+FORMAT = 2
+"""Of a launch's record."""
 
 
 def record_launch(session: Session, launch: Launch) -> None:
@@ -32,26 +37,21 @@ def record_launch(session: Session, launch: Launch) -> None:
         "names": session.names,
         "chosen": launch.experiment.chosen,
     }
-    with explained(session.store):
-        folder = session.store / "launches"
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".{launch.id}"
-        draft.write_text(canonical(record), encoding="utf-8")
-        draft.rename(folder / f"{launch.id}.json")
+    write_sealed(session.store / "launches" / f"{launch.id}.json", record, FORMAT)
 
 
-def stored_launch(experiment: Experiment | str, *, store: Path | None = None, final: bool = False) -> Launch:
+def stored_launch(experiment: Experiment | str, *, store: Path | str | None = None, final: bool = False) -> Launch:
     """A launch read back from the store: of an experiment all of whose trials are stored, or the newest of a name.
 
     `final` reads the newest launch that opened the locked query set. Raises ConfigError where trials are missing or no
     such launch is known.
     """
-    place = store or default_store()
-    launch_id = ""
+    place = store_folder(store)
+    launch_id, price = "", None
     if final or isinstance(experiment, str):
         name = experiment if isinstance(experiment, str) else experiment.name
-        launch_id, experiment = _recorded(name, place, final=final)
-    session = _all_stored(Session(experiment, place, final=final))
+        launch_id, experiment, price = _recorded(name, place, final=final)
+    session = _all_stored(Session(experiment, place, final=final, price=price))
     results, report, courtroom = results_of(session)
     warnings = [*session.notes(results), *gathered(results)]
     return Launch(
@@ -86,14 +86,14 @@ def _tried(trial: Trial) -> str:
     return digest({**trial.identity(), "queries": "", "data": ""})
 
 
-def stored_session(experiment: Experiment | str, *, store: Path | None = None) -> Session:
+def stored_session(experiment: Experiment | str, *, store: Path | str | None = None) -> Session:
     """The session of an experiment all of whose trials are stored, or of the newest launch of a name.
 
     Raises ConfigError where trials are missing or no launch of that name is known.
     """
-    place = store or default_store()
+    place = store_folder(store)
     if isinstance(experiment, str):
-        _, experiment = _recorded(experiment, place)
+        _, experiment, _ = _recorded(experiment, place)
     return _all_stored(Session(experiment, place))
 
 
@@ -107,11 +107,12 @@ def _all_stored(session: Session) -> Session:
 
 def _records(store: Path) -> list[dict[str, Any]]:
     """All launches the store remembers, the oldest first."""
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((store / "launches").glob("*.json"))]
+    found = (read_sealed(path, FORMAT) for path in sorted((store / "launches").glob("*.json")))
+    return [record for record in found if record is not None]
 
 
-def _recorded(name: str, store: Path, *, final: bool = False) -> tuple[str, Experiment]:
-    """The newest launch of an experiment: its id, and its trials as an experiment."""
+def _recorded(name: str, store: Path, *, final: bool = False) -> tuple[str, Experiment, PriceGiven]:
+    """The newest launch of an experiment: its id, its trials as an experiment, and prices."""
     records = [record for record in _records(store) if record["final"] == final]
     found = [record for record in records if record["experiment"] == name]
     if not found:
@@ -137,4 +138,5 @@ def _recorded(name: str, store: Path, *, final: bool = False) -> tuple[str, Expe
         reader=reader,
         gate=Gate(**record.get("gate", {})),
     )
-    return record["id"], made
+    price = record.get("price")
+    return record["id"], made, (price[0], price[1]) if price else None

@@ -22,11 +22,13 @@ from harness.judging import Judging, Models, archive_of
 from harness.launch import Findings, Launch
 from harness.launches import record_launch
 from harness.llm import Asking, Caller
+from harness.llm.transport import KEY
 from harness.openings import open_locked_set, openings
 from harness.pipeline import Pipeline
 from harness.progress import progress
 from harness.results import JudgingReport, TrialResult, gathered
-from harness.session import Place, Session, default_store, pipeline_of
+from harness.secrecy import api_key
+from harness.session import Place, Session, pipeline_of, store_folder
 from harness.tracking import FinishedLaunch, FinishedTrial, Tracker
 
 
@@ -90,7 +92,7 @@ def run(
     *,
     workers: int = 1,
     on: str = "processes",
-    store: Path | None = None,
+    store: Path | str | None = None,
     tracking: str | None = None,
     log: bool = True,
     final: bool = False,
@@ -115,7 +117,8 @@ def run(
     if final:
         experiment = finalists(experiment, store=store, choose=choose)
     models = models or Models()
-    session = Session(experiment, store or default_store(), final=final, price=models.price)
+    session = Session(experiment, store_folder(store), final=final, price=models.price)
+    session.require_packages()
     launch_id = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(begin)) + secrets.token_hex(2)
     open_locked_set(session, launch_id)
     work: dict[str, int] = {}
@@ -197,6 +200,7 @@ def _require_prices(session: Session, caller: Caller) -> None:
     for trial in session.trials:
         for part in (trial.chunker, trial.augmenter, *trial.selector, *trial.judges):
             if isinstance(part, Asking):
+                api_key(KEY)  # one that cannot be sent is better found now
                 caller.require_price(part)
 
 

@@ -1,11 +1,13 @@
 """A chunked corpus: spans in arrays, and the chunks, texts and evidence-bearing passages read off them."""
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from harness.blame import blamed
 from harness.component import Augmenter, Chunker, ScalesChunker
 from harness.dataset import Dataset
 from harness.errors import ConfigError
@@ -27,7 +29,9 @@ def chunk_corpus(chunker: Chunker, data: Dataset, maps: Mapping[str, TokenMap], 
     parts: list[Ints] = []
     for number, doc in enumerate(data.documents):
         scales: dict[tuple[int, int], int] = {}
-        for scale, returned in enumerate(cut(replace(doc, tokens=maps[doc.id]))):
+        with blamed(f"chunker {chunker.name()}: document '{doc.id}'"):
+            tilings = cut(replace(doc, tokens=maps[doc.id]))
+        for scale, returned in enumerate(tilings):
             for span in _spans(chunker, doc, returned):
                 scales.setdefault(span, scale)
         for start, end in scales:
@@ -41,6 +45,11 @@ def chunk_corpus(chunker: Chunker, data: Dataset, maps: Mapping[str, TokenMap], 
         tokens = maps[doc.id].counts(kept[:, 0], kept[:, 1])
         levels = np.array([scales[span] for span in spans], np.int64)
         parts.append(np.column_stack([np.full(len(kept), number), kept, tokens, levels]))
+    if not any(map(len, parts)) and any(doc.text.strip() for doc in data.documents):
+        named = next(doc.id for doc in data.documents if doc.text.strip())
+        raise ConfigError(
+            f"chunker {chunker.name()}: gave no chunk for any of {len(data.documents)} documents, such as '{named}'"
+        )
     table = np.concatenate(parts) if parts else np.empty((0, 5), np.int64)
     return Artifact(dict(zip(("doc", "start", "end", "tokens", "scale"), table.T.copy(), strict=True)))
 
@@ -55,7 +64,7 @@ def tilings_of(chunker: Chunker) -> Cut:
 def _spans(chunker: Chunker, doc: Document, returned: Spans) -> list[tuple[int, int]]:
     """What a chunker returned for a document, as whole numbers."""
     try:
-        return [(int(start), int(end)) for start, end in returned]
+        return [(operator.index(start), operator.index(end)) for start, end in returned]
     except (TypeError, ValueError):
         got = f"split returned {returned!r:.60} for document '{doc.id}'"
         raise ConfigError(f"chunker {chunker.name()}: {got}; expected a list of (start, end) offsets") from None
@@ -74,7 +83,11 @@ def augment_corpus(augmenter: Augmenter, data: Dataset, chunks: Artifact, count:
     """One context per chunk, and its tokens."""
     contexts: list[str] = []
     for doc, spans in spans_by_document(data, chunks):
-        given = augmenter.augment(doc, spans)
+        where = f"augmenter {augmenter.name()}: document '{doc.id}'"
+        with blamed(where, spans):
+            given = augmenter.augment(doc, spans)
+        if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+            raise ConfigError(f"{where}: augment returned {given!r:.60}; expected a list of texts")
         if len(given) != len(spans):
             raise ConfigError(
                 f"augmenter {augmenter.name()}: document '{doc.id}': {len(given)} contexts for {len(spans)} chunks"

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 
 from harness.addresses import Addresses
 from harness.asking import LlmAugmenter, LlmChunker, few_enough
+from harness.blame import blamed
 from harness.cache import Pair, ScoreCache, VectorCache
 from harness.component import Embedder, EmbeddingChunker, Fusion, Recorded, Retriever, Searched, asks_models
 from harness.dataset import Dataset, Manifest, load_dataset
@@ -253,8 +254,14 @@ class Pipeline:
             corpus = embedded.vectors
             queries = self.vectors.embed(trial.embedder, texts, queries=True).vectors
             facts |= {"index_bytes": corpus.nbytes, "truncated": int(embedded.truncated.sum())}
-        index = self.store.get(self._at.index(trial, retriever), lambda: retriever.index(passages.texts, corpus))
-        ranked = self._heeded(trial, retriever, lambda deeper: deeper.search(index, corpus, texts, queries))
+            for array in (corpus, queries):
+                array.setflags(write=False)
+        where, indexed = f"retriever {retriever.name()}", list(passages.texts)
+        with blamed(f"{where}: index", indexed):
+            index = self.store.get(self._at.index(trial, retriever), lambda: retriever.index(indexed, corpus))
+        asked = list(texts)
+        with blamed(f"{where}: {len(texts)} queries", asked):
+            ranked = self._heeded(trial, retriever, lambda deeper: deeper.search(index, corpus, asked, queries))
         exact = retriever.exact()
         # An approximate index holds the vectors itself.
         facts["index_bytes"] = index.nbytes if exact is not None else facts["index_bytes"] + index.nbytes
@@ -293,7 +300,7 @@ class Pipeline:
         ranked = self._heeded(
             trial, retriever, lambda deeper: cast(Recorded, deeper).replay(pinned.path, queries, first)
         )
-        _check(retriever, ranked, len(passages), len(queries))
+        _check(retriever, ranked, len(passages), queries)
         facts = {"chunks": len(passages), "index_bytes": 0, "truncated": 0}
         return Artifact({**ranked._asdict(), "ms": np.zeros(0)}, facts)
 
@@ -312,7 +319,8 @@ class Pipeline:
         def fuse_one(at: int) -> Row:
             vector = None if queries is None else queries[at]
             searched = Searched(texts[at], index, passages, vector, corpus)
-            return fusion.fuse([ranked.row(at) for ranked in lists], searched)
+            with blamed(f"retriever {fusion.name()}: query '{self.data.query_set.queries[at].id}'"):
+                return fusion.fuse([ranked.row(at) for ranked in lists], searched)
 
         facts: dict[str, float] = {
             "chunks": parts[0].data["chunks"],
@@ -330,7 +338,7 @@ class Pipeline:
     def _ranked(
         self, retriever: Retriever, ranked: Rankings, one: Callable[[int], object], facts: dict[str, float]
     ) -> Artifact:
-        _check(retriever, ranked, int(facts["chunks"]), len(self.query_texts))
+        _check(retriever, ranked, int(facts["chunks"]), [query.id for query in self.data.query_set.queries])
         ms = milliseconds(one, range(min(TIMED_QUERIES, len(self.query_texts))))
         return Artifact({**ranked._asdict(), "ms": np.array(ms)}, facts)
 
@@ -418,16 +426,27 @@ def read_rankings(artifact: Artifact) -> Rankings:
     return Rankings(*(artifact.arrays[name] for name in Rankings._fields))
 
 
-def _check(retriever: Retriever, ranked: Rankings, chunks: int, queries: int) -> None:
+_RANGES = {"unit": (0.0, 1.0), "cosine": (-1.0, 1.0)}
+
+
+def _check(retriever: Retriever, ranked: Rankings, chunks: int, queries: Sequence[str]) -> None:
     """Refuse what a researcher's retriever must not return, before a number is made of it."""
     where = f"retriever {retriever.name()}"
-    if ranked.queries != queries:
-        raise ConfigError(f"{where}: returned rankings for {ranked.queries} queries instead of {queries}")
-    if not np.isfinite(ranked.scores).all():
+    if not isinstance(ranked, Rankings):
+        raise ConfigError(f"{where}: search must return Rankings, not {type(ranked).__name__}")
+    if ranked.queries != len(queries):
+        raise ConfigError(f"{where}: returned rankings for {ranked.queries} queries instead of {len(queries)}")
+    if ranked.scores.dtype.kind not in "fiu" or not np.isfinite(ranked.scores).all():
         raise ConfigError(f"{where}: returned a score that is not a number")
-    if len(ranked.ids) and not (ranked.ids.min() >= 0 and ranked.ids.max() < chunks):
-        raise ConfigError(f"{where}: returned a chunk number outside 0..{chunks - 1}")
-    for query in range(queries):
-        ids, _ = ranked.row(query)
+    low, high = _RANGES.get(retriever.scale, (-np.inf, np.inf))
+    for at, query in enumerate(queries):
+        ids, scores = ranked.row(at)
+        if len(ids) and not (ids.min() >= 0 and ids.max() < chunks):
+            raise ConfigError(f"{where}: query '{query}': returned a chunk number outside 0..{chunks - 1}")
         if len(np.unique(ids)) < len(ids):
-            raise ConfigError(f"{where}: returned a chunk twice for query number {query + 1}")
+            raise ConfigError(f"{where}: query '{query}': returned a chunk twice")
+        if len(scores) and not (scores.min() >= low - 1e-3 and scores.max() <= high + 1e-3):
+            raise ConfigError(
+                f"{where}: query '{query}': returned the scores {scores.min():.4g} to {scores.max():.4g}, though its "
+                f"scale says {low:g} to {high:g}"
+            )

@@ -9,7 +9,7 @@ from harness.asking import LlmJudge
 from harness.experiment import Experiment
 from harness.groundwork import costs, select_bounds, undecided, unwritten
 from harness.judging import Judging, Models, archive_of
-from harness.session import Session, default_store
+from harness.session import Session, store_folder
 
 
 class PlannedTrial(NamedTuple):
@@ -32,10 +32,11 @@ class Plan:
     """A line for each judge on the calls it would take: exact where all selections are stored, else an upper bound."""
 
 
-def plan(experiment: Experiment, *, store: Path | None = None, models: Models | None = None) -> Plan:
+def plan(experiment: Experiment, *, store: Path | str | None = None, models: Models | None = None) -> Plan:
     """What `run` would do. Chunks the corpus where that is not stored, to count texts; asks nothing of the network."""
     models = models or Models()
-    session = Session(experiment, store or default_store(), price=models.price)
+    session = Session(experiment, store_folder(store), price=models.price)
+    session.require_packages()
     planned = [
         PlannedTrial(name, session.pipeline(trial).stored(trial))
         for trial, name in zip(session.trials, session.names, strict=True)

@@ -29,6 +29,6 @@ def progress(title: str, total: int, *, unit: str = "") -> Iterator[Callable[[in
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(file=getattr(sys.stderr, "inner", sys.stderr)), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda done: bar.advance(task, done)

@@ -3,8 +3,11 @@
 import time
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from harness.addresses import pair_space
 from harness.asking import UNGRADED, LlmReranker, few_enough
+from harness.blame import blamed, shown
 from harness.cache import Pair, ScoreCache, Scored
 from harness.component import Reranker
 from harness.errors import ConfigError
@@ -30,9 +33,13 @@ def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, archive: Ar
     with progress(step.name(), len(by_query)) as advance:
         for query, texts in by_query.items():
             begin = time.perf_counter()
-            given = step.score(query, texts)
-            if len(given) != len(texts):
-                raise ConfigError(f"selector {step.name()}: gave {len(given)} scores for {len(texts)} texts")
+            where = f"selector {step.name()}: query {shown(query)}"
+            with blamed(where, texts):
+                given = np.asarray(step.score(query, texts))
+            if given.shape != (len(texts),):
+                raise ConfigError(f"{where}: gave scores of shape {given.shape} for {len(texts)} texts")
+            if given.dtype.kind not in "fiu" or not np.isfinite(given).all():
+                raise ConfigError(f"{where}: gave a score that is not a number")
             ms = (time.perf_counter() - begin) * 1000 / len(texts)
             new = {(query, text): Scored(float(one), ms) for text, one in zip(texts, given, strict=True)}
             cache.put(place, new)

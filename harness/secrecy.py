@@ -5,7 +5,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote, quote_plus, unquote, urlsplit, urlunsplit
@@ -222,13 +222,3 @@ def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
             parts += [text[done:start], REDACTED]
         done = max(done, end)
     return "".join([*parts, text[done:]])
-
-
-def refuse_secrets(settings: Mapping[str, str], where: str) -> None:
-    """Raise ConfigError where a text that will be logged holds a secret; `settings` are texts by their place."""
-    for place, text in settings.items():
-        if reveals(text):
-            raise ConfigError(
-                f"{where}: {place}: holds a secret of the environment, which would be logged; leave it out: "
-                "servers are sent the key of OPENAI_API_KEY by themselves"
-            )

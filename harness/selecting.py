@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.asking import UNGRADED, LlmReranker
+from harness.blame import blamed
 from harness.cache import Pair, Scored
 from harness.component import Reranker, Selector, step_labels
 from harness.errors import ConfigError
@@ -62,10 +63,11 @@ class Walk:
             self._add_vectors()
         for at, (query, hits) in enumerate(zip(self.queries, self.hits, strict=True)):
             begin = time.perf_counter()
-            outcome = step.select(query, hits)
+            with blamed(f"selector {step.name()}: query '{query.id}'", hits):
+                outcome = step.select(query, hits)
             if at < len(self._ms):
                 self._ms[at] += (time.perf_counter() - begin) * 1000
-            _check(step, hits, outcome)
+            _check(f"selector {step.name()}: query '{query.id}'", hits, outcome)
             self._table.count(place, hits, outcome.kept)
             for drop in outcome.dropped:
                 self._table.add(at, drop.hit, place, drop.reason)
@@ -162,9 +164,8 @@ class _Table:
         return Artifact({**arrays, "ms": np.array(ms)}, data)
 
 
-def _check(step: Selector, hits: Sequence[Hit], outcome: Outcome) -> None:
+def _check(where: str, hits: Sequence[Hit], outcome: Outcome) -> None:
     """Every hit must be kept, dropped with a reason, cut short, or be part of a passage kept; none twice."""
-    where = f"selector {step.name()}"
     if not isinstance(outcome, Outcome):
         raise ConfigError(f"{where}: select must return an Outcome(kept, dropped), not {type(outcome).__name__}")
     if not all(math.isfinite(hit.score) for hit in (*hits, *outcome.kept)):

@@ -1,5 +1,6 @@
 """An experiment opened on its data and a store: its trials, and the pipelines that work them out."""
 
+import importlib.util
 import os
 import threading
 from collections.abc import Sequence
@@ -22,9 +23,9 @@ from harness.store import digest
 from harness.tokens import Tokenizer
 
 
-def default_store() -> Path:
-    """The folder HARNESS_STORE names, else `.harness` in the working folder."""
-    return Path(os.environ.get("HARNESS_STORE", ".harness"))
+def store_folder(given: Path | str | None) -> Path:
+    """The folder given, else the one that HARNESS_STORE names, else `.harness` in the working folder."""
+    return Path(given or os.environ.get("HARNESS_STORE") or ".harness")
 
 
 class ToEmbed(NamedTuple):
@@ -55,6 +56,20 @@ class Session:
         verify(self.manifest.corpus)
         for queries in dict.fromkeys(trial.queries for trial in trials):
             verify(open_query_set(self.manifest, queries, final=final))
+
+    def require_packages(self) -> None:
+        """Raise ConfigError where a trial that is not finished needs a package that is not installed."""
+        for trial in self.trials:
+            if self.pipeline(trial).stored(trial)["score"] and not trial.judges:
+                continue
+            embedder = [trial.embedder] if trial.uses_vectors else []
+            parts = (trial.chunker, trial.augmenter, *embedder, trial.retriever, *trial.selector, *trial.judges)
+            for part in parts:
+                for package, extra in part.packages().items():
+                    if not _installed(package):
+                        where = f"{self.experiment.source or self.experiment.name}: {part.role} {part.name()}"
+                        told = f"{package} is missing; pip install 'retrieval-harness[{extra}]'"
+                        raise ConfigError(f"{where}: {told}")
 
     @property
     def data(self) -> str:
@@ -180,6 +195,13 @@ def pipeline_of(place: Place) -> Pipeline:
             final=place.final,
         )
     return known[place]
+
+
+def _installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def _locked(manifest: Manifest) -> str:

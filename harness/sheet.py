@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.errors import DataError
+from harness.json_text import keys_once
 
 GRADES = (0, 1, 2, 3)
 
@@ -61,8 +62,8 @@ def read_sheet(path: Path) -> list[Row]:
 
 def _row(line: str, where: str) -> Row:
     try:
-        told = json.loads(line)
-    except ValueError as error:
+        told = json.loads(line, object_pairs_hook=keys_once)
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not JSON: {error}") from None
     if not isinstance(told, dict) or set(told) != set(Row._fields):
         raise DataError(f"{where}: expected an object with the keys {', '.join(Row._fields)}")

@@ -22,6 +22,9 @@ from harness.errors import StoreError
 Key = Mapping[str, Any]
 """JSON-able settings and upstream digests; equal keys mean equal output."""
 
+FORMAT = 1
+"""Of the record beside an artifact."""
+
 _ARRAYS, _KEY = "arrays.npz", "key.json"
 
 
@@ -138,6 +141,8 @@ class Store:
 
     def _publish(self, address: str, key: Key, artifact: Artifact) -> None:
         final = self.path(address)
+        if final.parent.is_file():
+            self._set_aside(final.parent)
         final.parent.mkdir(parents=True, exist_ok=True)
         # The lock of the address is held: a draft that stands here was left by a writer that was killed.
         draft = self.root / "drafts" / address
@@ -150,7 +155,7 @@ class Store:
                 file.flush()
                 os.fsync(file.fileno())
             checksum = hashlib.sha256((draft / _ARRAYS).read_bytes()).hexdigest()
-            (draft / _KEY).write_text(canonical({"key": key, "sha256": checksum}), encoding="utf-8")
+            (draft / _KEY).write_text(canonical({"format": FORMAT, "key": key, "sha256": checksum}), encoding="utf-8")
             with contextlib.suppress(FileExistsError):
                 draft.rename(final)
         except OSError as error:
@@ -164,14 +169,13 @@ class Store:
         try:
             record = json.loads((folder / _KEY).read_text(encoding="utf-8"))
             content = (folder / _ARRAYS).read_bytes()
-        except (FileNotFoundError, ValueError):
+            whole = isinstance(record, dict) and record.get("sha256") == hashlib.sha256(content).hexdigest()
+            same = whole and canonical(record.get("key")) == canonical(key)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError, RecursionError):
+            same = False
+        if not same:
             if folder.exists():
                 self._set_aside(folder)
-            return None
-        if record.get("sha256") != hashlib.sha256(content).hexdigest() or canonical(record.get("key")) != canonical(
-            key
-        ):
-            self._set_aside(folder)
             return None
         with (folder / _ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             loaded = {name: arrays[name] for name in arrays.files}

@@ -40,6 +40,38 @@ for _kind, _pattern in _SCALARS.items():
 StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
+_LARGEST = 200_000
+"""Values in a file, aliases written out: what is larger was made to be."""
+
+
+def load_yaml(text: str) -> Any:
+    """The value of a YAML text; raises yaml.YAMLError for what is none, nested too deep, or grows without end."""
+    try:
+        value = yaml.load(text, StrictLoader)
+        _require_bounded(value)
+    except RecursionError:
+        raise yaml.YAMLError("nested too deep, or an alias that holds itself") from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise yaml.YAMLError(f"a value that cannot be read: {str(error).partition(';')[0]}") from None
+    return value
+
+
+def _require_bounded(value: Any) -> None:
+    """Raise YAMLError where aliases of aliases stand for more values than any file could hold."""
+    sizes: dict[int, int] = {}
+
+    def size(inner: Any) -> int:
+        if not isinstance(inner, dict | list):
+            return 1
+        if id(inner) not in sizes:
+            children = [*inner, *inner.values()] if isinstance(inner, dict) else inner
+            sizes[id(inner)] = 1 + sum(map(size, children))
+        return sizes[id(inner)]
+
+    if size(value) > _LARGEST:
+        raise yaml.YAMLError(f"aliases that stand for more than {_LARGEST:,} values")
+
+
 class StrictDumper(yaml.SafeDumper):
     """Quotes every text that this loader, or one of YAML 1.1, would read as something else."""
 

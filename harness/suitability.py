@@ -11,17 +11,17 @@ from harness.dataset.load import read_queries
 from harness.experiment import Experiment, Trial
 from harness.model import Evidence, Ints
 from harness.passages import spans_by_document
-from harness.session import Session, default_store
+from harness.session import Session, store_folder
 
 Spans = Sequence[tuple[int, int]]
 
 
-def suitability(experiment: Experiment, store: Path | None = None) -> Iterator[Finding]:
+def suitability(experiment: Experiment, store: Path | str | None = None) -> Iterator[Finding]:
     """Findings on an experiment's data and chunkings, which are worked out and stored.
 
     Chunkings for which a model has yet to be asked are left out, and so are trials that differ in other parts alone.
     """
-    session = Session(experiment, store or default_store())
+    session = Session(experiment, store_folder(store))
     chunkings: dict[str, Trial] = {}
     for trial in session.trials:
         if not session.pipeline(trial).uncut(trial):

@@ -18,7 +18,8 @@ from harness.naming import SLOTS
 from harness.published import KAPPAS, Published, PublishedRow
 from harness.reader import Reader
 from harness.results import FACTS
-from harness.strict_yaml import StrictLoader
+from harness.secrecy import reveals
+from harness.strict_yaml import load_yaml
 
 _KEYS = (
     *("name", "question", "data", "queries", "tokenizer", "evidence", *SLOTS),
@@ -72,13 +73,15 @@ def read_experiment(path: Path) -> Experiment:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), StrictLoader)
+        content = load_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise ConfigError(f"{path}: is a folder; name an experiment file") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 (byte {error.start})") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f":{mark.line + 1}" if mark else ""
@@ -104,6 +107,8 @@ def _substituted(value: Any, where: str, key: str) -> Any:
         return value
     if not value.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in value):
         raise ConfigError(f"{where}: {key}: holds half a surrogate pair; remove it")
+    if "\0" in value:
+        raise ConfigError(f"{where}: {key}: holds a NUL character; remove it")
 
     def replacement(match: re.Match[str]) -> str:
         found = os.environ.get(match["name"], match["default"])
@@ -113,7 +118,13 @@ def _substituted(value: Any, where: str, key: str) -> Any:
             )
         return found
 
-    return _VARIABLE.sub(replacement, value)
+    filled = _VARIABLE.sub(replacement, value)
+    if reveals(filled):
+        raise ConfigError(
+            f"{where}: {key}: holds a key or password of the environment, which would be logged; leave it out: servers "
+            "are sent the key of OPENAI_API_KEY by themselves"
+        )
+    return filled
 
 
 def _grid(value: Any, where: str, beside: Path) -> list[Mapping[str, list[Any]]]:

@@ -33,6 +33,9 @@ class HeuristicPrecision(LocalJudge):
         open_ = [passage for passage in case.passages[: self.k] if not _bears(case, passage)]
         return [Task("", (passage.text,), item) for passage in open_ for item in _needed(case)]
 
+    def packages(self) -> dict[str, str]:
+        return {"torch": "local", "sentence_transformers": "local"} if self.sentences else {}
+
     def decide(self, tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -> Mapping[Task, Judgment]:
         return supported(tasks, embed if self.sentences else None)
 

@@ -36,6 +36,9 @@ class HeuristicRecall(LocalJudge):
         open_ = [item for at, item in enumerate(case.evidence) if not exact_label(case, at, item, self.k, self.overlap)]
         return [Task("", (passage.text,), item) for item in open_ for passage in case.passages[: self.k]]
 
+    def packages(self) -> dict[str, str]:
+        return {"torch": "local", "sentence_transformers": "local"} if self.sentences else {}
+
     def decide(self, tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -> Mapping[Task, Judgment]:
         return supported(tasks, embed if self.sentences else None)
 

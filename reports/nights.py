@@ -16,7 +16,7 @@ from harness.judging import Models
 from harness.launching import run
 from harness.projection import intervals, metric_key
 from harness.results import TrialResult
-from harness.session import Session, default_store
+from harness.session import Session, store_folder
 from harness.tracking import Night, Nights
 from reports.gate import CODES, GateResult, hold_against, margins, trend_keys
 from reports.launch import launch_report
@@ -27,7 +27,7 @@ def gate(
     experiment: Experiment,
     *,
     workers: int = 1,
-    store: Path | None = None,
+    store: Path | str | None = None,
     tracking: str | None = None,
     models: Models | None = None,
     fresh: bool = False,
@@ -44,9 +44,9 @@ def gate(
     if accepted is None:
         told = f"no baseline of '{experiment.name}' has been accepted in {nights.uri}"
         raise ConfigError(f"gate: {told}; `--accept --why TEXT` accepts today's results")
-    require_comparable(accepted, Session(experiment, store or default_store()))
+    require_comparable(accepted, Session(experiment, store_folder(store)))
     with tempfile.TemporaryDirectory() as forgotten:
-        place = Path(forgotten) if fresh else store
+        place = Path(forgotten) if fresh else store_folder(store)
         launch = run(
             experiment, workers=workers, store=place, tracking=tracking, report=launch_report, models=models, tell=tell
         )
@@ -68,7 +68,7 @@ def accept_launch(
     why: str,
     who: str | None = None,
     workers: int = 1,
-    store: Path | None = None,
+    store: Path | str | None = None,
     tracking: str | None = None,
     models: Models | None = None,
     tell: Callable[[str], None] = lambda _: None,

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from harness.characters import visible
 from harness.errors import ConfigError
 from harness.launch import Launch
+from harness.secrecy import redact
 from reports.answer import answer
 from reports.compare import Comparison, compare
 from reports.final import final_scores
@@ -25,7 +27,7 @@ class Report:
         target = Path(path)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(self.html, encoding="utf-8")
+            target.write_text(visible(redact(self.html)), encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"report: {target}: cannot be written: {error.strerror}") from None
         return target

@@ -287,7 +287,7 @@ def test_flips_of_a_judge_without_a_line_are_differences(server: Server, garden_
     ("judges", "told"),
     [
         ([("Coin", {"repeats": 2, "takes": False})], "repeats: its tasks have no `take`"),
-        ([("Broken", {})], "judge broken: score gave other; its measures are coin"),
+        ([("Broken", {})], "judge broken: query 'bed0-2': score gave other; its measures are coin"),
         ([("Strict", {}), None], "strict and context_precision both measure 'context_precision'"),
     ],
 )

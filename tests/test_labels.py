@@ -49,7 +49,7 @@ def test_three_formats_say_the_same(tmp_path: Path) -> None:
         ("a.csv", "query,passage,grade\nq,p,good\n", "a.csv:2: grade: expected a whole number from 0 to 9, got 'good'"),
         ("a.jsonl", '{"query": "q", "passage": "p", "grade": 1.5}\n', "a.jsonl:1: grade: expected a whole number"),
         ("a.jsonl", '{"query": "q", "passage": [], "grade": 1}\n', "a.jsonl:1: passage: expected text, got []"),
-        ("a.jsonl", "[]\n", "a.jsonl:1: expected an object"),
+        ("a.jsonl", "[]\n", "a.jsonl:1: expected a JSON object"),
         ("a.jsonl", "{]\n", "a.jsonl:1: not valid JSON"),
         ("a.qrels", "q 0 p\n", "a.qrels:1: expected query, iteration, passage and grade, got 3 columns"),
         ("a.qrels", "q 0 p 12\n", "a.qrels:1: grade: expected a whole number from 0 to 9, got '12'"),

@@ -266,7 +266,7 @@ def test_chunkers_that_return_nonsense_are_told(project: Path) -> None:
 def test_a_bug_shows_its_traceback(project: Path) -> None:
     """An exception in a researcher's own code is not hidden behind a polite line."""
     (project / "experiments/own.py").write_text(OWN.replace("return [", "raise RuntimeError('oops')\n        return ["))
-    done = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=1)
+    done = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=70)
     assert "Traceback" in done.stderr
     assert "RuntimeError: oops" in done.stderr
 
@@ -382,7 +382,7 @@ def test_selectors_must_account_for_every_hit(project: Path) -> None:
     file = project / "experiments/garden.yaml"
     file.write_text(EXPERIMENT.replace("selector: [dedup,", "selector: [own.py:Silent,"))
     done = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=2)
-    assert "selector silent: bed" in done.stderr
+    assert "selector silent: query 'bed0-2': bed" in done.stderr
     assert "is neither kept nor dropped" in done.stderr
 
 

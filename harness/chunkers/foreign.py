@@ -38,6 +38,9 @@ class Foreign(Chunker):
         except importlib.metadata.PackageNotFoundError:
             return {}
 
+    def packages(self) -> dict[str, str]:
+        return {self.module.partition(".")[0]: "adapters"}
+
     def length(self) -> str:
         """What the splitter measures in, where it is told: `characters`, or a tokenizer; empty where it is not."""
         return ""

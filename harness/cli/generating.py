@@ -50,7 +50,7 @@ def generate(options: argparse.Namespace) -> int:
     from harness.dataset.load import read_corpus, read_queries
     from harness.llm import Archive
     from harness.pipeline import ARCHIVE
-    from harness.session import default_store
+    from harness.session import store_folder
     from harness.synthesis import AnswerChecker, QueryWriter, write_sheet
     from harness.synthesis import generate as work
 
@@ -69,7 +69,7 @@ def generate(options: argparse.Namespace) -> int:
     def tell(line: str) -> None:
         print(line, flush=True)
 
-    caller = models.caller(Archive((options.store or default_store()) / ARCHIVE), tell)
+    caller = models.caller(Archive(store_folder(options.store) / ARCHIVE), tell)
     made = work(documents, others, writer, checker, plan, caller, price=models.price, tell=tell)
     for reason, count in made.dropped.items():
         print(f"{count:>5,} dropped: {reason}")

@@ -3,15 +3,18 @@
 import argparse
 import math
 import os
-import re
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli.codes import CANNOT_TELL, INVALID, OK, USAGE
+from harness.blame import ended_by
+from harness.characters import in_one_line
+from harness.cli.codes import CANNOT_TELL, CRASHED, INVALID, OK, STOPPED, USAGE
 from harness.cli.data import add_data_commands
 from harness.cli.judge import add_judge_commands, add_model_options, models_of
+from harness.cli.output import safe_file, safe_output, show, width
 from harness.errors import ConfigError, HarnessError
 
 if TYPE_CHECKING:
@@ -23,21 +26,29 @@ ROLES = ("chunkers", "augmenters", "embedders", "retrievers", "selectors", "judg
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; a user's fault becomes one line on stderr."""
-    options = _parser().parse_args(arguments)
-    command: Callable[[argparse.Namespace], int] = options.command
-    try:
-        return command(options)
-    except HarnessError as error:
-        print(f"harness: {error}", file=sys.stderr)
-        return USAGE
-    except BrokenPipeError:
-        # Whoever read our output has gone (`| head`); Python would complain once more while closing it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
-    except KeyboardInterrupt:
-        print("harness: stopped; what was finished is kept, run again to go on", file=sys.stderr)
-        return 130
+    """Run one command; a user's fault becomes one line on stderr, and what nobody foresaw its traceback and code 70."""
+    with safe_output():
+        options = _parser().parse_args(arguments)
+        command: Callable[[argparse.Namespace], int] = options.command
+        try:
+            return command(options)
+        except HarnessError as error:
+            print(f"harness: {in_one_line(str(error))}", file=sys.stderr)
+            return USAGE
+        except BrokenPipeError:
+            # Whoever read our output has gone (`| head`); Python would complain once more while closing it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return OK
+        except KeyboardInterrupt:
+            print("harness: stopped; what was finished is kept, run again to go on", file=sys.stderr)
+            return STOPPED
+        except SystemExit as ended:
+            # Exit code 0 without a result, or 1 without an answer, would be taken for what they mean.
+            print(f"harness: {ended_by(ended)}", file=sys.stderr)
+            return USAGE
+        except BaseException:
+            traceback.print_exc()
+            return CRASHED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -179,15 +190,15 @@ def _run(options: argparse.Namespace) -> int:
         tell=lambda line: print(line, flush=True),
     )
     comparison = compare(launch)
-    _show(table(comparison, _width()))
+    show(table(comparison, width()))
     print(answer(comparison))
     final = final_scores(launch)
     for line in lines(final) if final else ():
         print(line)
     if launch.experiment.compare.show:
-        _show(columns.table(launch, launch.experiment.compare.show))
+        show(columns.table(launch, launch.experiment.compare.show))
     if launch.results[0].judged:
-        _show(judge_table(launch))
+        show(judge_table(launch))
     done = ", ".join(f"{count} {stage}" for stage, count in launch.work.items()) or "nothing, all of it was stored"
     print(f"\n{len(launch.results)} trials in {launch.seconds:.0f} s; worked out: {done}")
     if launch.links:
@@ -206,20 +217,6 @@ def _how_to_open(tracking: str | None) -> str:
     return "on its server" if (tracking or default_uri()).startswith("http") else "after `harness ui`"
 
 
-def _show(shown: Any) -> None:
-    from rich.console import Console
-
-    Console(width=_width()).print(shown)
-
-
-def _width() -> int:
-    """Characters in a line; where no terminal tells, lines must not be cut to the 80 that rich assumes."""
-    from rich.console import Console
-
-    console = Console()
-    return console.width if console.is_terminal else 170
-
-
 def _compare(options: argparse.Namespace) -> int:
     from reports import columns, compare
     from reports.tables import as_csv, as_json, table
@@ -235,14 +232,14 @@ def _compare(options: argparse.Namespace) -> int:
         effect=options.effect,
         clusters=options.clusters,
     )
-    show = options.show.split(",") if options.show else launch.experiment.compare.show
+    named = options.show.split(",") if options.show else launch.experiment.compare.show
     if options.json or options.csv:
-        values = columns.beside(launch, show if options.show else columns.every(launch))
+        values = columns.beside(launch, named if options.show else columns.every(launch))
         print(as_json(comparison, values) if options.json else as_csv(comparison, values), end="\n" * options.json)
     else:
-        beside = [columns.table(launch, show)] if show else []
-        for shown in (table(comparison, _width()), *beside):
-            _show(shown)
+        beside = [columns.table(launch, named)] if named else []
+        for shown in (table(comparison, width()), *beside):
+            show(shown)
     return CANNOT_TELL if any(math.isnan(row.mean) for row in comparison.rows) else OK
 
 
@@ -303,18 +300,18 @@ def _gate(options: argparse.Namespace) -> int:
 def _write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        path.write_bytes(safe_file(content))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _report(options: argparse.Namespace) -> int:
+    from harness.folder import file_name
     from reports import report
 
     launch = _launch(options)
     made = report(launch, on=options.metric, explore=tuple(options.explore))
-    name = re.sub(r"[^\w.-]+", "-", launch.experiment.name)
-    path = made.write(options.out or Path(f"{name}.html"))
+    path = made.write(options.out or Path(f"{file_name(launch.experiment.name)}.html"))
     print(made.answer)
     print(f"{path}: {len(made.html.encode()) / 1e6:.1f} MB")
     return CANNOT_TELL if any(math.isnan(row.mean) for row in made.comparison.rows) else OK
@@ -397,13 +394,15 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _ui(options: argparse.Namespace) -> int:
-    from harness.tracking import QUIET, default_uri
+    from harness.secrecy import bare_address
+    from harness.tracking import QUIET, default_uri, sqlite_file, sqlite_uri
 
     uri = options.tracking or default_uri()
     if uri.startswith("http"):
-        raise ConfigError(f"ui: {uri} is a server; open it in a browser")
-    if uri.startswith("sqlite:///") and not Path(uri.removeprefix("sqlite:///")).is_file():
-        told = f"{uri.removeprefix('sqlite:///')} does not exist"
+        raise ConfigError(f"ui: {bare_address(uri)} is a server; open it in a browser")
+    database = sqlite_file(uri)
+    if database and not database.is_file():
+        told = f"{database} does not exist"
         raise ConfigError(f"ui: {told}; run an experiment first, or name a store with --tracking")
     # One worker and no job runner: half a gigabyte and seconds instead of the default's ten processes.
     environment = {**os.environ, **QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
@@ -414,7 +413,7 @@ def _ui(options: argparse.Namespace) -> int:
         "mlflow",
         "ui",
         "--backend-store-uri",
-        uri,
+        sqlite_uri(database) if database else uri,
         "--port",
         str(options.port),
         "--workers",

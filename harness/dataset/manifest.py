@@ -9,7 +9,7 @@ from typing import Any, Literal
 import yaml
 
 from harness.errors import DataError, did_you_mean
-from harness.strict_yaml import StrictDumper, StrictLoader
+from harness.strict_yaml import StrictDumper, load_yaml
 
 MANIFEST = "manifest.yaml"
 Copies = Literal["credit", "ignore"]
@@ -99,10 +99,12 @@ def read_manifest(root: Path) -> Manifest:
     """The manifest of a data set folder; raises DataError with the key at fault. Files are not opened."""
     path = root / MANIFEST
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), StrictLoader)
+        content = load_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; a data set is a folder with a {MANIFEST}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
         raise DataError(f"{path}: expected a mapping with the keys {', '.join(sorted(_KEYS))}")

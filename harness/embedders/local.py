@@ -37,6 +37,9 @@ class Local(Embedder):
     revision: str | None = None
     device: str = runtime("cpu")
 
+    def packages(self) -> dict[str, str]:
+        return {"torch": "local", "sentence_transformers": "local"}
+
     def advice(self) -> str | None:
         return missing_prompts(self.model, self.query_prompt, self.document_prompt)
 
@@ -46,9 +49,9 @@ class Local(Embedder):
         return {"content": folder_digest(folder)} if folder.is_dir() else {}
 
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
+        model = _load(self.model, self.revision, self.device, self.facts().get("content", ""))
         import torch
 
-        model = _load(self.model, self.revision, self.device, self.facts().get("content", ""))
         if not texts:
             return Embedded(np.empty((0, 0), np.float32), np.empty(0, np.bool_))
         prompt = self.query_prompt if queries else self.document_prompt

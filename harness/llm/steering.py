@@ -271,7 +271,19 @@ def _talks(text: str) -> bool:
     return any(hint in text for hint in _HINTS) and _TALK.search(text) is not None
 
 
-_HINTS = ("system", "developer", "assistant", "im_", "inst]", "grader", "judge", "assessor", "evaluator", "model", "ai")
+_HINTS: tuple[str, ...] = (
+    "system",
+    "developer",
+    "assistant",
+    "im_",
+    "inst]",
+    "grader",
+    "judge",
+    "assessor",
+    "evaluator",
+    "model",
+    "ai",
+)
 _HINTS += ('"c', '"g', "'c", "'g")
 
 

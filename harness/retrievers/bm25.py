@@ -40,6 +40,9 @@ class BM25(Retriever):
     stop_words: StopWords = "lucene"
     engine: Literal["arrays", "rank_bm25"] = "arrays"
 
+    def packages(self) -> dict[str, str]:
+        return {"rank_bm25": "adapters"} if self.engine == "rank_bm25" else {}
+
     def problem(self) -> str | None:
         if self.engine == "rank_bm25" and self.variant != "okapi":
             return "engine rank_bm25 has no variant but okapi; set `variant: okapi`"

@@ -33,10 +33,13 @@ class Rerank(Reranker):
         folder = Path(self.model)
         return {"content": folder_digest(folder)} if folder.is_dir() else {}
 
+    def packages(self) -> dict[str, str]:
+        return {"torch": "local", "sentence_transformers": "local"}
+
     def score(self, query: str, texts: Sequence[str]) -> Floats:
+        model = _load(self.model, self.revision, self.device, self.facts().get("content", ""))
         import torch
 
-        model = _load(self.model, self.revision, self.device, self.facts().get("content", ""))
         scores = np.empty(len(texts))
         if not texts:
             return scores

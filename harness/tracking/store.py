@@ -4,7 +4,6 @@ import contextlib
 import getpass
 import math
 import os
-import re
 import sqlite3
 import subprocess
 import time
@@ -13,10 +12,13 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
+from urllib.parse import quote, unquote
 
 from harness.errors import HarnessError
+from harness.folder import file_name
+from harness.secrecy import bare_address, learn, redact
 from harness.store import locked
+from harness.tracking.database import make_database
 from harness.views import View
 
 # Set before mlflow is imported; each switches off traffic to outside or chatter on stdout.
@@ -39,7 +41,35 @@ COMMIT = "mlflow.source.git.commit"
 
 def default_uri() -> str:
     """MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder, which `mlflow ui` finds by itself."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{Path('mlflow.db').resolve()}"
+    return os.environ.get("MLFLOW_TRACKING_URI") or sqlite_uri(Path("mlflow.db").resolve())
+
+
+def sqlite_uri(file: Path) -> str:
+    """The tracking URI of a database file, whatever signs its path holds."""
+    return f"sqlite:///{quote(str(file), safe=_PLAIN)}" if set("?%") & set(str(file)) else f"sqlite:///{file}"
+
+
+_PLAIN = "".join(chr(code) for code in range(32, 127) if chr(code) not in "?%")
+
+
+def sqlite_file(uri: str) -> Path | None:
+    """The database file that a tracking URI names; None for a server."""
+    if not uri.startswith("sqlite:///"):
+        return None
+    written = Path(uri.removeprefix("sqlite:///"))
+    meant = [written, Path(unquote(str(written)))]
+    # As it is written where that is there: not everybody writes %25 for a per cent sign.
+    there = [file for file in meant if file.is_file()] or [file for file in meant if file.parent.is_dir()] or meant
+    return there[0].resolve()
+
+
+def _remove_stray(uri: str, file: Path) -> None:
+    """Remove the folder that MLflow makes for the URI of a database as if it were a path."""
+    stray = Path(uri.removeprefix("sqlite:///")).parent
+    with contextlib.suppress(OSError):
+        while stray.resolve() != file.parent and "%" in str(stray) and not any(stray.iterdir()):
+            stray.rmdir()
+            stray = stray.parent
 
 
 class MlflowExperiment:
@@ -49,9 +79,10 @@ class MlflowExperiment:
         uri = uri or default_uri()
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
-        self._file = Path(uri.removeprefix("sqlite:///")).resolve() if uri.startswith("sqlite:///") else None
+        learn(uri)
+        self._file = sqlite_file(uri)
         self._name = experiment
-        self.uri = f"sqlite:///{self._file}" if self._file else uri
+        self.uri = sqlite_uri(self._file) if self._file else uri
         with self.explained():
             self.client, self.experiment_id = self._opened()
 
@@ -67,9 +98,10 @@ class MlflowExperiment:
         except (mlflow.exceptions.MlflowException, sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
             if opened and getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE":
                 raise
+            said = redact(" ".join(str(error).split()))[:200]
             raise HarnessError(
-                f"MLflow: {self.uri} cannot be used: {' '.join(str(error).split())[:200]}; name another with "
-                "--tracking, or leave MLflow out with --no-mlflow; what was worked out is kept"
+                f"MLflow: {self._file or redact(self.uri)} cannot be used: {said}; name another with --tracking, or "
+                "leave MLflow out with --no-mlflow; what was worked out is kept"
             ) from error
 
     def _opened(self) -> tuple[Any, str]:
@@ -84,8 +116,7 @@ class MlflowExperiment:
             found = client.get_experiment_by_name(self._name)
             if found is not None and found.lifecycle_stage == "deleted":
                 client.restore_experiment(found.experiment_id)
-            folder = re.sub(r"[^\w.-]+", "-", self._name)
-            root = self._file.parent / "mlartifacts" / folder if self._file else None
+            root = self._file.parent / "mlartifacts" / file_name(self._name) if self._file else None
             made = (
                 found.experiment_id if found else client.create_experiment(self._name, root.as_uri() if root else None)
             )
@@ -95,10 +126,11 @@ class MlflowExperiment:
             return opened()
         # Migrations of one database by two processes at once can ruin it; WAL makes batch logging twice as fast.
         with locked(self._lock):
-            client, experiment_id = opened()
-            with contextlib.closing(sqlite3.connect(self._file, timeout=60)) as database:
-                database.execute("PRAGMA journal_mode=WAL")
-            return client, experiment_id
+            make_database(self._file, sqlite_uri)
+            try:
+                return opened()
+            finally:
+                _remove_stray(self.uri, self._file)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -129,7 +161,7 @@ class MlflowExperiment:
 
     def link(self, view: View) -> str:
         """The page of the UI that shows a saved view."""
-        host = self.uri if urlparse(self.uri).scheme in ("http", "https") else "http://127.0.0.1:5000"
+        host = bare_address(self.uri) if self.uri.startswith(("http://", "https://")) else "http://127.0.0.1:5000"
         return f"{host.rstrip('/')}/#/experiments/{self.experiment_id}/runs?viewStateShareKey={view.key}{view.suffix}"
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from harness.dataset import Manifest
 from harness.projection import TABLE, curves, metric_key, trial_metrics, write_files
 from harness.results import TrialResult
+from harness.secrecy import redact, redact_file
 from harness.store import digest, locked
 from harness.tracking.store import MlflowExperiment, measured, surroundings
 from harness.views import views
@@ -128,13 +129,14 @@ class Tracker(MlflowExperiment):
         for curve, points in curves(result).items():
             for step, value in points:
                 values += measured({f"curve/{curve}": value}, step)
-        params = [Param(name, value) for name, value in result.params.items()]
+        params = [Param(name, redact(value)) for name, value in result.params.items()]
         self.client.log_batch(run_id, metrics=values, params=params)
         self.client.log_inputs(
             run_id, [DatasetInput(self._input(trial.dataset, result), [InputTag("mlflow.data.context", "eval")])]
         )
         with tempfile.TemporaryDirectory() as folder:
             write_files(Path(folder), result, trial.metrics, list(trial.rows()), trial.settings)
+            _redact_all(Path(folder))
             self.client.log_artifacts(run_id, folder)
         self.client.set_terminated(run_id, "FINISHED")  # the last write: only now does the run count
         return run_id
@@ -183,9 +185,10 @@ class Tracker(MlflowExperiment):
         with tempfile.TemporaryDirectory() as folder:
             for name, content in report.items():
                 Path(folder, name).write_bytes(content)
+            _redact_all(Path(folder))
             self.client.log_artifacts(run_id, folder)
         self.client.set_experiment_tag(self.experiment_id, "test_openings", str(openings))
-        self.client.set_tag(run_id, "mlflow.note.content", report.get("comparison.md", b"").decode()[:8000])
+        self.client.set_tag(run_id, "mlflow.note.content", redact(report.get("comparison.md", b"").decode())[:8000])
         self.client.set_terminated(run_id, "FINISHED")
 
     def _say(self, result: TrialResult, tags: Mapping[str, str]) -> None:
@@ -202,6 +205,11 @@ class Tracker(MlflowExperiment):
             self.client.set_experiment_tag(self.experiment_id, f"mlflow.sharedViewState.{view.key}", view.encoded())
             links[view.name] = self.link(view)
         return links
+
+
+def _redact_all(folder: Path) -> None:
+    for file in filter(Path.is_file, folder.rglob("*")):
+        redact_file(file)
 
 
 def _own_parts(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

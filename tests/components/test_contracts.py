@@ -370,7 +370,7 @@ def test_selectors(selector: Any, hits: list[Hit]) -> None:
     outcome = selector.select(QUERY, hits)
     assert hits == before
     assert outcome == selector.select(QUERY, hits)
-    _check(selector, hits, outcome)
+    _check(f"selector {selector.name()}", hits, outcome)
     assert all(drop.hit.chunk in [hit.chunk for hit in hits] and drop.reason for drop in outcome.dropped)
     assert all(math.isfinite(hit.score) for hit in outcome.kept)
     if not isinstance(selector, MergeAdjacent):
@@ -397,7 +397,7 @@ def test_what_is_no_number_is_refused(selector: Any) -> None:
     for score in (math.nan, math.inf):
         hits = [Hit(chunk, score if at == 1 else 0.9) for at, chunk in enumerate(chunks)]
         with pytest.raises(ConfigError, match=f"selector {selector.name()}: a score is not a number"):
-            _check(selector, hits, selector.select(QUERY, hits))
+            _check(f"selector {selector.name()}", hits, selector.select(QUERY, hits))
 
 
 BUDGETS = [case for case in SELECTOR_CASES if isinstance(case, TokenBudget | ContextBudget)]

@@ -227,7 +227,7 @@ def test_never_the_judges_model(garden_data: Path, tmp_path: Path) -> None:
 
 def test_a_reranker_that_gives_no_numbers(garden_data: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """NaN and a wrong count are refused with its name."""
-    for scores, told in ((np.full(99, np.nan), "not a number"), (np.zeros(0), "gave 0 scores for")):
+    for scores, told in ((np.full(99, np.nan), "not a number"), (np.zeros(0), "gave scores of shape")):
 
         def score(self: Rerank, query: str, texts: Any, scores: Any = scores) -> Any:
             return scores[: len(texts)]

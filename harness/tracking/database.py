@@ -1,0 +1,73 @@
+"""MLflow's SQLite file: it appears when it is whole, and what a kill left of one is set aside."""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+
+def make_database(file: Path, uri: Callable[[Path], str]) -> None:
+    """Make the database where there is none that can be used; `uri` says how a file is named to MLflow.
+
+    The caller holds its lock.
+
+    MLflow creates some fifty tables one by one; a kill on the way would leave a file that no later run can open. So the
+    database is made under another name and renamed when it is done.
+    """
+    for left in file.parent.glob(f"{_escaped(file.name)}.new-*"):
+        left.unlink(missing_ok=True)
+    if file.exists() and not _unfinished(file):
+        return
+    if file.exists():
+        _set_aside(file)
+    draft = file.with_name(f"{file.name}.new-{os.getpid()}")
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    store = SqlAlchemyStore(uri(draft), (file.parent / "mlartifacts").as_uri())
+    store.engine.dispose()
+    with contextlib.closing(sqlite3.connect(draft, timeout=60)) as database:
+        # WAL makes batch logging twice as fast.
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for journal in ("-wal", "-shm", "-journal"):
+        draft.with_name(draft.name + journal).unlink(missing_ok=True)
+    draft.replace(file)
+
+
+def _unfinished(file: Path) -> bool:
+    """Whether a database was left before it was whole: empty, or without a run and without the last of its tables."""
+    if file.is_dir():
+        return False
+    try:
+        with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=60)) as database:
+            tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if not tables:
+                return True
+            if "alembic_version" in tables and database.execute("SELECT 1 FROM alembic_version").fetchone():
+                return not tables >= _ALL and not _has_runs(database, tables)
+            return not _has_runs(database, tables)
+    except sqlite3.DatabaseError:
+        return False  # not for us to judge: MLflow says what is wrong with it
+
+
+_ALL = {"experiments", "runs", "metrics", "latest_metrics", "params", "tags", "experiment_tags", "inputs", "datasets"}
+
+
+def _has_runs(database: sqlite3.Connection, tables: set[str]) -> bool:
+    return "runs" in tables and database.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is not None
+
+
+def _set_aside(file: Path) -> None:
+    number = 1
+    while (aside := file.with_name(f"{file.name}.unfinished-{number}")).exists():
+        number += 1
+    file.replace(aside)
+    for journal in ("-wal", "-shm", "-journal"):
+        beside = file.with_name(file.name + journal)
+        if beside.exists():
+            beside.replace(aside.with_name(aside.name + journal))
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
