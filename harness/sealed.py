@@ -26,7 +26,7 @@ def read_sealed(path: Path, version: int) -> Any:
     """What was written; None where nothing was, or where it is damaged or of another format: that is set aside."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(record, dict) and not record.keys() & {"format", "sha256", "content"}:
+        if isinstance(record, dict) and record and not record.keys() & {"format", "sha256", "content"}:
             return record  # of the time before there were seals
         if record["format"] == version and record["sha256"] == _seal(record["content"], version):
             return record["content"]

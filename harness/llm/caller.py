@@ -76,6 +76,7 @@ class _Line:
         if self.given_up is None and self.silent() + self.gate.closed_for() > limit:
             told = f"nothing answered for {self.silent():.0f} s (give_up_after: {limit:g}): {refused.detail}"
             self.given_up = Failure(refused.kind, told)
+            self.gate.abandon()
         return self.given_up is not None
 
     def barred(self) -> Failure | None:
@@ -181,6 +182,12 @@ class Caller:
         answer = await self._ask(asking, prompt, line, stretches=0 if again else _STRETCHES)
         line.note(answer.read, again=again)
         return answer
+
+    def stop(self) -> None:
+        """Send nothing more; what is under way is finished."""
+        self.stopped = True
+        for line in self._lines.values():
+            line.gate.abandon()
 
     async def close(self) -> None:
         """Close all connections."""

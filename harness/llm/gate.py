@@ -1,6 +1,7 @@
 """How many requests a server gets at a time and how fast: one gate for all calls to it."""
 
 import asyncio
+import contextlib
 import time
 from bisect import bisect_right
 from collections import deque
@@ -24,6 +25,7 @@ class Gate:
         self._limit = float(most)
         self._flying = 0
         self._free = asyncio.Condition()
+        self._abandoned = asyncio.Event()
         self._opens = 0.0
         self._spacing = 0.0
         self._next = 0.0
@@ -46,13 +48,18 @@ class Gate:
                 self._free.notify_all()
 
     async def _turn(self) -> None:
-        while True:
+        while not self._abandoned.is_set():
             now = time.monotonic()
             due = max(self._opens, self._next)
             if now >= due:
                 self._next = now + self._spacing
                 return
-            await asyncio.sleep(due - now)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._abandoned.wait(), due - now)
+
+    def abandon(self) -> None:
+        """Let all through at once that wait for their turn, to find out that nothing more will be sent."""
+        self._abandoned.set()
 
     def closed_for(self) -> float:
         """Seconds until requests may be sent again."""

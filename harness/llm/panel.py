@@ -189,7 +189,7 @@ class Panel:
         except Exception as error:
             # What is under way is finished first, since it is paid for; what waits for its turn is not sent.
             self._fatal = self._fatal or error
-            self._caller.stopped = True
+            self._caller.stop()
             return []
 
     async def _of_others(self, advance: Callable[[int], None]) -> list[Work]:
@@ -271,7 +271,7 @@ def _interruptible(caller: Caller) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
-        caller.stopped = True
+        caller.stop()
         loop.remove_signal_handler(signal.SIGINT)  # the second one is meant
 
     loop.add_signal_handler(signal.SIGINT, stop)

@@ -221,7 +221,9 @@ def _languages() -> Sequence[_Compiled]:
             either = "|".join(re.escape(word).replace(r"\+", r"\s{1,3}") for word in words.split())
             # The last part of an order is a number of its own, or says that it is the highest.
             number = r"|(?<![\w.])[0-3](?!\w|[.,:]\d)" if kind == "top" else ""
-            patterns[kind] = re.compile(rf"(?<!\w)(?:{either}){number}" if latin else rf"(?:{either}){number}")
+            # English has one form for an order: what is ignored, or overrides, is none.
+            end = r"(?!\w)" if language is _ENGLISH and kind == "ignore" else ""
+            patterns[kind] = re.compile(rf"(?<!\w)(?:{either}){end}{number}" if latin else rf"(?:{either}){number}")
             stems[kind] = tuple(word.split("+")[-1] for word in words.split()) + (tuple("0123") if number else ())
         made.append(_Compiled(language is _ENGLISH, latin, stems, patterns))
     return made

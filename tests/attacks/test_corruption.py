@@ -1,0 +1,249 @@
+"""Damage to every file that is written: found, set aside and made again, or one line; never another number."""
+
+import json
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from openai_server import Server, grade_all
+from project import harness, project
+
+from harness.cache import VectorCache
+from harness.errors import StoreError
+from harness.llm import Archive, Failure, Label
+from harness.model import Embedded
+from harness.openings import _read
+from harness.sealed import read_sealed, write_sealed
+from harness.store import Artifact, Store
+from judges import ContextPrecision
+
+SHORT, LONG = 8, 200
+"""Corruptions tried in the tests of every day, and with `-m long`."""
+
+
+def flip(content: bytes, chance: random.Random) -> bytes:
+    at = chance.randrange(len(content))
+    return content[:at] + bytes([content[at] ^ (1 << chance.randrange(8))]) + content[at + 1 :]
+
+
+def cut(content: bytes, chance: random.Random) -> bytes:
+    return content[: chance.randrange(len(content))]
+
+
+def zeros(content: bytes, chance: random.Random) -> bytes:
+    at, length = chance.randrange(len(content)), chance.randrange(1, 4096)
+    return content[:at] + bytes(length) + content[at + length :]
+
+
+def noise(content: bytes, chance: random.Random) -> bytes:
+    at, length = chance.randrange(len(content)), chance.randrange(1, 64)
+    return content[:at] + chance.randbytes(length) + content[at + length :]
+
+
+def other(content: bytes, chance: random.Random) -> bytes:
+    return chance.choice([b"", b"[]", b"{}", b"null", b"\x00" * 100, b"SQLite format 3\x00", b"[" * 5000, b"\xff\xfe"])
+
+
+Whole = tuple[Path, Server, list[str]]
+
+DAMAGES: list[Callable[[bytes, random.Random], bytes]] = [flip, flip, cut, zeros, noise, other]
+
+
+def damaged(file: Path, chance: random.Random) -> str:
+    """Damage a file somehow; says how."""
+    if chance.random() < 0.08:
+        file.unlink()
+        file.mkdir()
+        return "a folder"
+    how = chance.choice(DAMAGES)
+    content = file.read_bytes()
+    file.write_bytes(how(content, chance) if content else b"x")
+    return how.__name__
+
+
+def results(table: str) -> list[str]:
+    """The lines of a comparison that hold numbers of trials."""
+    return [line for line in table.splitlines() if "fixed" in line and "│" in line]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
+    """A project that has run, with judges, dense retrieval and a final launch; and the server that judges."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("plain_data", Path(__file__).parents[1] / "conftest.py")
+    assert spec is not None
+    assert spec.loader is not None
+    plain = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(plain)
+    folder = tmp_path_factory.mktemp("whole")
+    documents = plain.garden()
+    asked = plain.questions(documents)
+    plain.write_dataset(folder / "datasets/garden", documents, asked, [{**asked[0], "id": "locked"}])
+    project(folder, "", **{"{bm25: {depth: 5}}": "{hybrid: {depth: 5}}\nembedder: {hashing: {dimensions: 16}}"})
+    with Server(lambda asked: grade_all(asked, lambda question, text: len(text) % 4)) as server:
+        known = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": server.url}
+        harness(folder, "run", "x.yaml", "--no-mlflow", **known)
+        harness(folder, "run", "x.yaml", "--no-mlflow", "--final", "--choose", "chunker.size=40", **known)
+        yield folder, server, results(harness(folder, "compare", "x.yaml", **known).stdout)
+
+
+def attack(whole: Whole, copy: Path, seed: int) -> None:
+    folder, server, before = whole
+    known = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": server.url}
+    chance = random.Random(seed)
+    shutil.copytree(folder, copy)
+    files = sorted(
+        file
+        for file in (copy / ".harness").rglob("*")
+        if file.is_file() and file.suffix not in (".lock", "-shm") and "owners" not in str(file) and file.stat().st_size
+    )
+    kinds = sorted({file.name if file.suffix != ".json" or file.name == "key.json" else "record" for file in files})
+    kind = kinds[seed % len(kinds)]
+    matching = [
+        f for f in files if f.name == kind or (kind == "record" and f.suffix == ".json" and f.name != "key.json")
+    ]
+    file = chance.choice(matching)
+    how = f"seed {seed}: {damaged(file, chance)} in {file.relative_to(copy)}"
+    done = harness(copy, "run", "x.yaml", "--no-mlflow", code=None, **known)
+    assert "Traceback" not in done.stderr, how
+    assert done.returncode in (0, 2), (how, done.stderr)
+    if done.returncode == 2:
+        assert done.stderr.count("\n") == 1, how
+        return
+    after = harness(copy, "compare", "x.yaml", code=None, **known)
+    assert results(after.stdout) == before, how
+    if seed < SHORT:
+        return
+    named = harness(copy, "compare", "attacked", code=None, **known)
+    assert named.returncode in (0, 2), how
+
+
+@pytest.mark.parametrize("seed", range(SHORT))
+def test_damage_changes_no_number(whole: Whole, tmp_path: Path, seed: int) -> None:
+    """Of a file of every kind in the store, one at a time."""
+    attack(whole, tmp_path / "copy", seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(SHORT, LONG * 6))
+def test_much_damage_changes_no_number(whole: Whole, tmp_path: Path, seed: int) -> None:
+    """About two hundred corruptions of each of the six kinds of files."""
+    attack(whole, tmp_path / "copy", seed)
+    shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+
+
+def test_a_newer_store_is_one_line(tmp_path: Path) -> None:
+    """Which says both versions."""
+    Archive(tmp_path / "answers.sqlite").failures(["a"])
+    with sqlite3.connect(tmp_path / "answers.sqlite") as db:
+        db.execute("PRAGMA user_version=99")
+    with pytest.raises(StoreError, match="is of version 99, this harness knows 1"):
+        Archive(tmp_path / "answers.sqlite").failures(["a"])
+
+
+def test_an_older_store_is_brought_up(tmp_path: Path) -> None:
+    """Answers of the time before checksums stay; those that nobody can have given do not."""
+    with sqlite3.connect(tmp_path / "answers.sqlite") as db:
+        db.execute(
+            "CREATE TABLE labels (address TEXT PRIMARY KEY, label TEXT NOT NULL, call TEXT NOT NULL) WITHOUT ROWID"
+        )
+        good = {"grade": 2, "why": "", "quote": "", "by": "llm", "flags": []}
+        rows = [("a", json.dumps(good), ""), ("b", json.dumps({**good, "grade": 99}), ""), ("c", "[]", "")]
+        db.executemany("INSERT INTO labels VALUES (?, ?, ?)", rows)
+    assert Archive(tmp_path / "answers.sqlite").labels(["a", "b", "c"]) == {"a": Label(2)}
+
+
+@pytest.mark.parametrize(
+    "label", ['{"grade": 9, "flags": []}', "[]", "{", '{"grade": "2", "flags": []}', '{"texts": []}']
+)
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_grade_that_nobody_gave_is_asked_again(
+    label: str, sealed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether its checksum is right or not: it is dropped, and never scored."""
+    from courtroom import VICTIM, put
+
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    with Server() as server:
+        judge = ContextPrecision("m", base_url=server.url)
+        assert put([VICTIM], tmp_path, judge).kinds(VICTIM) == ["label"] * 3
+        archive = Archive(tmp_path / "answers.sqlite")
+        (address, *_) = judge.addresses(judge.tasks(VICTIM))
+        if sealed:
+            archive.write(lambda db: archive.insert(db, "labels", [(address, label, "")], replace=True))
+        else:
+            archive.write(lambda db: db.execute("UPDATE labels SET label = ? WHERE address = ?", (label, address)))
+        archive.close()
+        before = len(server.calls)
+        outcome = put([VICTIM], tmp_path, judge)
+        assert len(server.calls) == before + 1
+        assert {one.grade for one in outcome.judgments.values() if not isinstance(one, Failure)} == {2}
+
+
+@pytest.mark.parametrize("bad", [b"12345678", b"123", b"", np.array([np.nan, 1], np.float32).tobytes()])
+def test_a_damaged_vector_is_missing(bad: bytes, tmp_path: Path) -> None:
+    """Eight bytes, odd lengths, none, NaN: made again."""
+    cache = VectorCache(tmp_path / "v.sqlite")
+    cache.put("s", ["a", "b"], Embedded(np.ones((2, 3), np.float32), np.zeros(2, bool)))
+    cache.write(lambda db: db.execute("UPDATE vectors SET vector = ?", (bad,)))
+    assert cache.get("s", ["a"]) is None
+    assert cache.missing("s", ["a", "b"]) == ["a"]
+    cache.put("s", ["a"], Embedded(np.ones((1, 3), np.float32), np.zeros(1, bool)))
+    assert cache.get("s", ["a"]) is not None
+
+
+@pytest.mark.parametrize("record", ["[]", "null", "3", "{}", "[" * 9000, '{"key": {"stage": "x"}, "sha256": "0"}'])
+def test_a_record_of_anything_is_set_aside(record: str, tmp_path: Path) -> None:
+    """And the artifact built again; so it is where a file has become a folder."""
+    key = {"stage": "x"}
+    made = Artifact({"a": np.arange(3)}, "data")
+    for breaks in ("record", "folder", "parent"):
+        Store(tmp_path).get(key, lambda: made)
+        (folder,) = (tmp_path / "objects").glob("*/*")
+        if breaks == "record":
+            (folder / "key.json").write_text(record)
+        elif breaks == "folder":
+            (folder / "arrays.npz").unlink()
+            (folder / "arrays.npz").mkdir()
+        else:
+            shutil.rmtree(folder.parent)
+            folder.parent.write_text("")
+        store = Store(tmp_path)
+        assert store.get(key, lambda: made).data == "data"
+        assert store.built == {"x": 1}
+
+
+def test_small_records_know_damage(tmp_path: Path) -> None:
+    """Two hundred damages: what was written, or nothing; never something else."""
+    path, content = tmp_path / "a.json", {"labels": 120, "kappa": 0.61, "who": "Zoë"}
+    found = []
+    for seed in range(200):
+        write_sealed(path, content, 1)
+        damaged(path, random.Random(seed))
+        found.append(read_sealed(path, 1))
+        shutil.rmtree(path, ignore_errors=True)
+    assert all(one is None or one == content for one in found)
+    assert found.count(None) > 150
+
+
+def test_openings_are_counted_whatever_happens_to_their_record(tmp_path: Path) -> None:
+    """One line damaged, one gone: as many as before."""
+    from harness.sqlite_file import checksum
+
+    record = tmp_path / "o.txt"
+    lines = [f"{number} 20260101-000000-ab{number:02d} 'x'" for number in range(1, 6)]
+    whole = [f"{line} {checksum((line,))}\n" for line in lines]
+    record.write_text("".join(whole))
+    assert _read(record) == [line.partition(" ")[2] for line in lines]
+    for broken in (
+        [*whole[:2], "nonsense\n", *whole[3:]],
+        whole[:1] + whole[2:],
+        [whole[0][:-1] + whole[1], *whole[2:]],
+    ):
+        record.write_text("".join(broken))
+        assert len(_read(record)) == 5
