@@ -84,6 +84,8 @@ class Embeddings:
         if found is None:
             self.fill(embedder, texts, queries=queries)
             found = self._cache.get(place, texts)
+            if found is None:
+                self._cache.set_aside()  # what is written cannot be read again
         # Damaged between writing and reading, the file was set aside: go on without it.
         return found if found is not None else self._embedded(embedder, texts, queries=queries)
 

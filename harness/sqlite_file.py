@@ -84,7 +84,9 @@ class SqliteFile:
                 if refused is None:
                     raise
                 raise StoreError(f"store {self.path}: {refused}") from error
-        self._set_aside()
+        except UnicodeDecodeError:
+            pass  # SQLite quotes what is damaged in its message, and Python cannot read that
+        self.set_aside()
         return work(self._open())
 
     def write(self, work: Callable[[sqlite3.Connection], object]) -> None:
@@ -139,10 +141,13 @@ class SqliteFile:
         if self.path.is_file():
             found = self.guarded(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
             if found != "ok":
-                self._set_aside()
+                self.set_aside()
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._db is not None:
             self._db.close()
             self._db = None
@@ -152,7 +157,7 @@ class SqliteFile:
             with explained(self.path.parent):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 if self.path.is_dir():
-                    self._set_aside()
+                    self.set_aside()
             # The thread that opens it may differ from the one that goes on with it; two never use it at once.
             db = sqlite3.connect(self.path, timeout=120, check_same_thread=False)
             # Text that is no UTF-8 any more fails its checksum, rather than to be read at all.
@@ -171,7 +176,7 @@ class SqliteFile:
         ):
             return
         if version > self.VERSION:
-            self.close()
+            self._disconnect()
             raise StoreError(
                 f"store {self.path}: is of version {version}, this harness knows {self.VERSION}; upgrade the harness, "
                 "or name another folder with --store"
@@ -208,9 +213,9 @@ class SqliteFile:
         """Whether a row without a checksum can be what was once written."""
         return True
 
-    def _set_aside(self) -> None:
-        """Rename what is damaged, and its journals."""
-        self.close()
+    def set_aside(self) -> None:
+        """Rename what is damaged, and its journals; the next call makes a new file."""
+        self._disconnect()
         self.damaged += 1
         with locked(self.path.with_suffix(".lock")):
             number = 1

@@ -33,6 +33,10 @@ class Call(NamedTuple):
     answer: bytes
 
 
+_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What SQLite raises for a damaged file, and Python where SQLite quotes what is damaged."""
+
+
 class Archive(SqliteFile):
     """Labels are kept for good, call by call, so that nothing is paid twice.
 
@@ -60,7 +64,7 @@ class Archive(SqliteFile):
         calls: dict[str, Row] = {}
         for order in ("ASC", "DESC"):
             for table, key, found in (("labels", "address", labels), ("calls", "id", calls)):
-                with contextlib.suppress(sqlite3.DatabaseError), contextlib.closing(sqlite3.connect(damaged)) as old:
+                with contextlib.suppress(*_UNREADABLE), contextlib.closing(sqlite3.connect(damaged)) as old:
                     old.text_factory = lambda content: content.decode("utf-8", "replace")
                     width = len(self.TABLES[table])
                     for row in old.execute(f"SELECT * FROM {table} ORDER BY {key} {order}"):

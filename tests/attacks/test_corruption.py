@@ -12,17 +12,20 @@ import pytest
 from openai_server import Server, grade_all
 from project import harness, project
 
-from harness.cache import VectorCache
+from harness.cache import ScoreCache, Scored, VectorCache
 from harness.errors import StoreError
 from harness.llm import Archive, Failure, Label
+from harness.llm.archive import Call
+from harness.llm.leases import Leases
 from harness.model import Embedded
 from harness.openings import _read
 from harness.sealed import read_sealed, write_sealed
+from harness.sqlite_file import SqliteFile
 from harness.store import Artifact, Store
 from judges import ContextPrecision
 
-SHORT, LONG = 8, 200
-"""Corruptions tried in the tests of every day, and with `-m long`."""
+SHORT, LONG = 8, 120
+"""Corruptions tried through the command line in the tests of every day, and with `-m long`."""
 
 
 def flip(content: bytes, chance: random.Random) -> bytes:
@@ -130,11 +133,139 @@ def test_damage_changes_no_number(whole: Whole, tmp_path: Path, seed: int) -> No
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(SHORT, LONG * 6))
+@pytest.mark.parametrize("seed", range(SHORT, LONG))
 def test_much_damage_changes_no_number(whole: Whole, tmp_path: Path, seed: int) -> None:
-    """About two hundred corruptions of each of the six kinds of files."""
+    """More of them."""
     attack(whole, tmp_path / "copy", seed)
     shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+
+
+LABELS: dict[str, Label] = {f"{at:04d}": Label(at % 4, f"because {at}", flags=("x",)) for at in range(300)}
+NAMES = [f"text {at}" for at in range(300)]
+VECTORS = np.arange(900, dtype=np.float32).reshape(300, 3) + 1
+PAIRS = {(name, "a passage"): Scored(at / 3, float(at)) for at, name in enumerate(NAMES)}
+CALL = Call("1", "http://h/v1", "m", "m-2", "ok", 1.0, 2.0, 3, 4, 5, 0, 0.25, b"{}")
+
+
+def write_answers(file: Path) -> None:
+    archive = Archive(file)
+    archive.keep(CALL, LABELS)
+    archive.note({"failed": Failure("server", "HTTP 500")})
+    archive.keep_abilities("e", "m", {"mode": "plain", "limit": "max_tokens", "without": []})
+    archive.close()
+
+
+def read_answers(file: Path) -> None:
+    archive = Archive(file)
+    archive.examine()
+    found = archive.labels(list(LABELS))
+    assert all(LABELS[address] == label for address, label in found.items())
+    assert archive.failures(["failed"]) in ({}, {"failed": Failure("server", "HTTP 500")})
+    assert archive.abilities("e", "m") in (None, {"mode": "plain", "limit": "max_tokens", "without": []})
+    dollars, unknown = archive.paid(list(LABELS))
+    assert (dollars, unknown) == (0.25, 0) or dollars == 0
+    assert set(archive.served(list(LABELS))) <= {"m-2"}
+    archive.keep(CALL, LABELS)
+    assert archive.labels(list(LABELS)) == LABELS
+    archive.close()
+
+
+def write_vectors(file: Path) -> None:
+    cache = VectorCache(file)
+    cache.put("s", NAMES, Embedded(VECTORS, np.zeros(300, np.bool_)))
+    cache.close()
+
+
+def read_vectors(file: Path) -> None:
+    cache = VectorCache(file)
+    whole = Embedded(VECTORS, np.zeros(300, np.bool_))
+    if cache.get("s", NAMES) is None:
+        missing = cache.missing("s", NAMES)
+        rows = [NAMES.index(name) for name in missing]
+        cache.put("s", missing, Embedded(VECTORS[rows], np.zeros(len(rows), np.bool_)))
+    found = cache.get("s", NAMES)
+    if found is None:  # what is written cannot be read again
+        cache.set_aside()
+        cache.put("s", NAMES, whole)
+        found = cache.get("s", NAMES)
+    assert found is not None
+    assert np.array_equal(found.vectors, whole.vectors)
+    assert not found.truncated.any()
+    cache.close()
+
+
+def write_scores(file: Path) -> None:
+    cache = ScoreCache(file)
+    cache.put("s", PAIRS)
+    cache.close()
+
+
+def read_scores(file: Path) -> None:
+    cache = ScoreCache(file)
+    assert all(PAIRS[pair] == found for pair, found in cache.get("s", list(PAIRS)).items())
+    cache.put("s", PAIRS)
+    assert all(PAIRS[pair] == found for pair, found in cache.get("s", list(PAIRS)).items())
+    cache.close()
+
+
+def write_leases(file: Path) -> None:
+    with sqlite3.connect(file):
+        pass
+    leases = Leases(file)
+    leases.take(list(LABELS))
+    SqliteFile.close(leases)  # as a kill would leave it
+
+
+def read_leases(file: Path) -> None:
+    leases = Leases(file)
+    leases.take(list(LABELS))
+    leases.close()
+
+
+ARTIFACT = Artifact({"a": np.arange(500), "b": np.ones((9, 9))}, {"text": ["é"] * 40})
+
+
+def write_artifact(file: Path) -> None:
+    Store(file.parent).get({"stage": "x", "n": 1}, lambda: ARTIFACT)
+
+
+def read_artifact(file: Path) -> None:
+    found = Store(file.parent.parents[2] if file.parent.name != "made" else file.parent).get(
+        {"stage": "x", "n": 1}, lambda: ARTIFACT
+    )
+    assert found.data == ARTIFACT.data
+    assert all(np.array_equal(found.arrays[name], array) for name, array in ARTIFACT.arrays.items())
+
+
+FILES: dict[str, tuple[Callable[[Path], None], Callable[[Path], None], str]] = {
+    "answers.sqlite": (write_answers, read_answers, "answers.sqlite"),
+    "vectors.sqlite": (write_vectors, read_vectors, "vectors.sqlite"),
+    "scores.sqlite": (write_scores, read_scores, "scores.sqlite"),
+    "leases.sqlite": (write_leases, read_leases, "leases.sqlite"),
+    "key.json": (write_artifact, read_artifact, "objects/*/*/key.json"),
+    "arrays.npz": (write_artifact, read_artifact, "objects/*/*/arrays.npz"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_two_hundred_damages_of_each_file(name: str, tmp_path: Path) -> None:
+    """What is read is what was written, or is missing and can be written again; a newer version is one line."""
+    write, read, pattern = FILES[name]
+    (tmp_path / "whole/made").mkdir(parents=True)
+    write(tmp_path / "whole/made" / name)
+    newer: list[str] = []
+    for seed in range(200):
+        copy = tmp_path / f"{seed}"
+        shutil.copytree(tmp_path / "whole", copy)
+        (file,) = (copy / "made").glob(pattern)
+        how = damaged(file, random.Random(seed))
+        print(f"seed {seed}: {how}")
+        try:
+            read(file)
+        except StoreError as error:
+            newer.append(str(error))
+        shutil.rmtree(copy)
+    assert all("is of version" in line for line in newer)
 
 
 def test_a_newer_store_is_one_line(tmp_path: Path) -> None:

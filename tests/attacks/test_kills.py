@@ -83,10 +83,8 @@ def environment_of(server: Server) -> dict[str, str]:
 def numbers(folder: Path, server: Server) -> dict[str, list[str]]:
     """What a comparison says of quality, by trial; seconds and dollars differ from run to run."""
     out = harness(folder, "compare", "x.yaml", "--csv", "--show", SHOWN, **environment_of(server)).stdout
-    return {
-        row["trial"]: [row["mean"], *(row[name] for name in SHOWN.split(","))]
-        for row in csv.DictReader(io.StringIO(out))
-    }
+    rows = csv.DictReader(io.StringIO(out))
+    return {row["name"]: [row[name] for name in SHOWN.split(",")] for row in rows}
 
 
 def killed(folder: Path, server: Server, moment: float, *command: str) -> None:
