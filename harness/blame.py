@@ -25,6 +25,8 @@ def blamed(part: str, *given: object) -> Iterator[None]:
         yield
     except SystemExit as ended:
         raise ConfigError(f"{part}: {ended_by(ended)}") from None
+    except FaultyReturn as fault:
+        raise ConfigError(f"{part}: {fault}") from None
     except ValueError as error:
         if "read-only" not in str(error):
             raise
@@ -32,6 +34,20 @@ def blamed(part: str, *given: object) -> Iterator[None]:
     for one, before in lists:
         if len(one) != len(before) or any(new is not old for new, old in zip(one, before, strict=True)):
             raise ConfigError(f"{part}: changes a list it was given; work on a copy of it")
+
+
+class FaultyReturn(ConfigError):  # noqa: N818 - raised by what a component calls to build its answer
+    """What a component gave cannot be used; `blamed` says whose it is."""
+
+
+@contextlib.contextmanager
+def understood(part: str, expected: str) -> Iterator[None]:
+    """While what a component returned is read: whatever cannot be read is its fault. Raises ConfigError."""
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:160]
+        raise ConfigError(f"{part}: what it returned cannot be read; expected {expected} ({said})") from error
 
 
 def shown(text: str, limit: int = 40) -> str:

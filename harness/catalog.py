@@ -57,7 +57,7 @@ def checked(cls: type[Component], given: Mapping[str, Any], *, where: str) -> Co
         made: Component = _adapter(cls).validate_json(json.dumps(dict(given), allow_nan=False), strict=True)
     except ValidationError as error:
         raise ConfigError(f"{where}: {_explain(cls, error)}") from None
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ConfigError(
             f"{where}: {error}; a setting is text, a number, true/false, null or a list of them"
         ) from None

@@ -18,6 +18,9 @@ from harness.store import digest, locked
 _SLAB = 256
 """Texts embedded between two writes to the cache: what a killed launch can lose."""
 
+_GREATEST = 1e18
+"""The square of a greater number is none of float32."""
+
 _WORD = re.compile(r"\w")
 """A text without any has nothing to embed: built-in hashing gives zeros for it."""
 
@@ -38,8 +41,8 @@ class Embeddings:
 
     @property
     def damaged(self) -> int:
-        """How often the cache was found damaged and set aside."""
-        return self._cache.damaged
+        """How often the cache was found damaged: set aside as a whole, or with rows that had to be dropped."""
+        return self._cache.damaged + bool(self._cache.damaged_rows)
 
     def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> list[str]:
         """The distinct texts that have no vector yet."""
@@ -104,9 +107,11 @@ class Embeddings:
             )
         if vectors.dtype.kind not in "fiu":
             raise ConfigError(f"{where}: gave numbers of type {vectors.dtype} for {shown(given[0])}; expected float32")
-        bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            vectors = np.ma.getdata(vectors).astype(np.float32)
+            bad = np.flatnonzero(~(np.abs(vectors) < _GREATEST).all(axis=1))
         if len(bad):
-            raise ConfigError(f"{where}: gave a value that is not a number for {shown(given[bad[0]])}")
+            raise ConfigError(f"{where}: gave no number, or too great a one, for {shown(given[bad[0]])}")
         empty = [at for at in np.flatnonzero(~vectors.any(axis=1)).tolist() if _WORD.search(given[at])]
         if empty:
             raise ConfigError(f"{where}: gave a vector of zeros for {shown(given[empty[0]])}, which is like nothing")
@@ -115,7 +120,7 @@ class Embeddings:
             raise ConfigError(
                 f"{where}: gave {vectors.shape[1]} dimensions for {shown(given[0])}, and {wide} for other texts"
             )
-        return Embedded(vectors.astype(np.float32, copy=False), truncated.astype(np.bool_, copy=False))
+        return Embedded(vectors, truncated.astype(np.bool_, copy=False))
 
     def of_chunks(self, embedder: Embedder, chunks: Sequence[Chunk]) -> list[Chunk]:
         """The same chunks with the unit vectors of what is indexed of them."""

@@ -39,6 +39,8 @@ from harness.reader import Reader
 from harness.store import canonical, digest
 
 CLUSTERS = ("documents", "queries")
+MOST_TRIALS = 20_000
+"""In one grid: more would take minutes to list, and nobody could compare them."""
 Unanswerable = Literal["skip", "zero"]
 METRICS = ("recall@5", "recall@1000t", "ndcg@10")
 
@@ -229,6 +231,9 @@ class Experiment:
     def trials(self) -> list[Trial]:
         """The distinct trials of the grid, in order; a fault in any raises ConfigError before work starts."""
         products = [self.grid] if isinstance(self.grid, Mapping) else list(self.grid)
+        size = sum(math.prod(len(values) for values in product.values()) for product in products)
+        if size > MOST_TRIALS:
+            raise ConfigError(f"{self.source}: grid: {size:,} combinations; a grid has {MOST_TRIALS:,} at most")
         expanded = self.fixed or [trial for product in products or [{}] for trial in self._product(product)]
         where = f"{self.source}: grid" if products and products != [{}] else f"{self.source}:"
         made = [replace(trial, metrics=self.metrics).to_json() for trial in expanded]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.asking import LlmJudge
-from harness.blame import blamed
+from harness.blame import blamed, understood
 from harness.calibrations import calibration_of
 from harness.claims import Claims, asking_of, given
 from harness.component import Judge, LocalJudge, judge_measures, step_labels
@@ -26,6 +26,7 @@ from harness.llm import (
     Label,
     Panel,
     Patience,
+    Score,
     Task,
     Verdict,
     Written,
@@ -121,7 +122,9 @@ class Judging:
             for pool, cases in self._per_judge(trial, pools):
                 tasks: dict[Task, None] = {}
                 for case in cases:
-                    tasks.update(dict.fromkeys(self._shared(task) for task in pool.judge.tasks(case)))
+                    asked = pool.judge.tasks(case)
+                    with understood(f"judge {pool.name}: query '{case.query.id}': tasks", "a list of Tasks"):
+                        tasks.update(dict.fromkeys(self._shared(task) for task in asked))
                     pool.empty += not case.passages
                 pool.naive += len(pool.asking.batches(list(tasks))) if pool.asking else 0
                 pool.tasks.update(tasks)
@@ -311,7 +314,8 @@ class Judging:
                 where = f"judge {pool.name}: query '{case.query.id}'"
                 with blamed(where):
                     verdict = pool.judge.score(case, known)
-                row[pool.name] = _checked(where, pool.judge, verdict)
+                with understood(where, "a Verdict with a Score for each measure, and findings"):
+                    row[pool.name] = _checked(where, pool.judge, verdict)
         return rows
 
     def judged(self, trial: Trial, result: TrialResult) -> TrialResult:
@@ -357,6 +361,8 @@ def _checked(where: str, judge: Judge, verdict: Verdict) -> Verdict:
     for name, score in verdict.scores.items():
         if score is None:
             continue
+        if not isinstance(score, Score):
+            raise ConfigError(f"{where}: {name}: expected a Score, got {score!r:.40}")
         numbers = [score.low, score.high, *([] if score.value is None else [score.value])]
         if not all(isinstance(one, int | float) and -1e-9 <= one <= 1 + 1e-9 for one in numbers):
             raise ConfigError(f"{where}: {name}: expected scores from 0 to 1, got {numbers}")

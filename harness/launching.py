@@ -305,10 +305,13 @@ def _logged(
 
 
 def _lost_answers(caller: Caller) -> list[str]:
-    if not caller.archive.damaged:
-        return []
-    told = "answers.sqlite was damaged and set aside"
-    return [f"{told}; {caller.archive.saved} stored answers were saved, others had to be asked again"]
+    archive, warnings = caller.archive, []
+    if archive.damaged:
+        told = "answers.sqlite was damaged and set aside"
+        warnings.append(f"{told}; {archive.saved} stored answers were saved, others had to be asked again")
+    if archive.damaged_rows:
+        warnings.append(f"{archive.damaged_rows} rows of answers.sqlite were damaged, and dropped")
+    return warnings
 
 
 def _headline(experiment: Experiment, results: Sequence[TrialResult]) -> list[str]:

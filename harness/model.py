@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from harness.blame import FaultyReturn
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Vectors = npt.NDArray[np.float32]
@@ -247,7 +249,9 @@ class Rankings(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> "Rankings":
-        """Join the hits of each query."""
+        """Join the hits of each query. Raises ConfigError for what are no whole chunk numbers with a score each."""
+        for at, row in enumerate(rows):
+            _require_row(at, row)
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum([len(row[0]) for row in rows], out=offsets[1:])
         ids = np.concatenate([row[0] for row in rows]) if rows else np.empty(0, np.int64)
@@ -268,6 +272,20 @@ class Rankings(NamedTuple):
     @property
     def queries(self) -> int:
         return len(self.offsets) - 1
+
+
+def _require_row(at: int, row: Row) -> None:
+    parts = [np.asarray(part) for part in row] if isinstance(row, tuple) and len(row) in (2, 3) else []
+    if len(parts) < 2 or any(part.ndim != 1 or len(part) != len(parts[0]) for part in parts):
+        raise FaultyReturn(
+            f"row {at} of the rankings: expected (chunk numbers, scores), of one length, got {row!r:.60}"
+        )
+    ids, scores = parts[0].dtype.kind, parts[1].dtype.kind
+    if len(parts[0]) and (ids not in "iu" or scores not in "fiu"):
+        raise FaultyReturn(
+            f"row {at} of the rankings: expected whole chunk numbers with real scores, got {parts[0].dtype} and "
+            f"{parts[1].dtype}"
+        )
 
 
 class Corpus(Protocol):

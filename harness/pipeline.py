@@ -12,7 +12,7 @@ import numpy as np
 
 from harness.addresses import Addresses
 from harness.asking import LlmAugmenter, LlmChunker, few_enough
-from harness.blame import blamed
+from harness.blame import blamed, understood
 from harness.cache import Pair, ScoreCache, VectorCache
 from harness.component import Embedder, EmbeddingChunker, Fusion, Recorded, Retriever, Searched, asks_models
 from harness.dataset import Dataset, Manifest, load_dataset
@@ -36,7 +36,7 @@ from harness.passages import (
 from harness.reranking import scores
 from harness.results import Selection
 from harness.selecting import Means, Walk, read_selections
-from harness.store import Artifact, Store, digest
+from harness.store import Artifact, Store, canonical, digest
 from harness.timing import TIMED_QUERIES, milliseconds
 from harness.tokens import Tokenizer, use_bundled_ranks
 
@@ -258,7 +258,8 @@ class Pipeline:
                 array.setflags(write=False)
         where, indexed = f"retriever {retriever.name()}", list(passages.texts)
         with blamed(f"{where}: index", indexed):
-            index = self.store.get(self._at.index(trial, retriever), lambda: retriever.index(indexed, corpus))
+            key = self._at.index(trial, retriever)
+            index = self.store.get(key, lambda: _artifact(f"{where}: index", retriever.index(indexed, corpus)))
         asked = list(texts)
         with blamed(f"{where}: {len(texts)} queries", asked):
             ranked = self._heeded(trial, retriever, lambda deeper: deeper.search(index, corpus, asked, queries))
@@ -432,6 +433,23 @@ _RANGES = {"unit": (0.0, 1.0), "cosine": (-1.0, 1.0)}
 def _check(retriever: Retriever, ranked: Rankings, chunks: int, queries: Sequence[str]) -> None:
     """Refuse what a researcher's retriever must not return, before a number is made of it."""
     where = f"retriever {retriever.name()}"
+    with understood(where, "Rankings of chunk numbers with scores"):
+        _check_rankings(where, retriever, ranked, chunks, queries)
+
+
+def _artifact(where: str, made: Any) -> Artifact:
+    """What `index` returned, where it can be stored."""
+    if not isinstance(made, Artifact):
+        raise ConfigError(f"{where}: must return an Artifact, not {type(made).__name__}")
+    with understood(where, "an Artifact of named arrays of numbers or text, and data that JSON can hold"):
+        canonical(made.data)
+        odd = [name for name, array in made.arrays.items() if array.dtype.kind == "O" or name == "__data__"]
+    if odd:
+        raise ConfigError(f"{where}: the array {odd[0]!r} cannot be stored; give it numbers or text, and another name")
+    return made
+
+
+def _check_rankings(where: str, retriever: Retriever, ranked: Any, chunks: int, queries: Sequence[str]) -> None:
     if not isinstance(ranked, Rankings):
         raise ConfigError(f"{where}: search must return Rankings, not {type(ranked).__name__}")
     if ranked.queries != len(queries):

@@ -32,9 +32,11 @@ _PLACEHOLDERS = {
 """What the documentation of local servers says to set as a key; ordinary words, which documents contain."""
 
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$", re.IGNORECASE)
-_SECRET_PARAMETER = re.compile(r"key|token|secret|sig|pass|auth|cred", re.IGNORECASE)
-_USER_INFO = re.compile(r"://([^/\s@]{1,400})@")
+_USER_INFO = re.compile(r"://([^\s/?#]+)@")
 _MASKED = re.compile(r"[\w.\-]{0,16}(?:\*{3,}|•{3,}|x{8,})[\w.\-]{0,16}")
+
+_OURS = ("OPENAI_API_KEY", "RERANK_API_KEY")
+"""Variables whose values are sent to servers, whatever they look like."""
 
 _learned: set[str] = set()
 
@@ -72,7 +74,11 @@ def address_fault(address: str) -> str | None:
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
-    return None if usable else f"is no address; {advice}"
+    if not usable:
+        return f"is no address; {advice}"
+    if "?" in address or "#" in address:
+        return f"holds a query (?…), which cannot stand before the path of a request; {advice}"
+    return None
 
 
 def bare_address(address: str) -> str:
@@ -128,7 +134,8 @@ def _known() -> frozenset[str]:
 def _secrets(environment: tuple[tuple[str, str], ...], learned: frozenset[str]) -> frozenset[str]:
     found = set(learned)
     for name, value in environment:
-        if _SECRET_NAME.search(name) and not value.startswith(("/", "~", ".")):  # the path of a file is none
+        # The path of a file is no secret; but one key in sixty begins with a slash.
+        if name in _OURS or (_SECRET_NAME.search(name) and not value.startswith(("/", "~", "./", "../"))):
             found.add(value.strip().strip("\ufeff"))
         if "://" in value:
             found.update(_in_address(value))
@@ -136,14 +143,14 @@ def _secrets(environment: tuple[tuple[str, str], ...], learned: frozenset[str]) 
 
 
 def _in_address(address: str) -> Iterable[str]:
-    """The password of an address, or its user where that is all there is, and values of parameters named like keys."""
+    """The password of an address, or its user where that is all there is, and long values of parameters."""
     for found in _USER_INFO.findall(address):
         user, _, password = found.partition(":")
-        yield password or user
+        yield from {password or user, unquote(password or user)}
     query = address.partition("?")[2].partition("#")[0]
     for parameter in query.split("&"):
-        name, _, value = parameter.partition("=")
-        if value and _SECRET_PARAMETER.search(name):
+        value = parameter.partition("=")[2]
+        if len(value) > PARTIAL:
             yield value
 
 
@@ -179,8 +186,9 @@ class _Redactor:
 def _forms(secret: str) -> set[str]:
     """The ways a secret may be written: as it is, percent-encoded, escaped, in base64 at any offset, in hex."""
     raw = secret.encode("utf-8", "surrogatepass")
-    forms = {secret, unquote(secret), quote(secret, safe=""), quote_plus(secret), html.escape(secret)}
-    forms |= {json.dumps(secret)[1:-1], repr(secret)[1:-1], raw.hex(), raw.hex().upper(), raw.decode("latin-1")}
+    forms = {secret, secret.upper(), secret.lower(), unquote(secret), quote(secret, safe=""), quote_plus(secret)}
+    forms |= {html.escape(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1]}
+    forms |= {raw.hex(), raw.hex().upper(), raw.decode("latin-1")}
     for offset in range(3):
         # The characters at both ends depend on the bytes around the secret as well.
         encoded = base64.b64encode(b"\0" * offset + raw).decode().rstrip("=")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.asking import UNGRADED, LlmReranker
-from harness.blame import blamed
+from harness.blame import blamed, understood
 from harness.cache import Pair, Scored
 from harness.component import Reranker, Selector, step_labels
 from harness.errors import ConfigError
@@ -67,7 +67,9 @@ class Walk:
                 outcome = step.select(query, hits)
             if at < len(self._ms):
                 self._ms[at] += (time.perf_counter() - begin) * 1000
-            _check(f"selector {step.name()}: query '{query.id}'", hits, outcome)
+            where = f"selector {step.name()}: query '{query.id}'"
+            with understood(where, "Outcome(kept, dropped), lists of hits and of drops"):
+                _check(where, hits, outcome)
             self._table.count(place, hits, outcome.kept)
             for drop in outcome.dropped:
                 self._table.add(at, drop.hit, place, drop.reason)

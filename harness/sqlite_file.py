@@ -171,6 +171,8 @@ class SqliteFile:
     def _prepare(self, db: sqlite3.Connection) -> None:
         """Make the tables, or bring those of an older version up to this one. Raises StoreError for a newer one."""
         version = db.execute("PRAGMA user_version").fetchone()[0]
+        if db.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
+            raise _ForeignError("views and triggers, which are not ours")
         if version == self.VERSION and all(
             self._columns(db, table) == [*column_names(columns), "checksum"] for table, columns in self.TABLES.items()
         ):

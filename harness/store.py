@@ -64,9 +64,7 @@ def explained(root: Path) -> Iterator[None]:
             errno.EPERM: "permission denied; name another folder with --store",
             errno.ENOTDIR: "a part of the path is a file; name another folder with --store",
             errno.EEXIST: "it is a file, not a folder; name another folder with --store",
-        }.get(error.errno or 0)
-        if remedy is None:
-            raise
+        }.get(error.errno or 0, f"it cannot be used ({error.strerror or error}); name another folder with --store")
         raise StoreError(f"store {root}: {remedy}") from error
 
 
@@ -141,7 +139,7 @@ class Store:
 
     def _publish(self, address: str, key: Key, artifact: Artifact) -> None:
         final = self.path(address)
-        if final.parent.is_file():
+        if os.path.lexists(final.parent) and not final.parent.is_dir():
             self._set_aside(final.parent)
         final.parent.mkdir(parents=True, exist_ok=True)
         # The lock of the address is held: a draft that stands here was left by a writer that was killed.
@@ -171,10 +169,10 @@ class Store:
             content = (folder / _ARRAYS).read_bytes()
             whole = isinstance(record, dict) and record.get("sha256") == hashlib.sha256(content).hexdigest()
             same = whole and canonical(record.get("key")) == canonical(key)
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError, RecursionError):
+        except (OSError, ValueError, RecursionError):
             same = False
         if not same:
-            if folder.exists():
+            if os.path.lexists(folder):
                 self._set_aside(folder)
             return None
         with (folder / _ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:

@@ -51,7 +51,8 @@ def load_yaml(text: str) -> Any:
         _require_bounded(value)
     except RecursionError:
         raise yaml.YAMLError("nested too deep, or an alias that holds itself") from None
-    except ValueError as error:  # a number of more digits than Python reads
+    except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
+        # A number of more digits than Python reads, or a tag whose text is not of its kind.
         raise yaml.YAMLError(f"a value that cannot be read: {str(error).partition(';')[0]}") from None
     return value
 

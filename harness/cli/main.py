@@ -14,7 +14,7 @@ from harness.characters import in_one_line
 from harness.cli.codes import CANNOT_TELL, CRASHED, INVALID, OK, STOPPED, USAGE
 from harness.cli.data import add_data_commands
 from harness.cli.judge import add_judge_commands, add_model_options, models_of
-from harness.cli.output import safe_file, safe_output, show, width
+from harness.cli.output import OutputClosedError, safe_file, safe_output, show, width
 from harness.errors import ConfigError, HarnessError
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except HarnessError as error:
             print(f"harness: {in_one_line(str(error))}", file=sys.stderr)
             return USAGE
-        except BrokenPipeError:
-            # Whoever read our output has gone (`| head`); Python would complain once more while closing it.
+        except OutputClosedError:
+            # Python would complain once more while closing it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return OK
         except KeyboardInterrupt:

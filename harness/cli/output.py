@@ -10,6 +10,10 @@ from harness.characters import visible
 from harness.secrecy import redact
 
 
+class OutputClosedError(BrokenPipeError):
+    """Whoever read our output has gone (`| head`)."""
+
+
 class SafeStream(io.TextIOBase):
     """A text stream that redacts what is written to it, and shows escapes and other control characters as signs.
 
@@ -23,13 +27,18 @@ class SafeStream(io.TextIOBase):
         safe = visible(redact(text))
         try:
             self.inner.write(safe)
+        except BrokenPipeError:
+            raise OutputClosedError from None
         except UnicodeEncodeError:  # a terminal that knows less than Unicode
             encoding = self.inner.encoding or "ascii"
             self.inner.write(safe.encode(encoding, "backslashreplace").decode(encoding))
         return len(text)
 
     def flush(self) -> None:
-        self.inner.flush()
+        try:
+            self.inner.flush()
+        except BrokenPipeError:
+            raise OutputClosedError from None
 
     def isatty(self) -> bool:
         return self.inner.isatty()
@@ -65,7 +74,10 @@ def show(shown: Any) -> None:
     parts = [
         part if part.control else Segment(visible(redact(part.text)), part.style) for part in console.render(shown)
     ]
-    console.print(Segments(parts), end="")
+    try:
+        console.print(Segments(parts), end="")
+    except (BrokenPipeError, SystemExit):  # rich ends the process
+        raise OutputClosedError from None
 
 
 def width() -> int:

@@ -76,9 +76,12 @@ def find_dataset(name: str, beside: Path) -> Path:
     candidates = [root / "datasets" / name for root in roots]
     if "/" in name or name.startswith("."):
         candidates = [direct, Path.cwd() / name]
-    for folder in candidates:
-        if (folder / MANIFEST).is_file():
-            return folder
+    try:
+        found = next((folder for folder in candidates if (folder / MANIFEST).is_file()), None)
+    except (OSError, ValueError) as error:
+        raise DataError(f"data: {name[:60]!r} cannot be the name of a folder: {error}"[:200]) from None
+    if found:
+        return found
     near = sorted({path.parent.name for root in roots[:3] for path in root.glob(f"datasets/*/{MANIFEST}")})
     known = f" Found: {', '.join(near)}" if near else ""
     raise DataError(

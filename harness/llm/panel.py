@@ -111,6 +111,7 @@ class Panel:
         self._caller = caller
         self._leases = caller.leases
         self._elsewhere: list[tuple[Asking, Task]] = []
+        self._told = False
         self._archive = caller.archive
         self._fatal: Exception | None = None
 
@@ -161,7 +162,7 @@ class Panel:
                     if self._fatal:
                         ready.clear()
                     if not ready and not under_way and self._elsewhere and not self._fatal:
-                        ready.extend(await self._of_others(advance))
+                        ready.extend(await self._of_others())
         finally:
             await self._caller.close()
 
@@ -192,10 +193,12 @@ class Panel:
             self._caller.stop()
             return []
 
-    async def _of_others(self, advance: Callable[[int], None]) -> list[Work]:
+    async def _of_others(self) -> list[Work]:
         """Wait until another launch has some answer, or has given up or died; gives what to try then."""
         waiting, self._elsewhere = self._elsewhere, []
-        self._caller.tell(f"waiting for another launch, which is asking {len(waiting)} of these questions")
+        if not self._told:
+            self._told = True
+            self._caller.tell(f"waiting for another launch, which is asking {len(waiting)} of these questions")
         by_asking: dict[Asking, list[Task]] = {}
         for asking, task in waiting:
             by_asking.setdefault(asking, []).append(task)

@@ -1,6 +1,7 @@
 """One request to an OpenAI-compatible server: a reply, or a refusal whose kind is known."""
 
 import asyncio
+import contextlib
 import email.utils
 import json
 import math
@@ -148,7 +149,11 @@ def read_json(raw: bytes) -> Any:
 
 def _kept(raw: bytes) -> bytes:
     """An answer as it is put on record: without secrets."""
-    return redact(raw.decode("utf-8", "replace")).encode()
+    text = raw.decode("utf-8", "replace")
+    if "\\u" in text:
+        with contextlib.suppress(ValueError, RecursionError):  # what is written as \\u0073 is a letter too
+            text = json.dumps(well_formed_json(json.loads(text)), ensure_ascii=False)
+    return redact(text).encode()
 
 
 def _read(raw: bytes) -> Reply:

@@ -7,7 +7,9 @@ from harness.errors import ConfigError, did_you_mean
 from harness.metrics.matching import Ranking
 from harness.metrics.measures import LEVEL_MEASURES, MEASURES, TREC_NAMES, UNCUT_MEASURES
 
-_NAME = re.compile(r"(?P<measure>[a-z0-9_]+)(?:@(?:(?P<cutoff>[1-9][0-9]*)(?P<tokens>t)?|(?P<level>[01]\.[0-9]+)))?")
+_NAME = re.compile(
+    r"(?P<measure>[a-z0-9_]+)(?:@(?:(?P<cutoff>[1-9][0-9]{0,8})(?P<tokens>t)?|(?P<level>[01]\.[0-9]+)))?"
+)
 
 
 class Metric(NamedTuple):

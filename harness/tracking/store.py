@@ -95,7 +95,13 @@ class MlflowExperiment:
         opened = hasattr(self, "experiment_id")
         try:
             yield
-        except (mlflow.exceptions.MlflowException, sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
+        except (
+            mlflow.exceptions.MlflowException,
+            sqlalchemy.exc.SQLAlchemyError,
+            sqlite3.Error,
+            OSError,
+            ImportError,
+        ) as error:
             if opened and getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE":
                 raise
             said = redact(" ".join(str(error).split()))[:200]

@@ -47,7 +47,24 @@ FAULTS = {
     "vectors of zeros": (EMBEDDER, "return Embedded(good[0] * 0, good[1])", "embedder", ("embedder own", "zeros", "'")),
     "one dimension": (EMBEDDER, "return Embedded(np.ones(n), good[1])", "embedder", ("embedder own", "shape")),
     "complex": (EMBEDDER, "return Embedded(good[0] * 1j, good[1])", "embedder", ("embedder own", "complex")),
-    "not a number": (EMBEDDER, "return Embedded(good[0] * np.nan, good[1])", "embedder", ("embedder own", "number")),
+    "not a number": (
+        EMBEDDER,
+        "return Embedded(good[0] * np.nan, good[1])",
+        "embedder",
+        ("embedder own", "gave no number"),
+    ),
+    "vectors too great": (
+        EMBEDDER,
+        "return Embedded(good[0] * 3e38, good[1])",
+        "embedder",
+        ("embedder own", "too great"),
+    ),
+    "vectors far too great": (
+        EMBEDDER,
+        "return Embedded(good[0].astype(float) * 1e300, good[1])",
+        "embedder",
+        ("embedder own", "too great"),
+    ),
     "a row too few": (EMBEDDER, "return Embedded(good[0][1:], good[1])", "embedder", ("embedder own", "shape")),
     "dimensions change": (
         EMBEDDER,
@@ -78,6 +95,43 @@ FAULTS = {
         "retriever",
         ("retriever own: query 'bed0-2'", "chunk number"),
     ),
+    "ids of fractions": (
+        RETRIEVER,
+        "return Rankings.of([(row[0] + 0.9, row[1])] * len(texts))",
+        "retriever",
+        ("retriever own", "whole chunk numbers"),
+    ),
+    "complex scores of hits": (
+        RETRIEVER,
+        "return Rankings.of([(row[0], row[1] * 1j)] * len(texts))",
+        "retriever",
+        ("retriever own", "real scores"),
+    ),
+    "scores of another length": (
+        RETRIEVER,
+        "return Rankings.of([(row[0], row[1][:1])] * len(texts))",
+        "retriever",
+        ("retriever own", "of one length"),
+    ),
+    "no row": (RETRIEVER, "return Rankings.of([None] * len(texts))", "retriever", ("retriever own", "row 0")),
+    "an index of objects": (
+        RETRIEVER + "\n    def index(self, texts, corpus=None):\n        return Artifact({{'a': np.array([None])}})\n",
+        "return None",
+        "retriever",
+        ("retriever own: index", "'a'"),
+    ),
+    "an index that is none": (
+        RETRIEVER + "\n    def index(self, texts, corpus=None):\n        return None\n",
+        "return None",
+        "retriever",
+        ("retriever own: index", "Artifact"),
+    ),
+    "an index of a set": (
+        RETRIEVER + "\n    def index(self, texts, corpus=None):\n        return Artifact({{}}, {{1, 2}})\n",
+        "return None",
+        "retriever",
+        ("retriever own: index", "JSON"),
+    ),
     "a chunk twice": (
         RETRIEVER,
         "return Rankings.of([(row[0] * 0, row[1])] * len(texts))",
@@ -92,6 +146,8 @@ FAULTS = {
         "selector",
         ("selector own: query 'bed0-2'", "neither kept"),
     ),
+    "hits that are numbers": (SELECTOR, "return Outcome([1, 2], [])", "selector", ("selector own: query 'bed0-2'",)),
+    "an outcome of nothing": (SELECTOR, "return Outcome(None, None)", "selector", ("selector own: query 'bed0-2'",)),
     "no outcome": (SELECTOR, "return hits", "selector", ("selector own: query 'bed0-2'", "Outcome")),
     "scores of two dimensions": (
         RERANKER,
@@ -127,6 +183,19 @@ FAULTS = {
         ("judge own: query 'bed0-2'", "rank 0"),
     ),
     "no verdict": (JUDGE, "return 1.0", "judge", ("judge own: query 'bed0-2'", "Verdict")),
+    "a score that is a number": (
+        JUDGE,
+        "return Verdict({'own': 0.5})",
+        "judge",
+        ("judge own: query 'bed0-2'", "Score"),
+    ),
+    "findings of text": (
+        JUDGE,
+        "return Verdict({'own': Score.exactly(1.0)}, ('a',))",
+        "judge",
+        ("judge own: query 'bed0-2'", "findings"),
+    ),
+    "tasks of numbers": (JUDGE.replace("return []", "return [1]"), "return None", "judge", ("judge own", "Tasks")),
     "another measure": (JUDGE, "return Verdict({'x': None})", "judge", ("judge own: query 'bed0-2'", "own")),
 }
 
@@ -164,6 +233,15 @@ def test_a_component_that_ends_a_worker(garden_data: Path, tmp_path: Path) -> No
     text = (tmp_path / "x.yaml").read_text()
     (tmp_path / "x.yaml").write_text(text[: text.index("grid:")])
     one_line(harness(tmp_path, "run", "x.yaml", "--no-mlflow", "--workers", "2", code=2), "chunker own", "sys.exit(0)")
+
+
+def test_a_broken_pipe_of_a_component_is_its_own(garden_data: Path, tmp_path: Path) -> None:
+    """Not that of `| head`, which is fine: it is a bug with its traceback."""
+    (tmp_path / "own.py").write_text(HEAD + CHUNKER.format("raise BrokenPipeError(32, 'Broken pipe')"))
+    project(tmp_path, None, **{"chunker: {fixed: {size: 20}}\nretriever": "chunker: own.py:Own\nretriever"})
+    text = (tmp_path / "x.yaml").read_text()
+    (tmp_path / "x.yaml").write_text(text[: text.index("grid:")])
+    assert "BrokenPipeError" in harness(tmp_path, "run", "x.yaml", "--no-mlflow", code=70).stderr
 
 
 def test_a_component_that_exits_while_it_is_imported(garden_data: Path, tmp_path: Path) -> None:

@@ -349,6 +349,31 @@ def test_a_record_of_anything_is_set_aside(record: str, tmp_path: Path) -> None:
         assert store.built == {"x": 1}
 
 
+@pytest.mark.parametrize("place", ["objects/??", "objects/??/*", "objects/??/*/key.json", "objects/??/*/arrays.npz"])
+@pytest.mark.parametrize("target", ["itself", "nowhere"])
+def test_links_in_the_way_are_set_aside(place: str, target: str, tmp_path: Path) -> None:
+    """That lead in circles, or nowhere."""
+    made = Artifact({"a": np.arange(3)}, "data")
+    Store(tmp_path).get({"stage": "x"}, lambda: made)
+    (path,) = tmp_path.glob(place)
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    path.symlink_to(path if target == "itself" else tmp_path / "none")
+    assert Store(tmp_path).get({"stage": "x"}, lambda: made).data == "data"
+
+
+@pytest.mark.parametrize(
+    "added", ["CREATE VIEW v AS SELECT 1", "CREATE TRIGGER t BEFORE INSERT ON labels BEGIN SELECT 1; END"]
+)
+def test_tables_with_something_else_are_set_aside(added: str, tmp_path: Path) -> None:
+    """A trigger would decide what is kept."""
+    write_answers(tmp_path / "answers.sqlite")
+    with sqlite3.connect(tmp_path / "answers.sqlite") as db:
+        db.execute(f"CREATE {added}")
+    archive = Archive(tmp_path / "answers.sqlite")
+    assert archive.labels(list(LABELS)) == LABELS
+    assert (archive.damaged, archive.saved) == (1, 300)
+
+
 def test_small_records_know_damage(tmp_path: Path) -> None:
     """Two hundred damages: what was written, or nothing; never something else."""
     path, content = tmp_path / "a.json", {"labels": 120, "kappa": 0.61, "who": "Zoë"}

@@ -27,6 +27,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{after}: &{after} [{', '.join(['*' + before] * 10)}]\n"
     for before, after in zip("abcdefgh", "bcdefghi", strict=True)
 )
+PLAIN = "name: x\ndata: garden\nretriever: bm25\n"
 TEXTS = {
     "alias bomb": (BOMB, "aliases"),
     "an alias that holds itself": ("a: &a [*a]\n", "recursive"),
@@ -36,6 +37,14 @@ TEXTS = {
     "NUL": ('name: x\ndata: "a\\0b"\n', "NUL"),
     "half a surrogate pair": ('name: "\\ud800"\ndata: garden\n', ""),
     "bytes": ("\x00\x01", ""),
+    "tags of the wrong kind": ("name: !!timestamp x\n", "cannot be read"),
+    "an empty number": ('name: !!int ""\n', "cannot be read"),
+    "a truth that is none": ("name: !!bool x\n", "cannot be read"),
+    "a metric of 5,000 digits": (
+        f"name: x\ndata: garden\nchunker: fixed\nretriever: bm25\nmetrics: [recall@{'9' * 5000}]\n",
+        "",
+    ),
+    "an endless setting": ("name: x\ndata: garden\nchunker: {fixed: {size: 1.0e+999}}\nretriever: bm25\n", ""),
     "a tag": ("name: !!python/object/apply:os.system [id]\n", ""),
 }
 
@@ -52,6 +61,23 @@ def test_odd_yaml_is_one_line(name: str, place: Path) -> None:
     with pytest.raises((ConfigError, DataError)) as other:
         plan(read_experiment(place / "x.yaml"), store=place / "s")
     assert "\n" not in str(other.value)
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "../" * 2000 + "x"])
+def test_data_of_an_impossible_name(name: str, place: Path) -> None:
+    """One line, not the operating system's complaint."""
+    project(place, None, **{"data: garden": f"data: {name}"})
+    one_line(harness(place, "plan", "x.yaml", code=2), "data")
+
+
+def test_a_grid_beyond_all_measure(place: Path) -> None:
+    """Told at once."""
+    sizes = ", ".join(map(str, range(1, 500)))
+    project(place, None)
+    text = (place / "x.yaml").read_text()
+    text = text[: text.index("grid:")] + f"grid: {{chunker.size: [{sizes}], retriever.depth: [{sizes}]}}\n"
+    (place / "x.yaml").write_text(text)
+    one_line(harness(place, "plan", "x.yaml", code=2), "249,001 combinations")
 
 
 def test_aliases_are_fine() -> None:

@@ -187,6 +187,42 @@ def test_ordinary_text_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert redact(text) == text
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("OPENAI_API_KEY", "/Q7w9Zt4Lm2Vb8Rk5Ny3+abc=", "/Q7w9Zt4Lm2Vb8Rk5Ny3+abc="),
+        ("OPENAI_API_KEY", "~Q7w9Zt4Lm2Vb8Rk5Ny3", "~Q7w9Zt4Lm2Vb8Rk5Ny3"),
+        ("OPENAI_BASE_URL", "http://u:p@ss-W0rd-secret@h/v1", "p@ss-W0rd-secret"),
+        ("OPENAI_BASE_URL", f"http://u:{'aB3' * 200}@h/v1", "aB3" * 200),
+        ("OPENAI_BASE_URL", "http://u:p%40ss-W0rd-x@h/v1", "p@ss-W0rd-x"),
+        ("OPENAI_BASE_URL", "http://h/v1?code=Hh77Gg66Ff55Dd44", "Hh77Gg66Ff55Dd44"),
+        ("OPENAI_API_KEY", KEY, KEY.upper()),
+    ],
+)
+def test_secrets_of_any_shape(name: str, value: str, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That begin like a path, hold an @, are long, encoded, a parameter, or are written in capitals."""
+    monkeypatch.setenv(name, value)
+    assert secret not in redact(f"<{secret}>")
+
+
+def test_a_raw_answer_that_spells_the_key_in_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON reads them as letters, and so would whoever opens the record."""
+    from harness.llm.transport import _kept
+
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    raw = '{"a": "' + "".join(f"\\u{ord(c):04x}" for c in KEY) + '"}'
+    assert KEY in json.loads(raw)["a"]
+    assert KEY not in json.loads(_kept(raw.encode()))["a"]
+
+
+def test_an_address_with_a_query_is_refused(place: Path) -> None:
+    """It could not work, and its parameters would be logged."""
+    project(place, ', base_url: "http://127.0.0.1:9/v1?code=Hh77Gg66Ff55Dd44"')
+    done = harness(place, "run", "x.yaml", "--no-mlflow", code=2, OPENAI_API_KEY=KEY)
+    one_line(done, "base_url: holds a query")
+    assert "Hh77" not in done.stderr
+
+
 def test_a_key_file_of_two_lines_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """White space around a key is nobody's; inside, it is refused."""
     monkeypatch.setenv("SOME_KEY", f"  {KEY}\r\n")
