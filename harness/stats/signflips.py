@@ -232,7 +232,8 @@ def _tail_shares(observed: Floats, drawn: tuple[Floats, Floats]) -> tuple[Floats
 def _reached(greatest: Floats, observed: Floats) -> Floats:
     """The share of values that reach each of those observed."""
     below = np.searchsorted(np.sort(greatest), observed - _TIE, side="left")
-    return np.asarray(1 - below / len(greatest))
+    # Counted before it is divided: 1 - 0.95 is more than 0.05 by its last bit, and p would contradict the interval.
+    return np.asarray((len(greatest) - below) / len(greatest))
 
 
 def holm(p: Floats) -> Floats:

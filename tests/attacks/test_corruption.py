@@ -361,9 +361,7 @@ def test_links_in_the_way_are_set_aside(place: str, target: str, tmp_path: Path)
     assert Store(tmp_path).get({"stage": "x"}, lambda: made).data == "data"
 
 
-@pytest.mark.parametrize(
-    "added", ["CREATE VIEW v AS SELECT 1", "CREATE TRIGGER t BEFORE INSERT ON labels BEGIN SELECT 1; END"]
-)
+@pytest.mark.parametrize("added", ["VIEW v AS SELECT 1", "TRIGGER t BEFORE INSERT ON labels BEGIN SELECT 1; END"])
 def test_tables_with_something_else_are_set_aside(added: str, tmp_path: Path) -> None:
     """A trigger would decide what is kept."""
     write_answers(tmp_path / "answers.sqlite")

@@ -93,7 +93,7 @@ def test_a_key_written_twice_is_refused_in_json_too(place: Path) -> None:
     one_line(harness(place, "run", "x.yaml", code=None), "corpus.jsonl:1", "'text' occurs twice")
 
 
-@pytest.mark.parametrize("name", ["a?b", "c%41d", "q'uo\"te", "sp ace", "ü#x", "e&f=g", "[x]*"])
+@pytest.mark.parametrize("name", ["a?b c", "c%41d", "q'uo\"te&ü#[x]*"])
 def test_folders_of_any_name(name: str, garden_data: Path, tmp_path: Path) -> None:
     """Store, MLflow database, artifacts and page are where they should be."""
     folder = tmp_path / name

@@ -10,7 +10,7 @@ from scipy.stats import permutation_test, ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
 from harness.stats import Floats, holm, paired_differences
-from harness.stats.signflips import Sums, greatest_statistics, least_statistics, sign_flips, upper_point
+from harness.stats.signflips import Sums, _reached, greatest_statistics, least_statistics, sign_flips, upper_point
 
 ONES = np.ones(8)
 
@@ -300,6 +300,12 @@ def test_word_p_and_interval_agree(seed: int, clusters: int, trials: int, kind: 
     assert (found.low <= found.alone_low).all()
     assert (found.alone_high <= found.high).all()
     assert (found.adjusted >= found.p).all()
+
+
+def test_a_share_of_flips_is_what_division_gives() -> None:
+    """25 of 500 are 5 %, not the last bit more."""
+    greatest = np.arange(500.0)
+    assert _reached(greatest, np.array([475.0, 450.0])).tolist() == [0.05, 0.1]
 
 
 def test_ten_clusters_of_sixteen_queries() -> None:
