@@ -109,6 +109,8 @@ def settings(component: Component, *, with_runtime: bool = False) -> dict[str, A
         value = getattr(component, field.name)
         if isinstance(value, Component):
             value = settings(value, with_runtime=with_runtime)
+        if isinstance(value, float):
+            value += 0.0  # -0.0 is 0.0
         values[field.name] = list(value) if isinstance(value, tuple) else value
     return values
 

@@ -13,6 +13,9 @@ from harness.metrics import parse_metric
 from harness.results import TrialResult, resampling_seed
 from harness.stats import cluster_bootstrap
 
+FORMAT = 1
+"""Of `metrics.json`."""
+
 TABLE = "eval/per_query.json"
 """The per-query table that MLflow's UI shows side by side: first column `query`, second `result`."""
 
@@ -119,6 +122,7 @@ def write_files(
         for row in rows:
             file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
     exact = {
+        "format": FORMAT,
         "metrics": {name: _finite(value) for name, value in result.means().items()},
         "efficiency": dict(result.efficiency),
         "ledger": result.losses(),

@@ -19,6 +19,9 @@ _SAYS = {
     "worse": "worse than accepted",
     "cannot tell": "cannot tell whether it is as good as accepted",
 }
+FORMAT = 1
+"""Of `gate.json`."""
+
 _LISTED = 10
 """Queries that are listed for each check; `gate.json` has more."""
 
@@ -144,7 +147,7 @@ def as_json(found: GateResult) -> str:
         "notes": notes(found),
         "history": {name: [night._asdict() for night in past] for name, past in found.history.items()},
     }
-    return json.dumps(plain(told), indent=1, ensure_ascii=False, allow_nan=False)
+    return json.dumps(plain({"format": FORMAT, **told}), indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def junit(found: GateResult) -> str:
@@ -181,7 +184,7 @@ def refused(experiment: str, why: str) -> dict[str, bytes]:
     told = {"experiment": experiment, "verdict": "not compared", "exit_code": 2, "why": why}
     return {
         "gate.md": f"## {experiment}: not compared\n\n{_cell(why)}\n".encode(),
-        "gate.json": json.dumps(told, indent=1, ensure_ascii=False).encode(),
+        "gate.json": json.dumps({"format": FORMAT, **told}, indent=1, ensure_ascii=False).encode(),
         "junit.xml": (ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n").encode(),
     }
 

@@ -193,7 +193,7 @@ def as_csv(comparison: Comparison, beside: Beside = ()) -> str:
 
 def as_json(comparison: Comparison, beside: Beside = ()) -> str:
     """The comparison as JSON, with each row's further values under `values`; what is not a number is null."""
-    told = asdict(comparison)
+    told = {"format": 1, **asdict(comparison)}
     for row, (_, values) in zip(told["rows"], beside, strict=False):
         row["values"] = dict(values)
     return json.dumps(plain(told), indent=1, ensure_ascii=False, allow_nan=False)
