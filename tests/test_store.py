@@ -221,12 +221,12 @@ def test_refusals_of_a_disk_are_explained(number: int, told: str, tmp_path: Path
         raise OSError(number, "refused")
 
 
-def test_other_errors_of_a_disk_are_raised_as_they_are(tmp_path: Path) -> None:
-    """Nobody can say what to do."""
+def test_other_errors_of_a_disk_are_told_as_the_system_tells_them(tmp_path: Path) -> None:
+    """With the folder, and what may help."""
     for error in (OSError(errno.EIO, "broken"), OSError("broken without a number")):
-        with pytest.raises(OSError, match="broken") as raised, explained(tmp_path):
+        with pytest.raises(StoreError, match="it cannot be used .broken.*--store") as raised, explained(tmp_path):
             raise error
-        assert raised.value is error
+        assert raised.value.__cause__ is error
 
 
 def test_the_digest_is_of_one_text_of_a_value() -> None:
