@@ -31,6 +31,14 @@ def file_name(name: str) -> str:
     return f"{plain[:30]}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
+def free_name(path: Path, word: str) -> Path:
+    """A name beside a path for what is set aside: the path's own with `.word-1`, or the next number that is free."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.{word}-{number}")).exists():
+        number += 1
+    return aside
+
+
 @lru_cache(maxsize=8)
 def _hashed(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> str:
     digest = hashlib.sha256()

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from harness.folder import free_name
 from harness.store import canonical, explained
 
 
@@ -43,8 +44,5 @@ def _seal(content: Any, version: int) -> str:
 
 
 def _set_aside(path: Path) -> None:
-    number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
     with contextlib.suppress(OSError):  # another process was quicker, or the disk is read-only
-        path.replace(aside)
+        path.replace(free_name(path, "damaged"))

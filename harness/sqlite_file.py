@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from harness.errors import StoreError
+from harness.folder import free_name
 from harness.store import explained, locked
 
 T = TypeVar("T")
@@ -220,9 +221,7 @@ class SqliteFile:
         self._disconnect()
         self.damaged += 1
         with locked(self.path.with_suffix(".lock")):
-            number = 1
-            while (aside := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
-                number += 1
+            aside = free_name(self.path, "damaged")
             if not self.path.exists():
                 return  # another process was quicker
             self.path.replace(aside)

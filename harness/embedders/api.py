@@ -10,10 +10,9 @@ from pydantic import Field
 
 from harness.component import Embedder, Positive, runtime
 from harness.embedders.prompts import missing_prompts
-from harness.errors import ConfigError, JudgeError
-from harness.llm.posting import posted
+from harness.errors import ConfigError
+from harness.llm.posting import Post
 from harness.llm.prices import Usage, find_price
-from harness.llm.transport import Refused
 from harness.model import Embedded
 from harness.secrecy import address_fault, bare_address, holds_credentials
 
@@ -85,20 +84,16 @@ class Api(Embedder):
         # Servers refuse an empty text; a space embeds as nothing in particular.
         sent = [(prompt + text) or " " for text in texts]
         blocks = [sent[start : start + self.batch] for start in range(0, len(sent), self.batch)]
-        where = f"embedder api: {self.model} at {self.endpoint}"
-        try:
-            answers = posted(
-                {"server": self._server, "model": self.model},
-                "/embeddings",
-                [{**body, "input": block} for block in blocks],
-                retries=self.retries,
-                timeout=self.timeout,
-                give_up_after=self.give_up_after,
-            )
-        except Refused as refused:
-            raise ConfigError(f"{where}: {refused.detail}") from None
-        except JudgeError as error:
-            raise ConfigError(f"embedder api: {error}") from None
+        post = Post(
+            "embedder api",
+            self._server,
+            self.model,
+            "/embeddings",
+            retries=self.retries,
+            timeout=self.timeout,
+            give_up_after=self.give_up_after,
+        )
+        where, answers = post.where, post.answers([{**body, "input": block} for block in blocks])
         rows = [row for block, answer in zip(blocks, answers, strict=True) for row in _rows(answer, len(block), where)]
         if len({len(row) for row in rows}) > 1:
             raise ConfigError(

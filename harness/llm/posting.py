@@ -4,66 +4,67 @@ import asyncio
 import random
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from harness.errors import ConfigError, JudgeError
 from harness.llm.blocking import blocking
 from harness.llm.patience import Patience
-from harness.llm.transport import LONGEST_WAIT, Connection, Refused, read_json
+from harness.llm.transport import KEY, LONGEST_WAIT, Connection, Refused, read_json
+from harness.secrecy import bare_address
 
 LARGEST = 200_000_000
 """Bytes of an answer: 2,000 vectors of 4,096 dimensions as text."""
 
 
-def posted(
-    connect: Mapping[str, str],
-    path: str,
-    bodies: Sequence[Mapping[str, Any]],
-    *,
-    retries: int,
-    timeout: float,
-    give_up_after: float,
-) -> list[Any]:
-    """The JSON values that a server answers to some bodies, in order.
+@dataclass(frozen=True)
+class Post:
+    """A way to post JSON to one path of a server, for a component.
 
-    `connect` holds `server`, `model` and the `variable` of the key. A request takes `timeout` seconds at most and is
-    repeated up to `retries` times, until nothing was answered for `give_up_after` seconds. Raises Refused where one is
-    not answered, JudgeError where there is no key.
+    `part` names the component in errors. A request takes `timeout` seconds at most. It is repeated up to `retries`
+    times, until nothing was answered for `give_up_after` seconds.
     """
-    return blocking(_all(connect, path, bodies, Patience(attempts=retries + 1), timeout, give_up_after))
 
+    part: str
+    server: str
+    model: str
+    path: str
+    retries: int
+    timeout: float
+    give_up_after: float
+    variable: str = KEY
 
-async def _all(
-    connect: Mapping[str, str],
-    path: str,
-    bodies: Sequence[Mapping[str, Any]],
-    patience: Patience,
-    timeout: float,
-    give_up_after: float,
-) -> list[Any]:
-    connection = Connection(**connect, largest=LARGEST)
-    try:
-        return [await _one(connection, path, body, patience, timeout, give_up_after) for body in bodies]
-    finally:
-        await connection.close()
+    @property
+    def where(self) -> str:
+        """The component, its model and the server, without credentials."""
+        return f"{self.part}: {self.model} at {bare_address(self.server)}"
 
-
-async def _one(
-    connection: Connection,
-    path: str,
-    body: Mapping[str, Any],
-    patience: Patience,
-    timeout: float,
-    give_up_after: float,
-) -> Any:
-    begun, failed = time.monotonic(), 0
-    while True:
+    def answers(self, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """The JSON values that the server answers, in order; raises ConfigError where one is not answered."""
         try:
-            return read_json(await connection.post(path, body, timeout))
+            return blocking(self._all(bodies))
         except Refused as refused:
-            failed += 1
-            wait = max(patience.delay(failed) * (0.5 + random.random() / 2), refused.wait or 0.0)
-            if not refused.again or failed >= patience.attempts or wait > LONGEST_WAIT:
-                raise
-            if time.monotonic() - begun + wait > give_up_after:
-                raise
-            await asyncio.sleep(wait)
+            raise ConfigError(f"{self.where}: {refused.detail}") from None
+        except JudgeError as error:  # there is no key
+            raise ConfigError(f"{self.part}: {error}") from None
+
+    async def _all(self, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
+        connection = Connection(self.server, self.model, variable=self.variable, largest=LARGEST)
+        try:
+            return [await self._one(connection, body) for body in bodies]
+        finally:
+            await connection.close()
+
+    async def _one(self, connection: Connection, body: Mapping[str, Any]) -> Any:
+        patience, begun, failed = Patience(attempts=self.retries + 1), time.monotonic(), 0
+        while True:
+            try:
+                return read_json(await connection.post(self.path, body, self.timeout))
+            except Refused as refused:
+                failed += 1
+                wait = max(patience.delay(failed) * (0.5 + random.random() / 2), refused.wait or 0.0)
+                if not refused.again or failed >= patience.attempts or wait > LONGEST_WAIT:
+                    raise
+                if time.monotonic() - begun + wait > self.give_up_after:
+                    raise
+                await asyncio.sleep(wait)

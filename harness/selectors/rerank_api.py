@@ -9,11 +9,10 @@ import numpy as np
 from pydantic import Field
 
 from harness.component import Positive, Reranker, runtime
-from harness.errors import ConfigError, JudgeError
-from harness.llm.posting import posted
-from harness.llm.transport import Refused
+from harness.errors import ConfigError
+from harness.llm.posting import Post
 from harness.model import Floats
-from harness.secrecy import address_fault, bare_address, holds_credentials
+from harness.secrecy import address_fault, holds_credentials
 
 _KEY = "RERANK_API_KEY"
 
@@ -63,21 +62,18 @@ class RerankApi(Reranker):
         body: dict[str, Any] = {"model": self.model, "query": query, "documents": texts, "top_n": len(texts)}
         if self.protocol == "tei":
             body = {"query": query, "texts": texts, "raw_scores": False}
-        where = f"selector rerank_api: {self.model} at {bare_address(self.base_url)}"
-        try:
-            (answer,) = posted(
-                {"server": self.base_url, "model": self.model, "variable": _KEY},
-                "/rerank",
-                [body],
-                retries=self.retries,
-                timeout=self.timeout,
-                give_up_after=self.give_up_after,
-            )
-        except Refused as refused:
-            raise ConfigError(f"{where}: {refused.detail}") from None
-        except JudgeError as error:
-            raise ConfigError(f"selector rerank_api: {error}") from None
-        return _read(answer, len(texts), where)
+        post = Post(
+            "selector rerank_api",
+            self.base_url,
+            self.model,
+            "/rerank",
+            retries=self.retries,
+            timeout=self.timeout,
+            give_up_after=self.give_up_after,
+            variable=_KEY,
+        )
+        (answer,) = post.answers([body])
+        return _read(answer, len(texts), post.where)
 
 
 def _read(answer: Any, count: int, where: str) -> Floats:

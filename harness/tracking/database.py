@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.folder import free_name
+
 
 def make_database(file: Path, uri: Callable[[Path], str]) -> None:
     """Make the database where there is none that can be used; `uri` says how a file is named to MLflow.
@@ -59,9 +61,7 @@ def _has_runs(database: sqlite3.Connection, tables: set[str]) -> bool:
 
 
 def _set_aside(file: Path) -> None:
-    number = 1
-    while (aside := file.with_name(f"{file.name}.unfinished-{number}")).exists():
-        number += 1
+    aside = free_name(file, "unfinished")
     file.replace(aside)
     for journal in ("-wal", "-shm", "-journal"):
         beside = file.with_name(file.name + journal)
