@@ -35,7 +35,7 @@ grid:
 """
 FLOOR = """
 import sys, json
-from harness.embedders import Local
+from harness.components.embedders import Local
 texts, queries = json.load(open(sys.argv[1]))
 Local().embed(texts); Local().embed(queries, queries=True)
 """
@@ -91,7 +91,7 @@ def queries_of(file: str, folder: Path) -> list[str]:
 
 def opened(file: str, folder: Path) -> Any:
     from harness import read_experiment
-    from harness.session import Session
+    from harness.run.session import Session
 
     return Session(read_experiment(Path(file)), folder / ".harness")
 
@@ -112,7 +112,7 @@ def warm(folder: Path) -> None:
 def selector(folder: Path) -> None:
     """What one more trial costs that differs only in its selector."""
     from harness import read_experiment
-    from harness.session import Session
+    from harness.run.session import Session
 
     grid = "grid:\n  selector: [%s]\n"
     for name, steps in {
@@ -189,7 +189,7 @@ def judging(folder: Path) -> None:
 
 def reporting(folder: Path) -> None:
     """Comparing and reporting on 100 trials of 500 queries, from process start, against running them warm."""
-    from harness.dataset.manifest import Manifest, PinnedFile, write_manifest
+    from harness.data.manifest import Manifest, PinnedFile, write_manifest
 
     data = folder / "large"
     (data / "queries").mkdir(parents=True)
@@ -313,7 +313,7 @@ def published(folder: Path) -> None:
 
 def _published_data(shared: Path, folder: Path) -> dict[str, Path]:
     """The data sets that are there, imported, by the variables that the tables name them with."""
-    from harness.importers import Options, import_dataset
+    from harness.data.importers import Options, import_dataset
 
     made: dict[str, Path] = {}
     if (shared / "chroma-chunking").is_dir():

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from harness import read_experiment, run
-from harness.judging import Judging, Models, archive_of
-from harness.results import Judged
-from harness.session import Session
+from harness.evaluation.results import Judged
+from harness.run.judging.judging import Judging, Models, archive_of
+from harness.run.session import Session
 
 FENCE = re.compile(r"<<(c\d\d|question):\w+>>\n(.*?)\n<</\1:", re.DOTALL)
 Fails = Callable[[str, int], bool]

@@ -4,9 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.asking import LlmAugmenter, LlmChunker, LlmJudge, LlmReranker
-    from harness.budget import allocate
-    from harness.component import (
+    from harness.components.component import (
         Augmenter,
         Chunker,
         Component,
@@ -24,12 +22,10 @@ if TYPE_CHECKING:
         runtime,
         scoring,
     )
-    from harness.errors import ConfigError, DataError, HarnessError
-    from harness.experiment import Compare, Experiment, Trial
-    from harness.judging import Models
-    from harness.launch import Launch
-    from harness.launching import run
-    from harness.model import (
+    from harness.components.context_window import allocate
+    from harness.components.llm_roles import LlmAugmenter, LlmChunker, LlmJudge, LlmReranker
+    from harness.core.errors import ConfigError, DataError, HarnessError
+    from harness.core.records import (
         Case,
         Chunk,
         Document,
@@ -45,19 +41,23 @@ if TYPE_CHECKING:
         best_first,
         spanning,
     )
-    from harness.planning import plan
-    from harness.reader import Reader
-    from harness.store import Artifact
-    from harness.yaml_file import read_experiment
+    from harness.experiment.experiment import Compare, Experiment, Trial
+    from harness.experiment.reader_price import Reader
+    from harness.experiment.yaml_file import read_experiment
+    from harness.run.judging.judging import Models
+    from harness.run.launch import run
+    from harness.run.launch_result import Launch
+    from harness.run.plan import plan
+    from harness.storage.store import Artifact
 
 _HOME = {
-    "harness.asking": (
+    "harness.components.llm_roles": (
         "LlmAugmenter",
         "LlmChunker",
         "LlmJudge",
         "LlmReranker",
     ),
-    "harness.component": (
+    "harness.components.component": (
         "Augmenter",
         "Chunker",
         "Component",
@@ -75,12 +75,12 @@ _HOME = {
         "runtime",
         "scoring",
     ),
-    "harness.budget": ("allocate",),
-    "harness.reader": ("Reader",),
-    "harness.errors": ("ConfigError", "DataError", "HarnessError"),
-    "harness.experiment": ("Compare", "Experiment", "Trial"),
-    "harness.judging": ("Models",),
-    "harness.model": (
+    "harness.components.context_window": ("allocate",),
+    "harness.experiment.reader_price": ("Reader",),
+    "harness.core.errors": ("ConfigError", "DataError", "HarnessError"),
+    "harness.experiment.experiment": ("Compare", "Experiment", "Trial"),
+    "harness.run.judging.judging": ("Models",),
+    "harness.core.records": (
         "Case",
         "Chunk",
         "Document",
@@ -96,11 +96,11 @@ _HOME = {
         "best_first",
         "spanning",
     ),
-    "harness.store": ("Artifact",),
-    "harness.launch": ("Launch",),
-    "harness.planning": ("plan",),
-    "harness.launching": ("run",),
-    "harness.yaml_file": ("read_experiment",),
+    "harness.storage.store": ("Artifact",),
+    "harness.run.launch_result": ("Launch",),
+    "harness.run.plan": ("plan",),
+    "harness.run.launch": ("run",),
+    "harness.experiment.yaml_file": ("read_experiment",),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 

@@ -8,29 +8,25 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from harness.asking import LlmJudge
-from harness.component import Positive, scoring
+from harness.components.component import Positive, scoring
+from harness.components.llm_roles import LlmJudge
+from harness.components.verdict import Finding, Score, Verdict, average_precision, share
+from harness.core.records import Case
 from harness.llm import (
     SWAPPED,
     Choice,
     Entry,
     Failure,
-    Finding,
     Form,
     Judgment,
     Label,
     Prompt,
-    Score,
     Task,
     Text,
-    Verdict,
-    average_precision,
     fence,
     nonce,
-    share,
     suspicious,
 )
-from harness.model import Case
 from judges.windows import packed, windows
 
 SYSTEM = """\

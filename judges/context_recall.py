@@ -7,33 +7,30 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from harness.asking import LlmJudge, claims_task, prompt_digest
-from harness.component import Fraction, Positive, scoring
+from harness.components.component import Fraction, Positive, scoring
+from harness.components.llm_roles import LlmJudge, claims_task, prompt_digest
+from harness.components.verdict import Finding, Score, Verdict, share
+from harness.core.records import Case
 from harness.llm import (
     SWAPPED,
     Asking,
     Choice,
     Entry,
     Failure,
-    Finding,
     Form,
     Judgment,
     Label,
     Listed,
     Prompt,
-    Score,
     Task,
     Text,
-    Verdict,
     Written,
     defused,
     fence,
     folded,
     nonce,
-    share,
     suspicious,
 )
-from harness.model import Case
 from judges.exact import exact_label, occurs
 from judges.windows import CALL, packed, windows
 

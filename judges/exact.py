@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from harness.core.records import Case, Chunk, Span
 from harness.llm import Label, folded
-from harness.model import Case, Chunk, Span
 
 SHORTEST = 20
 """Characters from which on an item that occurs is there: "5 minutes" stands in many a passage about something else."""

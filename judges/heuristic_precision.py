@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.component import LocalJudge, Positive, scoring
-from harness.llm import Finding, Judgment, Label, Score, Task, Verdict, share
-from harness.model import Case, Chunk, Vectors
+from harness.components.component import LocalJudge, Positive, scoring
+from harness.components.verdict import Finding, Score, Verdict, share
+from harness.core.records import Case, Chunk, Vectors
+from harness.llm import Judgment, Label, Task
 from judges.support import CAUTION, supported
 
 

@@ -6,9 +6,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from harness.component import Fraction, LocalJudge, Positive, scoring
-from harness.llm import Finding, Judgment, Label, Score, Task, Verdict, share
-from harness.model import Case, Vectors
+from harness.components.component import Fraction, LocalJudge, Positive, scoring
+from harness.components.verdict import Finding, Score, Verdict, share
+from harness.core.records import Case, Vectors
+from harness.llm import Judgment, Label, Task
 from judges.exact import exact_label
 from judges.support import CAUTION, supported
 

@@ -8,10 +8,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from harness.component import LocalJudge, Positive, runtime, scoring
-from harness.labels import Labels, labels_sha256, read_labels
-from harness.llm import Failure, Finding, Judgment, Label, Score, Task, Verdict, average_precision, share
-from harness.model import Case, Chunk, Vectors
+from harness.components.component import LocalJudge, Positive, runtime, scoring
+from harness.components.labels import Labels, labels_sha256, read_labels
+from harness.components.verdict import Finding, Score, Verdict, average_precision, share
+from harness.core.records import Case, Chunk, Vectors
+from harness.llm import Failure, Judgment, Label, Task
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from harness.core.records import Vectors
 from harness.llm import Judgment, Label, Task
-from harness.model import Vectors
 
 CAUTION = "no LLM was used; a screen by words, blind to negation, not to be read as a judge's"
 

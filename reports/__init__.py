@@ -3,8 +3,8 @@
 from reports.compare import Best, Comparison, Row, compare
 from reports.frames import scores_frame
 from reports.gate import GateResult
+from reports.gate_run import accept_launch, gate
 from reports.launch import launch_report
-from reports.nights import accept_launch, gate
 from reports.report import Report, report
 
 __all__ = [

@@ -4,9 +4,9 @@ import json
 import math
 from dataclasses import asdict
 
-from harness.agreement import Agreement
-from harness.calibrations import ENOUGH
-from harness.stats.agreement import Estimate
+from harness.evaluation.stats.agreement import Estimate
+from harness.run.judging.agreement import Agreement
+from harness.run.judging.agreement_store import ENOUGH
 from reports.plain import plain
 
 

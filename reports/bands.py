@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from harness.results import Band, ScoreBands
+from harness.evaluation.results import Band, ScoreBands
 from reports.plain import plain
 
 

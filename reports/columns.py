@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from harness.errors import ConfigError, did_you_mean
-from harness.launch import Launch
-from harness.results import FACTS, TrialResult
+from harness.core.errors import ConfigError, did_you_mean
+from harness.evaluation.results import FACTS, TrialResult
+from harness.run.launch_result import Launch
 
 
 def columns(launch: Launch, names: Sequence[str]) -> list[tuple[str, list[float]]]:

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from harness.component import judge_measures
-from harness.experiment import Compare, find_baseline
-from harness.headline import Scores, chunkings, headline_metric, scores_of
-from harness.launch import Launch
-from harness.metrics import parse_metric
-from harness.results import TrialResult
-from harness.stats import (
+from harness.components.component import judge_measures
+from harness.evaluation.metrics import parse_metric
+from harness.evaluation.results import TrialResult
+from harness.evaluation.stats import (
     FEW_CLUSTERS,
     FEWEST_CLUSTERS,
     Choice,
@@ -27,7 +24,10 @@ from harness.stats import (
     paired_differences,
     queries_needed,
 )
-from harness.stats.clusters import standard_errors
+from harness.evaluation.stats.clusters import standard_errors
+from harness.experiment.experiment import Compare, find_baseline
+from harness.run.launch_result import Launch
+from harness.run.primary_metric import Scores, chunkings, headline_metric, scores_of
 from reports.judging import notes_on
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from harness.headline import scores_of
-from harness.launch import Launch
-from harness.naming import SLOTS, labels, slot_of, varied
-from harness.results import TrialResult
-from harness.stats import Effect, factor_effects
+from harness.evaluation.results import TrialResult
+from harness.evaluation.stats import Effect, factor_effects
+from harness.experiment.trial_names import SLOTS, labels, slot_of, varied
+from harness.run.launch_result import Launch
+from harness.run.primary_metric import scores_of
 
 
 def effects(launch: Launch, metric: str, clusters_by: str = "documents") -> list[Effect]:

@@ -3,8 +3,8 @@
 import io
 from collections.abc import Sequence
 
-from harness.projection import curves
-from harness.results import TrialResult
+from harness.evaluation.results import TrialResult
+from harness.tracking.mlflow_fields import curves
 
 _LINES = ("-", "--", ":", "-.")
 # Okabe & Ito's palette: told apart by readers who cannot tell red from green.

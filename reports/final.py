@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.errors import HarnessError
-from harness.launch import Launch
-from harness.launches import final_of, stored_launch
-from harness.openings import openings
+from harness.core.errors import HarnessError
+from harness.run.launch_history import final_of, stored_launch
+from harness.run.launch_result import Launch
+from harness.run.test_set_access import openings
 from reports.compare import Comparison, compare
 from reports.tables import probability
 

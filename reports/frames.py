@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.launch import Launch
+from harness.run.launch_result import Launch
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from harness.accepted import Accepted, AcceptedTrial
-from harness.errors import ConfigError
-from harness.experiment import Gate
-from harness.headline import bounds_of, headline_metric
-from harness.launch import Launch
-from harness.model import Floats
-from harness.projection import metric_key
-from harness.results import TrialResult, resampling_seed
-from harness.stats import Differences, cluster_sums, paired_differences
+from harness.core.errors import ConfigError
+from harness.core.records import Floats
+from harness.evaluation.results import TrialResult, resampling_seed
+from harness.evaluation.stats import Differences, cluster_sums, paired_differences
+from harness.experiment.experiment import Gate
+from harness.run.baseline import Accepted, AcceptedTrial
+from harness.run.launch_result import Launch
+from harness.run.primary_metric import bounds_of, headline_metric
 from harness.tracking import Night
+from harness.tracking.mlflow_fields import metric_key
 from reports.tables import fate_words
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Sequence
 
-from harness.component import Judge, judge_measures
-from harness.launch import Launch
-from harness.results import Judged, JudgeSummary
-from harness.stats import Variance
+from harness.components.component import Judge, judge_measures
+from harness.evaluation.results import Judged, JudgeSummary
+from harness.evaluation.stats import Variance
+from harness.run.launch_result import Launch
 
 TITLE = "what the judges say: mean over queries (complete/all)"
 

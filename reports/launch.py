@@ -2,7 +2,7 @@
 
 import json
 
-from harness.launch import Findings, Launch
+from harness.run.launch_result import Findings, Launch
 from reports import bands, columns
 from reports.answer import answer
 from reports.compare import Comparison, Row, compare

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree
 
-from harness.stats import FEW_CLUSTERS
+from harness.evaluation.stats import FEW_CLUSTERS
 from harness.tracking import Night
 from reports.gate import Check, Drop, GateResult, trend_keys
 from reports.page.figures import NightSeries, nights, standalone

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness.calibration import agree_with_labels
-from harness.errors import ConfigError
-from harness.experiment import find_baseline
-from harness.judging import Models
-from harness.labels import read_labels
-from harness.launch import Launch
-from harness.published import Published, PublishedRow
+from harness.components.labels import read_labels
+from harness.core.errors import ConfigError
+from harness.experiment.experiment import find_baseline
+from harness.experiment.published import Published, PublishedRow
+from harness.run.judging.agreement_study import agree_with_labels
+from harness.run.judging.judging import Models
+from harness.run.launch_result import Launch
 from reports.columns import value
 
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from harness.characters import visible
-from harness.errors import ConfigError
-from harness.launch import Launch
-from harness.secrecy import redact
+from harness.core.characters import visible
+from harness.core.errors import ConfigError
+from harness.core.secrecy import redact
+from harness.run.launch_result import Launch
 from reports.answer import answer
 from reports.compare import Comparison, compare
 from reports.final import final_scores

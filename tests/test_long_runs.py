@@ -8,25 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from harness.augmenters import Heading
-from harness.augmenters.writing import checked_context, excerpt
-from harness.characters import in_one_line, visible
-from harness.checks.words import words
-from harness.chunkers import Fixed, Markdown, Paragraph, Recursive, Sentence
-from harness.dataset.lines import Line
-from harness.dataset.quotes import loose_occurrences
-from harness.errors import HarnessError
-from harness.finder import stretches
-from harness.importers.trec import _bare, _document
+from harness.components.augmenters import Heading
+from harness.components.augmenters.writing import checked_context, excerpt
+from harness.components.chunkers import Fixed, Markdown, Paragraph, Recursive, Sentence
+from harness.components.retrievers.ensemble import _sentences
+from harness.components.retrievers.intent import expected, has_form
+from harness.components.selectors.similarity import word_set
+from harness.core.characters import in_one_line, visible
+from harness.core.errors import HarnessError
+from harness.core.records import Document
+from harness.core.secrecy import redact
+from harness.core.text_files import Line
+from harness.core.tokenizer import Tokenizer
+from harness.data.checks.words import words
+from harness.data.importers.trec import _bare, _document
+from harness.data.passage_search import stretches
+from harness.data.quotes import loose_occurrences
 from harness.llm import Choice, defused, folded, suspicious
-from harness.llm.form import Form
+from harness.llm.answer_schema import Form
 from harness.llm.transport import _beyond_a_minute, _parameter, retry_after, safe
-from harness.model import Document
-from harness.retrievers.ensemble import _sentences
-from harness.retrievers.intent import expected, has_form
-from harness.secrecy import redact
-from harness.selectors.similarity import word_set
-from harness.tokens import Tokenizer
 from judges.support import containment, numbers_kept
 
 LENGTH = 20_000
@@ -191,43 +191,43 @@ def test_long_runs_are_read_in_time(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 KNOWN = {
-    "harness/analysis.py",
-    "harness/augmenters/heading.py",
-    "harness/augmenters/questions.py",
-    "harness/augmenters/writing.py",
-    "harness/characters.py",
-    "harness/checks/words.py",
-    "harness/chunkers/markdown.py",
-    "harness/chunkers/packing.py",
-    "harness/chunkers/paragraph.py",
-    "harness/cli/marking.py",
-    "harness/component.py",
-    "harness/dataset/editing.py",
-    "harness/dataset/quotes.py",
-    "harness/dataset/records.py",
-    "harness/embedders/hashing.py",
-    "harness/embedders/prompts.py",
-    "harness/embedding.py",
-    "harness/finder.py",
-    "harness/folder.py",
-    "harness/importers/contract_nli.py",
-    "harness/importers/huggingface.py",
-    "harness/importers/trec.py",
-    "harness/llm/fences.py",
+    "harness/components/text_analysis.py",
+    "harness/components/augmenters/heading.py",
+    "harness/components/augmenters/questions.py",
+    "harness/components/augmenters/writing.py",
+    "harness/core/characters.py",
+    "harness/data/checks/words.py",
+    "harness/components/chunkers/markdown.py",
+    "harness/components/chunkers/packing.py",
+    "harness/components/chunkers/paragraph.py",
+    "harness/cli/data_evidence.py",
+    "harness/components/component.py",
+    "harness/data/write.py",
+    "harness/data/quotes.py",
+    "harness/data/records.py",
+    "harness/components/embedders/hashing.py",
+    "harness/components/embedders/prompts.py",
+    "harness/run/stages/embed.py",
+    "harness/data/passage_search.py",
+    "harness/storage/files.py",
+    "harness/data/importers/contract_nli.py",
+    "harness/data/importers/huggingface.py",
+    "harness/data/importers/trec.py",
+    "harness/llm/untrusted_text.py",
     "harness/llm/steering.py",
     "harness/llm/transport.py",
-    "harness/marking.py",
-    "harness/metrics/names.py",
-    "harness/retrievers/ensemble.py",
-    "harness/retrievers/intent.py",
-    "harness/scaffold/my_chunkers.py",
-    "harness/secrecy.py",
-    "harness/selectors/similarity.py",
-    "harness/selectors/wording.py",
-    "harness/strict_yaml.py",
-    "harness/synthesis/writer.py",
-    "harness/tokens.py",
-    "harness/yaml_file.py",
+    "harness/data/annotation.py",
+    "harness/evaluation/metrics/names.py",
+    "harness/components/retrievers/ensemble.py",
+    "harness/components/retrievers/intent.py",
+    "harness/cli/scaffold/my_chunkers.py",
+    "harness/core/secrecy.py",
+    "harness/components/selectors/similarity.py",
+    "harness/components/selectors/wording.py",
+    "harness/core/strict_yaml.py",
+    "harness/data/synthesis/prompts.py",
+    "harness/core/tokenizer.py",
+    "harness/experiment/yaml_file.py",
     "judges/support.py",
     "reports/page/figures.py",
 }

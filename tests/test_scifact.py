@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from harness import Experiment, Retriever, Trial, run
-from harness.chunkers import Fixed
-from harness.embedders import Local
-from harness.importers import import_dataset
-from harness.retrievers import BM25, Dense
+from harness.components.chunkers import Fixed
+from harness.components.embedders import Local
+from harness.components.retrievers import BM25, Dense
+from harness.data.importers import import_dataset
 
 
 def ndcg(retriever: Retriever, source: Path, folder: Path) -> tuple[float, float]:

@@ -4,12 +4,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from harness.cli.checking import add_check_options, check
-from harness.cli.codes import OK
-from harness.cli.generating import add_generate_options, add_review_options, generate, review
-from harness.cli.marking import add_evidence_options, evidence
-from harness.cli.showing import show
-from harness.errors import ConfigError
+from harness.cli.data_check import add_check_options, check
+from harness.cli.data_evidence import add_evidence_options, evidence
+from harness.cli.data_generate import add_generate_options, add_review_options, generate, review
+from harness.cli.data_show import show
+from harness.cli.exit_codes import OK
+from harness.core.errors import ConfigError
 
 FORMATS = ("beir", "trec", "chroma", "squad", "hotpotqa", "contract-nli", "wice", "csv", "jsonl", "huggingface")
 """Named here as well, so that help needs no import."""
@@ -88,7 +88,7 @@ def _import_options(made: argparse.ArgumentParser) -> None:
 
 
 def _import(options: argparse.Namespace) -> int:
-    from harness.importers import Options, import_dataset
+    from harness.data.importers import Options, import_dataset
 
     target: Path = options.target
     given = Options(
@@ -139,8 +139,7 @@ def _pairs(option: str, given: list[str]) -> dict[str, str]:
 
 
 def _pin(options: argparse.Namespace) -> int:
-    from harness.dataset import read_manifest
-    from harness.dataset.manifest import write_manifest
+    from harness.data.manifest import read_manifest, write_manifest
 
     root = dataset_folder(options.dataset)
     write_manifest(read_manifest(root))
@@ -150,7 +149,7 @@ def _pin(options: argparse.Namespace) -> int:
 
 def dataset_folder(name: str) -> Path:
     """The folder of a data set, by path or by its name under `datasets`."""
-    from harness.dataset import find_dataset
+    from harness.data.manifest import find_dataset
 
     folder = Path(name)
     return folder if (folder / "manifest.yaml").is_file() else find_dataset(name, Path.cwd())

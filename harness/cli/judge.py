@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli.codes import OK
-from harness.errors import ConfigError
+from harness.cli.exit_codes import OK
+from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from harness.agreement import Agreement
-    from harness.judging import Models
+    from harness.run.judging.agreement import Agreement
+    from harness.run.judging.judging import Models
 
 
 def add_model_options(made: argparse.ArgumentParser, *, spends: bool = True) -> None:
@@ -23,7 +23,7 @@ def add_model_options(made: argparse.ArgumentParser, *, spends: bool = True) -> 
 
 def models_of(options: argparse.Namespace) -> "Models":
     """The options as the engine takes them; raises ConfigError."""
-    from harness.judging import Models
+    from harness.run.judging.judging import Models
 
     budget = getattr(options, "budget", None)
     if budget is not None and not 0 <= budget < 1e9:
@@ -86,9 +86,9 @@ def add_judge_commands(commands: Any) -> None:
 
 
 def _sample(options: argparse.Namespace) -> int:
-    from harness.calibration import sample
-    from harness.sheet import read_sheet, write_sheet
-    from harness.yaml_file import read_experiment
+    from harness.experiment.yaml_file import read_experiment
+    from harness.run.judging.agreement_study import sample
+    from harness.run.judging.grading_sheet import read_sheet, write_sheet
 
     if options.out.exists() and any(row.grade is not None for row in read_sheet(options.out)):
         raise ConfigError(f"judge sample: {options.out} holds grades; name another file with --out")
@@ -106,7 +106,7 @@ def _sample(options: argparse.Namespace) -> int:
 
 
 def _label(options: argparse.Namespace) -> int:
-    from harness.cli.labelling import label
+    from harness.cli.judge_label import label
 
     return label(options.sheet)
 
@@ -121,8 +121,8 @@ def _agree(options: argparse.Namespace) -> int:
 
 def _of_labels(options: argparse.Namespace) -> "Agreement":
     """The agreement of files of labels; raises ConfigError where they are not both there."""
-    from harness.agreement import labels_agreement
-    from harness.labels import GREATEST, both_raters, read_labels
+    from harness.components.labels import GREATEST, both_raters, read_labels
+    from harness.run.judging.agreement import labels_agreement
 
     if options.experiment or options.judge or options.swap:
         raise ConfigError("judge agree: --labels goes without an experiment, --judge and --swap: the file is the judge")
@@ -141,10 +141,10 @@ def _of_labels(options: argparse.Namespace) -> "Agreement":
 
 def _of_experiment(options: argparse.Namespace) -> "Agreement":
     """The agreement of an experiment's judge with a graded sheet, or with people's labels in a file."""
-    from harness.calibration import agree, agree_with_labels
-    from harness.labels import read_labels
-    from harness.sheet import read_sheet
-    from harness.yaml_file import read_experiment
+    from harness.components.labels import read_labels
+    from harness.experiment.yaml_file import read_experiment
+    from harness.run.judging.agreement_study import agree, agree_with_labels
+    from harness.run.judging.grading_sheet import read_sheet
 
     if not options.experiment or bool(options.sheet) == bool(options.people):
         raise ConfigError("judge agree: name an experiment and a graded sheet, or --people FILE, or --labels FILE")
@@ -165,8 +165,8 @@ def _of_experiment(options: argparse.Namespace) -> "Agreement":
 def _claims(options: argparse.Namespace) -> int:
     import json
 
-    from harness.calibration import claims
-    from harness.yaml_file import read_experiment
+    from harness.experiment.yaml_file import read_experiment
+    from harness.run.judging.agreement_study import claims
 
     def tell(line: str) -> None:
         print(line, file=sys.stderr, flush=True)

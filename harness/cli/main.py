@@ -9,17 +9,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.blame import ended_by
-from harness.characters import in_one_line
-from harness.cli.codes import CANNOT_TELL, CRASHED, INVALID, OK, STOPPED, USAGE
 from harness.cli.data import add_data_commands
+from harness.cli.exit_codes import CANNOT_TELL, CRASHED, INVALID, OK, STOPPED, USAGE
 from harness.cli.judge import add_judge_commands, add_model_options, models_of
 from harness.cli.output import OutputClosedError, safe_file, safe_output, show, width
-from harness.errors import ConfigError, HarnessError
+from harness.core.blame import ended_by
+from harness.core.characters import in_one_line
+from harness.core.errors import ConfigError, HarnessError
 
 if TYPE_CHECKING:
-    from harness.experiment import Experiment
-    from harness.launch import Launch
+    from harness.experiment.experiment import Experiment
+    from harness.run.launch_result import Launch
 
 CLUSTERS = ("documents", "queries")
 ROLES = ("chunkers", "augmenters", "embedders", "retrievers", "selectors", "judges", "metrics")
@@ -144,8 +144,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from harness.planning import plan
-    from harness.yaml_file import read_experiment
+    from harness.experiment.yaml_file import read_experiment
+    from harness.run.plan import plan
 
     made = plan(read_experiment(options.experiment), store=options.store, models=models_of(options))
     width = max(len(trial.name) for trial in made.trials)
@@ -166,8 +166,8 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from harness.launching import run
-    from harness.yaml_file import read_experiment
+    from harness.experiment.yaml_file import read_experiment
+    from harness.run.launch import run
     from reports import columns, compare, launch_report
     from reports.answer import answer
     from reports.final import final_scores, lines
@@ -260,9 +260,9 @@ def _published(options: argparse.Namespace, launch: "Launch") -> int:
 
 
 def _gate(options: argparse.Namespace) -> int:
-    from harness.yaml_file import read_experiment
+    from harness.experiment.yaml_file import read_experiment
+    from reports.gate_run import accept_launch, gate
     from reports.nightly import files, markdown, refused
-    from reports.nights import accept_launch, gate
 
     experiment = read_experiment(options.experiment)
     given: dict[str, Any] = {
@@ -306,7 +306,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from harness.folder import file_name
+    from harness.storage.files import file_name
     from reports import report
 
     launch = _launch(options)
@@ -327,21 +327,21 @@ def _params(option: str, given: Sequence[str]) -> dict[str, str]:
 
 def _experiment(options: argparse.Namespace) -> "Experiment | str":
     """The experiment of a file, or a name as it stands."""
-    from harness.yaml_file import read_experiment
+    from harness.experiment.yaml_file import read_experiment
 
     path = Path(options.experiment)
     return read_experiment(path) if path.suffix in (".yaml", ".yml") or path.is_file() else str(options.experiment)
 
 
 def _launch(options: argparse.Namespace) -> "Launch":
-    from harness.launches import stored_launch
+    from harness.run.launch_history import stored_launch
 
     return stored_launch(_experiment(options), store=options.store, final=options.final)
 
 
 def _bands(options: argparse.Namespace) -> int:
-    from harness.bands import EDGES, score_bands
-    from harness.launches import stored_session
+    from harness.run.launch_history import stored_session
+    from harness.run.score_bands import EDGES, score_bands
     from reports import bands
 
     try:
@@ -359,12 +359,12 @@ def _bands(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     if options.role == "metrics":
-        from harness.metrics.measures import LEVEL_MEASURES, MEASURES
+        from harness.evaluation.metrics.measures import LEVEL_MEASURES, MEASURES
 
         for name, measure in (*MEASURES.items(), *((f"{name}@0.1", one) for name, one in LEVEL_MEASURES.items())):
             print(f"{name:<24} {(measure.__doc__ or '').splitlines()[0]}")
         return OK
-    from harness.catalog import describe
+    from harness.experiment.catalog import describe
 
     if options.role == "selectors":
         _list_presets()
@@ -376,7 +376,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _list_presets() -> None:
-    from harness.presets import PRESETS
+    from harness.components.selectors.presets import PRESETS
 
     for name, preset in PRESETS.items():
         steps = f"top_k {preset.fetch}, rerank, normalize, mmr {preset.k} with relevance {preset.relevance:g}"
@@ -385,7 +385,7 @@ def _list_presets() -> None:
 
 
 def _init(options: argparse.Namespace) -> int:
-    from harness.scaffolding import scaffold
+    from harness.cli.init import scaffold
 
     for path in scaffold(options.folder):
         print(path)
@@ -394,7 +394,7 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _ui(options: argparse.Namespace) -> int:
-    from harness.secrecy import bare_address
+    from harness.core.secrecy import bare_address
     from harness.tracking import QUIET, default_uri, sqlite_file, sqlite_uri
 
     uri = options.tracking or default_uri()

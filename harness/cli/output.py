@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from harness.characters import visible
-from harness.secrecy import redact
+from harness.core.characters import visible
+from harness.core.secrecy import redact
 
 
 class OutputClosedError(BrokenPipeError):

@@ -10,18 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from harness.errors import JudgeError
-from harness.llm.archive import Archive, Call
-from harness.llm.asking import Asking, Prompt, Task
-from harness.llm.form import Choice, Form, Reading
-from harness.llm.gate import Gate
+from harness.core.errors import JudgeError
+from harness.llm.answer_cache import Archive, Call
+from harness.llm.answer_schema import Choice, Form, Reading
+from harness.llm.answers import UNASKED, Failure
 from harness.llm.leases import Leases
-from harness.llm.outcome import UNASKED, Failure
-from harness.llm.patience import Patience
 from harness.llm.prices import Budget, Price, Spend, find_price
+from harness.llm.prompter import Asking, Prompt, Task
+from harness.llm.rate_limiter import Gate
 from harness.llm.request import FRAME, MODES, Abilities, output_limit, request_body, sampling
+from harness.llm.retry_policy import Patience
 from harness.llm.transport import LONGEST_WAIT, Connection, Refused, Reply
-from harness.store import digest
+from harness.storage.store import digest
 
 _OUT_OF_FORM = {"invalid_json", "schema", "missing_label", "extra_label", "bad_request", "truncated"}
 """Failures that another way of asking may cure."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from harness.sqlite_file import SqliteFile, checksum
+from harness.storage.sqlite_file import SqliteFile, checksum
 
 
 class Leases(SqliteFile):

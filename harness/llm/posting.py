@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.errors import ConfigError, JudgeError
+from harness.core.errors import ConfigError, JudgeError
+from harness.core.secrecy import bare_address
 from harness.llm.blocking import blocking
-from harness.llm.patience import Patience
+from harness.llm.retry_policy import Patience
 from harness.llm.transport import KEY, LONGEST_WAIT, Connection, Refused, read_json
-from harness.secrecy import bare_address
 
 LARGEST = 200_000_000
 """Bytes of an answer: 2,000 vectors of 4,096 dimensions as text."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from harness.llm.asking import Asking, Prompt
+from harness.llm.prompter import Asking, Prompt
 
 MODES = ("json_schema", "json_object", "plain")
 """Ways to ask for a form, the strictest first."""

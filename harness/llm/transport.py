@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.characters import visible, well_formed, well_formed_json
-from harness.errors import JudgeError
-from harness.llm.outcome import FATAL, FailureKind
+from harness.core.characters import visible, well_formed, well_formed_json
+from harness.core.errors import JudgeError
+from harness.core.secrecy import REDACTED, api_key, bare_address, redact
+from harness.llm.answers import FATAL, FailureKind
 from harness.llm.prices import Usage
-from harness.secrecy import REDACTED, api_key, bare_address, redact
 
 if TYPE_CHECKING:
     import openai

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.folder import free_name
+from harness.storage.files import free_name
 
 
 def make_database(file: Path, uri: Callable[[Path], str]) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.dataset import Manifest
-from harness.projection import TABLE, curves, metric_key, trial_metrics, write_files
-from harness.results import TrialResult
-from harness.secrecy import redact, redact_file
-from harness.store import digest, locked
-from harness.tracking.store import MlflowExperiment, measured, surroundings
-from harness.views import views
+from harness.core.secrecy import redact, redact_file
+from harness.data.manifest import Manifest
+from harness.evaluation.results import TrialResult
+from harness.storage.store import digest, locked
+from harness.tracking.mlflow_fields import TABLE, curves, metric_key, trial_metrics, write_files
+from harness.tracking.mlflow_store import MlflowExperiment, measured, surroundings
+from harness.tracking.saved_views import views
 
 
 class Logged(NamedTuple):

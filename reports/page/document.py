@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from harness.bands import score_bands
-from harness.errors import ConfigError
-from harness.launch import Launch
+from harness.core.errors import ConfigError
+from harness.run.launch_result import Launch
+from harness.run.score_bands import score_bands
 from reports.answer import answer
 from reports.compare import Comparison
 from reports.final import Final, conclusion

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.dataset import Dataset
-from harness.launch import Launch
-from harness.llm import Verdict
-from harness.metrics import is_metric, parse_metric
-from harness.metrics.intervals import union
-from harness.model import Floats, Ints, Query
-from harness.selecting import KEPT
-from harness.stats import Flags
-from harness.verdicts import told_verdict
+from harness.components.verdict import Verdict
+from harness.core.records import Floats, Ints, Query
+from harness.data.dataset import Dataset
+from harness.evaluation.metrics import is_metric, parse_metric
+from harness.evaluation.metrics.intervals import union
+from harness.evaluation.stats import Flags
+from harness.run.judging.verdict_json import told_verdict
+from harness.run.launch_result import Launch
+from harness.run.stages.select import KEPT
 from reports.tables import fate_words
 
 _LENGTH_BITS = 24

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from harness.dataset.profile import QueryProfile, query_profile
-from harness.launch import Launch
-from harness.openings import openings
-from harness.results import resampling_seed
-from harness.tracking.store import COMMIT, surroundings
+from harness.data.profile import QueryProfile, query_profile
+from harness.evaluation.results import resampling_seed
+from harness.run.launch_result import Launch
+from harness.run.test_set_access import openings
+from harness.tracking.mlflow_store import COMMIT, surroundings
 
 _PACKAGES = (
     *("retrieval-harness", "numpy", "scipy", "faiss-cpu", "nltk", "tiktoken", "torch", "sentence-transformers"),

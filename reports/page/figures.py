@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.dataset.profile import CorpusProfile, QueryProfile
-from harness.results import ScoreBands
-from harness.stats import Effect
+from harness.data.profile import CorpusProfile, QueryProfile
+from harness.evaluation.results import ScoreBands
+from harness.evaluation.stats import Effect
 from reports.bands import label as band_label
 from reports.compare import Comparison, Row
 from reports.tables import fate_words

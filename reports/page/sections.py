@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.dataset.profile import corpus_profile
-from harness.launch import Launch
-from harness.projection import curves as curves_of
-from harness.results import ScoreBands, TrialResult, resampling_seed
-from harness.stats import Floats, cluster_bootstrap
+from harness.data.profile import corpus_profile
+from harness.evaluation.results import ScoreBands, TrialResult, resampling_seed
+from harness.evaluation.stats import Floats, cluster_bootstrap
+from harness.run.launch_result import Launch
+from harness.tracking.mlflow_fields import curves as curves_of
 from reports.columns import shown
 from reports.compare import Comparison, Row, losses_at
 from reports.effects import effects

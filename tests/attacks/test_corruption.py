@@ -12,16 +12,16 @@ import pytest
 from openai_server import Server, grade_all
 from project import harness, project
 
-from harness.cache import ScoreCache, Scored, VectorCache
-from harness.errors import StoreError
+from harness.core.errors import StoreError
+from harness.core.records import Embedded
 from harness.llm import Archive, Failure, Label
-from harness.llm.archive import Call
+from harness.llm.answer_cache import Call
 from harness.llm.leases import Leases
-from harness.model import Embedded
-from harness.openings import _read
-from harness.sealed import read_sealed, write_sealed
-from harness.sqlite_file import SqliteFile
-from harness.store import Artifact, Store
+from harness.run.test_set_access import _read
+from harness.storage.model_outputs import ScoreCache, Scored, VectorCache
+from harness.storage.sealed import read_sealed, write_sealed
+from harness.storage.sqlite_file import SqliteFile
+from harness.storage.store import Artifact, Store
 from judges import ContextPrecision
 
 SHORT, LONG = 8, 120
@@ -387,7 +387,7 @@ def test_small_records_know_damage(tmp_path: Path) -> None:
 
 def test_openings_are_counted_whatever_happens_to_their_record(tmp_path: Path) -> None:
     """One line damaged, one gone: as many as before."""
-    from harness.sqlite_file import checksum
+    from harness.storage.sqlite_file import checksum
 
     record = tmp_path / "o.txt"
     lines = [f"{number} 20260101-000000-ab{number:02d} 'x'" for number in range(1, 6)]

@@ -19,7 +19,7 @@ from openai_server import Asked, Server, grade_all
 from project import harness, pairs_paid, project, started
 
 from harness.tracking.database import make_database
-from harness.tracking.store import sqlite_uri
+from harness.tracking.mlflow_store import sqlite_uri
 
 SHORT, LONG = 3, 60
 SHOWN = "recall@3,context_precision,ap_at_k"

@@ -8,11 +8,11 @@ import pytest
 from project import harness, one_line, project
 
 from harness import Experiment, Trial, plan, read_experiment, run
-from harness.chunkers import Fixed
-from harness.errors import ConfigError, DataError
-from harness.folder import file_name
-from harness.retrievers import BM25
-from harness.strict_yaml import load_yaml
+from harness.components.chunkers import Fixed
+from harness.components.retrievers import BM25
+from harness.core.errors import ConfigError, DataError
+from harness.core.strict_yaml import load_yaml
+from harness.storage.files import file_name
 
 ESCAPE = "\x1b[31mred\x1b[0m\x07\u202e"
 

@@ -13,8 +13,8 @@ import pytest
 from openai_server import Asked, Raw, Server, completion
 from project import harness, one_line, project
 
+from harness.core.secrecy import REDACTED, api_key, redact, reveals
 from harness.llm import Archive
-from harness.secrecy import REDACTED, api_key, redact, reveals
 
 KEY = "sk-proj-Q7w+/x9Zt4Lm2Vb8Rk5Ny3"
 PASSWORD = "pa55-W0rd-of-the-proxy"
@@ -234,7 +234,7 @@ def test_a_key_file_of_two_lines_is_no_key(monkeypatch: pytest.MonkeyPatch) -> N
 def test_answers_are_kept_without_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The archive redacts whatever it is given, whoever wrote it."""
     from harness.llm import Failure, Label, Written
-    from harness.llm.archive import Call
+    from harness.llm.answer_cache import Call
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     archive = Archive(tmp_path / "answers.sqlite")

@@ -18,8 +18,8 @@ import pytest
 from courtroom import BYSTANDER, VICTIM, Outcome, put
 from openai_server import Asked, Raw, Server, completion, grade_all
 
-from harness.embedders import Api
-from harness.errors import ConfigError, HarnessError, JudgeError
+from harness.components.embedders import Api
+from harness.core.errors import ConfigError, HarnessError, JudgeError
 from harness.llm import Failure, Patience
 from harness.llm.bounded import LARGEST
 from harness.llm.prices import Usage

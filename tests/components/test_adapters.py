@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.chunkers import Chonkie, LangChain, LlamaIndex
-from harness.chunkers.alignment import aligned
-from harness.component import Chunker
-from harness.dataset import load_dataset
-from harness.errors import ConfigError
-from harness.model import Document
+from harness.components.chunkers import Chonkie, LangChain, LlamaIndex
+from harness.components.chunkers.alignment import aligned
+from harness.components.component import Chunker
+from harness.core.errors import ConfigError
+from harness.core.records import Document
+from harness.data.dataset import load_dataset
 
 ROOT = Path(__file__).parents[2]
 CASES: list[Chunker] = [
@@ -62,7 +62,7 @@ def test_lengths_in_tokens() -> None:
 def test_the_bundled_ranks_are_found_in_every_process() -> None:
     """Where nothing of ours has used tiktoken before, as on a warm store: a splitter's own use finds them, offline."""
     code = (
-        "from harness.chunkers import LangChain\nfrom harness.model import Document\n"
+        "from harness.components.chunkers import LangChain\nfrom harness.core.records import Document\n"
         "made = LangChain('TokenTextSplitter', {'encoding_name': 'o200k_base', 'chunk_size': 3, 'chunk_overlap': 0})\n"
         "print(len(made.split(Document('d', 'one two three four five six'))))"
     )

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from harness import Experiment, Trial, plan, run
-from harness.chunkers import Fixed, Semantic
-from harness.embedders import Api, Local
-from harness.embedders.prompts import expected_prompts
-from harness.errors import ConfigError, JudgeError
-from harness.judging import Models
-from harness.retrievers import BM25, Dense
-from harness.selectors import MMR, Normalize
+from harness.components.chunkers import Fixed, Semantic
+from harness.components.embedders import Api, Local
+from harness.components.embedders.prompts import expected_prompts
+from harness.components.retrievers import BM25, Dense
+from harness.components.selectors import MMR, Normalize
+from harness.core.errors import ConfigError, JudgeError
+from harness.run.judging.judging import Models
 
 
 class Server(ThreadingHTTPServer):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from harness import Experiment, Trial, run
-from harness.chunkers import Fixed
-from harness.embedders import Hashing
-from harness.model import Rankings
-from harness.pipeline import overlap
-from harness.retrievers import Dense, Hybrid
+from harness.components.chunkers import Fixed
+from harness.components.embedders import Hashing
+from harness.components.retrievers import Dense, Hybrid
+from harness.core.records import Rankings
+from harness.run.pipeline import overlap
 
 RNG = np.random.default_rng(11)
 CENTRES = RNG.normal(size=(40, 32))

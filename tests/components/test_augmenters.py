@@ -1,7 +1,7 @@
 """Heading paths."""
 
-from harness.augmenters import Heading
-from harness.model import Document
+from harness.components.augmenters import Heading
+from harness.core.records import Document
 
 TEXT = """# Bread
 intro

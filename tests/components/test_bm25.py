@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from rank_bm25 import BM25Okapi
 
-from harness.analysis import Analyzer
-from harness.retrievers import BM25
+from harness.components.retrievers import BM25
+from harness.components.text_analysis import Analyzer
 
 RNG = np.random.default_rng(8)
 VOCABULARY = [f"w{n}" for n in range(60)]

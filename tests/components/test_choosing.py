@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from harness import Experiment, Trial, plan, run
-from harness.chunkers import Fixed
-from harness.embedders import Hashing
-from harness.errors import ConfigError
-from harness.model import Chunk, Document, Hit, Outcome, Query, TokenMap
-from harness.retrievers import BM25
-from harness.selecting import _check
-from harness.selectors import (
+from harness.components.chunkers import Fixed
+from harness.components.embedders import Hashing
+from harness.components.retrievers import BM25
+from harness.components.selectors import (
     MMR,
     Adaptive,
     ConfidenceK,
@@ -33,9 +30,12 @@ from harness.selectors import (
     TokenBudget,
     TopK,
 )
-from harness.selectors.multi_signal import keyword_shares
-from harness.selectors.wording import mentions
-from harness.tokens import Tokenizer
+from harness.components.selectors.multi_signal import keyword_shares
+from harness.components.selectors.wording import mentions
+from harness.core.errors import ConfigError
+from harness.core.records import Chunk, Document, Hit, Outcome, Query, TokenMap
+from harness.core.tokenizer import Tokenizer
+from harness.run.stages.select import _check
 
 ASKED = Query("q", "?")
 
@@ -290,7 +290,7 @@ def test_multi_signal() -> None:
 
 def test_weights_have_names() -> None:
     """An unknown one is refused, and all of them 0."""
-    from harness.catalog import checked
+    from harness.experiment.catalog import checked
 
     with pytest.raises(ConfigError, match="multi_signal has no setting 'novelty'"):
         checked(MultiSignal, {"now": "2026-01-31", "novelty": 1}, where="x")

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.chunkers import Fixed, LangChain, Paragraph, Recursive, Sentence
-from harness.component import Chunker
-from harness.dataset import load_dataset
-from harness.model import Document
-from harness.tokens import Tokenizer
+from harness.components.chunkers import Fixed, LangChain, Paragraph, Recursive, Sentence
+from harness.components.component import Chunker
+from harness.core.records import Document
+from harness.core.tokenizer import Tokenizer
+from harness.data.dataset import load_dataset
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,11 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.asking import LlmChunker
-from harness.augmenters import BUILTINS as AUGMENTERS
-from harness.catalog import BUILTINS, component, describe, to_spec
-from harness.chunkers import BUILTINS as CHUNKERS
-from harness.chunkers import (
+from harness.components.augmenters import BUILTINS as AUGMENTERS
+from harness.components.chunkers import BUILTINS as CHUNKERS
+from harness.components.chunkers import (
     Chonkie,
     ClusterSemantic,
     Fixed,
@@ -30,7 +28,7 @@ from harness.chunkers import (
     Semantic,
     Sentence,
 )
-from harness.component import (
+from harness.components.component import (
     Chunker,
     Component,
     EmbeddingChunker,
@@ -41,17 +39,14 @@ from harness.component import (
     best_hits_first,
     identity,
 )
-from harness.component import settings as settings_of
-from harness.embedders import BUILTINS as EMBEDDERS
-from harness.embedders import Api, Hashing
-from harness.errors import ConfigError
-from harness.llm import Asking, Failure, Written
-from harness.model import Chunk, Document, Hit, Outcome, Query, Spans
-from harness.retrievers import BM25, Dense, Hybrid
-from harness.retrievers import BUILTINS as RETRIEVERS
-from harness.selecting import _check
-from harness.selectors import BUILTINS as SELECTORS
-from harness.selectors import (
+from harness.components.component import settings as settings_of
+from harness.components.embedders import BUILTINS as EMBEDDERS
+from harness.components.embedders import Api, Hashing
+from harness.components.llm_roles import LlmChunker
+from harness.components.retrievers import BM25, Dense, Hybrid
+from harness.components.retrievers import BUILTINS as RETRIEVERS
+from harness.components.selectors import BUILTINS as SELECTORS
+from harness.components.selectors import (
     MMR,
     Adaptive,
     ContextBudget,
@@ -64,7 +59,12 @@ from harness.selectors import (
     TokenBudget,
     TopK,
 )
-from harness.tokens import Tokenizer
+from harness.core.errors import ConfigError
+from harness.core.records import Chunk, Document, Hit, Outcome, Query, Spans
+from harness.core.tokenizer import Tokenizer
+from harness.experiment.catalog import BUILTINS, component, describe, to_spec
+from harness.llm import Asking, Failure, Written
+from harness.run.stages.select import _check
 
 ALL = [cls for known in BUILTINS.values() for cls in known.values()]
 WORDS = Tokenizer("words")

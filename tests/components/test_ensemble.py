@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import Experiment, Trial, run
-from harness.augmenters import Heading
-from harness.chunkers import Scales
-from harness.component import Searched
-from harness.embedders import Hashing
-from harness.model import Document
-from harness.retrievers import BM25, Ensemble
-from harness.retrievers.ensemble import _View
-from harness.retrievers.intent import expected, has_form
-from harness.selectors import Threshold
-from harness.session import Session
-from harness.tokens import Tokenizer
+from harness.components.augmenters import Heading
+from harness.components.chunkers import Scales
+from harness.components.component import Searched
+from harness.components.embedders import Hashing
+from harness.components.retrievers import BM25, Ensemble
+from harness.components.retrievers.ensemble import _View
+from harness.components.retrievers.intent import expected, has_form
+from harness.components.selectors import Threshold
+from harness.core.records import Document
+from harness.core.tokenizer import Tokenizer
+from harness.run.session import Session
 
 WORDS = Tokenizer("words")
 

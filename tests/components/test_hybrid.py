@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.retrievers import BM25, Dense, Hybrid
+from harness.components.retrievers import BM25, Dense, Hybrid
 
 DENSE = (np.array([1, 2, 3]), np.array([0.9, 0.5, 0.1]))
 NOTHING: Any = None  # a hybrid looks at rankings alone

@@ -10,14 +10,14 @@ import pytest
 from openai_server import Asked, Server
 
 from harness import Experiment, Trial, plan, run
-from harness.augmenters import Neighbors, NoContext, Questions
-from harness.chunkers import Llm
-from harness.errors import JudgeError
-from harness.judging import Models
+from harness.components.augmenters import Neighbors, NoContext, Questions
+from harness.components.chunkers import Llm
+from harness.components.retrievers import BM25
+from harness.core.errors import JudgeError
+from harness.core.records import Document
+from harness.core.tokenizer import Tokenizer
 from harness.llm import Failure, Task, Written
-from harness.model import Document
-from harness.retrievers import BM25
-from harness.tokens import Tokenizer
+from harness.run.judging.judging import Models
 
 WORDS = Tokenizer("words")
 TEXT = " ".join(f"Piece {n} is here." for n in range(20))
@@ -146,7 +146,7 @@ def test_questions_are_indexed_and_not_credited(server: Server, garden_data: Pat
 
     server.behave = asking
     made = study(tmp_path, chunker=Llm("m"), augmenter=NoContext())
-    from harness.chunkers import Fixed
+    from harness.components.chunkers import Fixed
 
     plain = run(study(tmp_path, chunker=Fixed(20)), store=tmp_path / "s", log=False).results[0]
     asked = run(study(tmp_path, chunker=Fixed(20), augmenter=STEP), store=tmp_path / "s", log=False).results[0]

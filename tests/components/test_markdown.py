@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.chunkers import Markdown
-from harness.model import Document
-from harness.tokens import Tokenizer
+from harness.components.chunkers import Markdown
+from harness.core.records import Document
+from harness.core.tokenizer import Tokenizer
 
 WORDS = Tokenizer("words")
 

@@ -10,15 +10,15 @@ import pytest
 from openai_server import Asked, Raw, Server, reranked
 
 from harness import Experiment, Trial, plan, run
-from harness.asking import UNGRADED
-from harness.chunkers import Fixed
-from harness.errors import ConfigError, HarnessError, JudgeError
-from harness.judging import Models
-from harness.model import Chunk, Drop, Hit, Query
-from harness.reader import Reader
-from harness.reranking import WARM_UP
-from harness.retrievers import BM25
-from harness.selectors import Rerank, RerankApi, RerankLlm, TopK
+from harness.components.chunkers import Fixed
+from harness.components.llm_roles import UNGRADED
+from harness.components.retrievers import BM25
+from harness.components.selectors import Rerank, RerankApi, RerankLlm, TopK
+from harness.core.errors import ConfigError, HarnessError, JudgeError
+from harness.core.records import Chunk, Drop, Hit, Query
+from harness.experiment.reader_price import Reader
+from harness.run.judging.judging import Models
+from harness.run.stages.rerank import WARM_UP
 from reports import columns
 
 TEXTS = ["Rye needs steam.", "", "The oven holds heat. " * 60, "Cats sleep.", "é 你好 🧑‍🍳"]
@@ -205,7 +205,7 @@ def test_missing_grades_are_dropped_or_stop_the_run(server: Server, garden_data:
         run(study(tmp_path, step), store=tmp_path / "s", log=False)
     lenient = study(tmp_path, replace(step, max_failed=1.0))
     launch = run(lenient, store=tmp_path / "s", log=False)
-    from harness.session import Session
+    from harness.run.session import Session
 
     session = Session(lenient, tmp_path / "s")
     for selection in session.pipeline(session.trials[0]).selections(session.trials[0]):

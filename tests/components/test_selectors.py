@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from harness.model import Chunk, Document, Hit, Outcome, Query, TokenMap
-from harness.selectors import Dedup, Threshold, TokenBudget, TopK
+from harness.components.selectors import Dedup, Threshold, TokenBudget, TopK
+from harness.core.records import Chunk, Document, Hit, Outcome, Query, TokenMap
 
 MAP = TokenMap(np.arange(0, 1000, 2))  # a token every two characters
 

@@ -9,13 +9,13 @@ import pytest
 import pytrec_eval
 
 from harness import Experiment, Trial, run
-from harness.chunkers import Fixed
-from harness.dataset import load_dataset
-from harness.errors import DataError
-from harness.importers import Options, import_dataset
-from harness.launch import Launch
-from harness.retrievers import TrecRun
-from harness.selectors import TopK
+from harness.components.chunkers import Fixed
+from harness.components.retrievers import TrecRun
+from harness.components.selectors import TopK
+from harness.core.errors import DataError
+from harness.data.dataset import load_dataset
+from harness.data.importers import Options, import_dataset
+from harness.run.launch_result import Launch
 from reports import compare, report
 
 OURS = {

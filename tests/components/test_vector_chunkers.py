@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import Experiment, Trial, run
-from harness.chunkers import ClusterSemantic, Semantic
-from harness.chunkers.cluster_semantic import best_cuts
-from harness.chunkers.gaps import gap_similarities
-from harness.embedders import Hashing
-from harness.model import Document, Spans
-from harness.retrievers import BM25
-from harness.selectors import TopK
-from harness.tokens import Tokenizer
+from harness.components.chunkers import ClusterSemantic, Semantic
+from harness.components.chunkers.cluster_semantic import best_cuts
+from harness.components.chunkers.gaps import gap_similarities
+from harness.components.embedders import Hashing
+from harness.components.retrievers import BM25
+from harness.components.selectors import TopK
+from harness.core.records import Document, Spans
+from harness.core.tokenizer import Tokenizer
 
 WORDS = Tokenizer("words")
 SENTENCES = ["Rye is dark.", "Rye is dense.", "Cats purr.", "Cats sleep.", "Cats purr and sleep."]

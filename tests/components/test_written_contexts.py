@@ -9,15 +9,15 @@ import pytest
 from openai_server import Asked, Raw, Server
 
 from harness import Experiment, Trial, plan, run
-from harness.augmenters import Heading, NoContext, Situate, Summary
-from harness.augmenters.writing import checked_context, excerpt
-from harness.chunkers import Fixed
-from harness.errors import JudgeError
-from harness.judging import Models
-from harness.launches import stored_launch
+from harness.components.augmenters import Heading, NoContext, Situate, Summary
+from harness.components.augmenters.writing import checked_context, excerpt
+from harness.components.chunkers import Fixed
+from harness.components.retrievers import BM25
+from harness.core.errors import JudgeError
+from harness.core.records import Document
 from harness.llm import Failure, Written
-from harness.model import Document
-from harness.retrievers import BM25
+from harness.run.judging.judging import Models
+from harness.run.launch_history import stored_launch
 
 TEXT = "# Bread\n\nThe loaf bakes for 40 minutes at 230 degrees.\n\n# Soup\n\nThe soup simmers for two hours."
 DOC = Document("d", TEXT, "Kitchen")

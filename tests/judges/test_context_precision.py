@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai_server import Server, grade_all
 
-from harness.catalog import checked
-from harness.errors import ConfigError
-from harness.llm import SWAPPED, Failure, Label, average_precision
+from harness.components.verdict import average_precision
+from harness.core.errors import ConfigError
+from harness.experiment.catalog import checked
+from harness.llm import SWAPPED, Failure, Label
 from judges import ContextPrecision
 from judges.windows import packed, windows
 
@@ -179,7 +180,7 @@ def test_changed_wording_is_a_new_address(monkeypatch: pytest.MonkeyPatch) -> No
     """One letter of the prompt."""
     before = ContextPrecision("m").addresses(JUDGE.tasks(TEN))
     import judges.context_precision as home
-    from harness.asking import prompt_digest
+    from harness.components.llm_roles import prompt_digest
 
     monkeypatch.setattr(home, "SYSTEM", home.SYSTEM + " ")
     prompt_digest.cache_clear()

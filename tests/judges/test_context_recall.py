@@ -9,8 +9,8 @@ import pytest
 from courtroom import case, put
 from openai_server import FENCE, Asked, Server
 
+from harness.core.records import Case, Chunk, Evidence, Query, Span
 from harness.llm import SWAPPED, Failure, Label, Task, Written
-from harness.model import Case, Chunk, Evidence, Query, Span
 from judges import ContextRecall
 from judges.context_recall import Claims, _quoted
 from judges.exact import covered, occurs

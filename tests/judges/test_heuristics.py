@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from courtroom import case
 
+from harness.core.records import Case, Chunk, Evidence, Query, Span
+from harness.evaluation.stats.agreement import Confusion, kappa
 from harness.llm import Label, Task
-from harness.model import Case, Chunk, Evidence, Query, Span
-from harness.stats.agreement import Confusion, kappa
 from judges import HeuristicPrecision, HeuristicRecall
 from judges.support import containment, numbers_kept, supported
 

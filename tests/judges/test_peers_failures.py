@@ -8,8 +8,8 @@ import pytest
 from courtroom import VICTIM, Outcome, case, put
 from openai_server import Asked, Raw, Server, grade_all
 
+from harness.evaluation.results import Judged
 from harness.llm import Label
-from harness.results import Judged
 from judges import ContextPrecision, ContextRecall
 
 

@@ -13,7 +13,7 @@ import pytest
 from courtroom import BYSTANDER, QUICK, VICTIM, Outcome, put
 from openai_server import Asked, Raw, Server, completion, grade_all
 
-from harness.errors import JudgeError
+from harness.core.errors import JudgeError
 from harness.llm.prices import Usage
 from harness.llm.transport import Connection, Refused, Reply, _reason, retry_after
 from judges import ContextPrecision

@@ -7,24 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.llm import (
-    Choice,
-    Failure,
-    Finding,
-    Form,
-    Label,
-    Listed,
-    Prompt,
-    Score,
-    Task,
-    Text,
-    Written,
-    average_precision,
-    nonce,
-    share,
-)
+from harness.components.verdict import Finding, Score, average_precision, share
+from harness.llm import Choice, Failure, Form, Label, Listed, Prompt, Task, Text, Written, nonce
+from harness.llm.answer_schema import Reading
 from harness.llm.blocking import blocking
-from harness.llm.form import Reading
 from harness.llm.request import Abilities, output_limit, prompt_bytes, request_body, sampling
 from judges import ContextPrecision
 

@@ -17,7 +17,7 @@ import pytest
 from courtroom import BYSTANDER, VICTIM, case, put
 from openai_server import Asked, Raw, Server, completion, grade_all
 
-from harness.errors import JudgeError, StoreError
+from harness.core.errors import JudgeError, StoreError
 from harness.llm import (
     Archive,
     Caller,
@@ -34,11 +34,11 @@ from harness.llm import (
     missing,
     stored,
 )
-from harness.llm import gate as gates
-from harness.llm.archive import Call
-from harness.llm.gate import Gate
-from harness.llm.panel import _interruptible
+from harness.llm import rate_limiter as gates
+from harness.llm.answer_cache import Call
+from harness.llm.batching import _interruptible
 from harness.llm.prices import Budget, Price, Usage, find_price
+from harness.llm.rate_limiter import Gate
 from harness.llm.request import prompt_bytes
 from harness.llm.transport import Refused
 from judges import ContextPrecision

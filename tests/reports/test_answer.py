@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from harness.results import TrialResult
+from harness.evaluation.results import TrialResult
 from reports import Best, Comparison, Row
 from reports.answer import answer
 from reports.effects import factors

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import Compare, ConfigError, Experiment, Launch, Trial
-from harness.chunkers import Fixed
-from harness.results import Judged, TrialResult
-from harness.retrievers import BM25
-from harness.stats import Floats
+from harness.components.chunkers import Fixed
+from harness.components.retrievers import BM25
+from harness.evaluation.results import Judged, TrialResult
+from harness.evaluation.stats import Floats
 from judges import HeuristicPrecision, HeuristicRecall
 from reports import Comparison, Row, columns, compare, scores_frame
 from reports.answer import answer

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from harness import ConfigError, DataError, Experiment, Launch, Trial, read_experiment
-from harness.accepted import Accepted, AcceptedTrial
-from harness.chunkers import Fixed
-from harness.dataset.manifest import read_manifest, write_manifest
-from harness.experiment import Compare, Gate
-from harness.results import Judged, TrialResult
-from harness.retrievers import BM25
-from harness.stats import Differences, Floats
+from harness.components.chunkers import Fixed
+from harness.components.retrievers import BM25
+from harness.data.manifest import read_manifest, write_manifest
+from harness.evaluation.results import Judged, TrialResult
+from harness.evaluation.stats import Differences, Floats
+from harness.experiment.experiment import Compare, Gate
+from harness.run.baseline import Accepted, AcceptedTrial
 from reports import accept_launch, gate
 from reports.gate import MARGIN, GateResult, _check, hold_against, margins
 from reports.nightly import as_json, files, junit, markdown

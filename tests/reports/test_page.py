@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from harness import ConfigError, Experiment, Launch, Trial, run
-from harness.chunkers import Fixed, Recursive
-from harness.dataset.manifest import Manifest, PinnedFile, write_manifest
-from harness.embedders import Hashing
-from harness.retrievers import BM25, Dense
-from harness.selectors import Dedup, TopK
+from harness.components.chunkers import Fixed, Recursive
+from harness.components.embedders import Hashing
+from harness.components.retrievers import BM25, Dense
+from harness.components.selectors import Dedup, TopK
+from harness.data.manifest import Manifest, PinnedFile, write_manifest
 from judges import HeuristicPrecision
 from reports import compare, launch_report, report
 from reports.page.explorer import pack

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from harness import read_experiment
-from harness.errors import ConfigError
-from harness.importers import Options, import_dataset
-from harness.launches import stored_launch
+from harness.core.errors import ConfigError
+from harness.data.importers import Options, import_dataset
+from harness.run.launch_history import stored_launch
 from reports.published import Figure, differing, figures, text
 
 HARNESS = Path(sys.executable).parent / "harness"

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.llm import Archive, Caller, Failure, Judgment, Panel, Patience, Task, Verdict, stored
-from harness.model import Case, Chunk, Query
+from harness.components.verdict import Verdict
+from harness.core.records import Case, Chunk, Query
+from harness.llm import Archive, Caller, Failure, Judgment, Panel, Patience, Task, stored
 from judges import ContextPrecision
 
 QUICK = Patience(attempts=3, turns=6, pause=0.01, longest=0.02)

@@ -1,0 +1,202 @@
+"""`harness data evidence`: find a passage, mark it, get the line for the query file with exact offsets."""
+
+import argparse
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.cli.exit_codes import OK
+from harness.core.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from harness.core.records import Document
+    from harness.data.annotation import Mark
+    from harness.data.passage_search import Finder, Stretch
+
+_HELP = """\
+Write words to search for them. Then: a number opens a passage; `12` or `12-14` marks sentences of the open passage;
+a text pasted between quotes ("…"), or its beginning and end with … between, marks what it stands for.
+`u` takes the last mark back, `a TEXT` sets the answer, `d` is done with the query, `q` quits.
+"""
+_FOUND = 8
+
+
+def add_evidence_options(made: argparse.ArgumentParser) -> None:
+    made.add_argument("dataset", help="a data set folder, or a name under datasets/")
+    made.add_argument("--query", metavar="TEXT", help="the text of the query (default: asked for)")
+    made.add_argument("--quote", action="append", default=[], metavar="TEXT", help="evidence, instead of a dialogue")
+    made.add_argument("--doc", metavar="ID", help="the document of the quotes")
+    made.add_argument("--answer", metavar="TEXT", help="the reference answer")
+    made.add_argument("--id", metavar="ID", help="the id of the query (default: made from its set)")
+    made.add_argument("--search", metavar="WORDS", help="only search, and print the passages found")
+    made.add_argument("--to", metavar="SET", help="add the line to this query set, and renew its hash")
+
+
+def evidence(options: argparse.Namespace) -> int:
+    from harness.cli.data import dataset_folder
+    from harness.data.dataset import read_corpus
+    from harness.data.manifest import read_manifest
+    from harness.data.passage_search import Finder
+
+    manifest = read_manifest(dataset_folder(options.dataset))
+    documents = read_corpus(manifest)
+    if options.search:
+        _show(Finder(documents).search(options.search, _FOUND))
+        return OK
+    if options.quote:
+        if not options.query:
+            raise ConfigError("data evidence: --quote goes with --query")
+        marks = [_quoted(documents, quote, options.doc) for quote in options.quote]
+        return _written(manifest, options, options.query, marks, options.answer)
+    print(_HELP)
+    dialogue = _Dialogue(documents, Finder(documents))
+    asked = options.query or _ask("query> ")
+    while asked:
+        marked, answer = dialogue.mark(asked)
+        if marked is None:
+            break
+        _written(manifest, options, asked, marked, answer or options.answer)
+        manifest = read_manifest(manifest.root)
+        if options.query:
+            break
+        asked = _ask("query> ")
+    return OK
+
+
+def _written(
+    manifest: Any,
+    options: argparse.Namespace,
+    asked: str,
+    marks: Sequence["Mark"],
+    answer: str | None,
+) -> int:
+    from harness.data.annotation import doubts, query_line
+    from harness.data.write import add_record
+
+    line = query_line(manifest, options.to, asked, marks, answer=answer, name=options.id)
+    if options.to:
+        add_record(manifest, options.to, line)
+    print(json.dumps(line, ensure_ascii=False))
+    for told in doubts(line, [mark.doc for mark in marks]):
+        print(f"warning: {told}", file=sys.stderr)
+    return OK
+
+
+def _quoted(documents: Sequence["Document"], quote: str, doc: str | None) -> "Mark":
+    """The one place of a quote. Raises DataError where there is none, or where there are several documents."""
+    from harness.data.annotation import places
+
+    chosen = [one for one in documents if doc in (None, one.id)]
+    if not chosen:
+        raise DataError(f"--doc {doc}: no such document")
+    found = places(chosen, quote)
+    if not found:
+        where = f"document '{doc}'" if doc else "any document"
+        raise DataError(f"--quote {quote!r:.60}: does not stand in {where}, even but for white space")
+    if len({mark.doc.id for mark in found}) > 1:
+        names = ", ".join(dict.fromkeys(mark.doc.id for mark in found))
+        raise DataError(f"--quote {quote!r:.60}: stands in {len(found)} places, in {names[:200]}; choose with --doc")
+    if len(found) > 1:
+        at = ", ".join(str(mark.start) for mark in found[:5])
+        told = f"stands {len(found)} times in '{found[0].doc.id}', at {at}"
+        raise DataError(f"--quote {quote!r:.60}: {told}; give more of the text around it")
+    return found[0]
+
+
+class _Dialogue:
+    """One query after the other: search, open, mark."""
+
+    def __init__(self, documents: Sequence["Document"], finder: "Finder") -> None:
+        self._documents, self._finder = documents, finder
+        self._found: list[Stretch] = []
+        self._open: list[Mark] = []
+
+    def mark(self, asked: str) -> tuple[list["Mark"] | None, str | None]:
+        """The evidence marked for a query, and its answer; None where the person quits."""
+        marks: list[Mark] = []
+        answer, bare = None, False
+        self._open = []
+        self._search(asked)
+        while True:
+            told = _ask(f"[{len(marks)} marked]> ")
+            if told in (None, "q"):
+                if marks:
+                    print(f"  {len(marks)} marked and not written; `d` before the end writes them", file=sys.stderr)
+                return None, None
+            if told == "d" and (marks or bare):
+                return marks, answer
+            bare = told == "d"
+            if bare:
+                print("  nothing is marked; `d` once more writes a question that the corpus does not answer")
+                continue
+            if not told:
+                continue
+            if told == "u":
+                marks = marks[:-1]
+            elif told.startswith("a "):
+                answer = told[2:].strip()
+            elif (made := self._understood(told)) is not None:
+                marks.append(made)
+                print(f"  marked: '{made.doc.id}' {made.start}-{made.end}: {made.text!r}")
+
+    def _understood(self, told: str) -> "Mark | None":
+        """The mark that a line asks for; else None, with what it asks for done."""
+        from harness.data.annotation import between, places
+
+        if re.fullmatch(r"[0-9]{1,6}(-[0-9]{1,6})?", told):
+            return self._numbered(told)
+        if told[:1] not in ('"', "“", "'"):
+            self._search(told)
+            return None
+        quote = told.strip("\"“”'")
+        documents = [self._open[0].doc] if self._open else self._documents
+        found = between(documents, quote) if "…" in quote or "..." in quote else places(documents, quote)
+        if len(found) == 1:
+            return found[0]
+        print(f"  stands in {len(found)} places; open its passage, or give more of it" if found else "  stands nowhere")
+        return None
+
+    def _numbered(self, told: str) -> "Mark | None":
+        first, _, last = told.partition("-")
+        lo, hi = int(first), int(last or first)
+        if self._open:
+            if 1 <= lo <= hi <= len(self._open):
+                doc, start, end = self._open[lo - 1].doc, self._open[lo - 1].start, self._open[hi - 1].end
+                return self._open[0]._replace(doc=doc, start=start, end=end)
+            print(f"  the passage has sentences 1 to {len(self._open)}; search again to see others")
+        elif 1 <= lo <= len(self._found):
+            self._opened(self._found[lo - 1])
+        else:
+            print(f"  there are {len(self._found)} passages")
+        return None
+
+    def _opened(self, stretch: "Stretch") -> None:
+        from harness.data.annotation import sentences
+
+        self._open = sentences(stretch.doc, stretch.start, stretch.end)
+        print(f"── '{stretch.doc.id}' {stretch.start}-{stretch.end}")
+        for number, sentence in enumerate(self._open, 1):
+            print(textwrap.fill(sentence.text, 100, initial_indent=f"{number:>3}  ", subsequent_indent="     "))
+
+    def _search(self, words: str) -> None:
+        self._found, self._open = self._finder.search(words, _FOUND), []
+        _show(self._found)
+
+
+def _show(found: Sequence["Stretch"]) -> None:
+    for number, part in enumerate(found, 1):
+        text = " ".join(part.text.split())
+        print(f"{number:>3}  '{part.doc.id}' {part.start}-{part.end}: {textwrap.shorten(text, 160, placeholder=' …')}")
+    if not found:
+        print("  nothing found")
+
+
+def _ask(prompt: str) -> Any:
+    """A line of input; None where the input ends."""
+    try:
+        return input(prompt).strip()
+    except EOFError:
+        return None

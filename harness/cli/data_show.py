@@ -1,0 +1,132 @@
+"""`harness data show`: what a data set looks like, as tables or as JSON."""
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.cli.exit_codes import OK
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from harness.data.manifest import Manifest
+    from harness.data.profile import CorpusProfile, QueryProfile, Spread
+
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+def show(options: argparse.Namespace) -> int:
+    from harness.cli.data import dataset_folder
+    from harness.data.dataset import load_dataset
+    from harness.data.manifest import read_manifest
+    from harness.data.profile import corpus_profile, query_profile
+
+    manifest = read_manifest(dataset_folder(options.dataset))
+    names = [options.queries] if options.queries else list(manifest.queries)
+    profiles = []
+    for name in names:
+        pinned = manifest.query_set(name)
+        # Looking at the shape of a locked set tells nothing about which trial is better on it.
+        data = load_dataset(manifest.root, name, copies="ignore", final=True)
+        flags = {"locked": pinned.locked, "synthetic": pinned.synthetic}
+        profiles.append(query_profile(name, data.query_set.queries, data.by_id, **flags))
+    corpus = corpus_profile(data.documents)
+    if options.json:
+        told = {"name": manifest.name, "corpus": _plain(corpus), "queries": [_plain(one) for one in profiles]}
+        print(json.dumps(told, ensure_ascii=False, indent=1))
+    else:
+        _print(manifest, corpus, profiles)
+    return OK
+
+
+def _plain(profile: Any) -> dict[str, Any]:
+    """A profile as JSON has it: NaN, which JSON lacks, as null."""
+    told = dataclasses.asdict(profile)
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {str(key): clean(inner) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [clean(inner) for inner in value]
+        return None if value != value else value
+
+    return {key: clean(value) for key, value in told.items()}
+
+
+def _print(manifest: "Manifest", corpus: "CorpusProfile", profiles: Sequence["QueryProfile"]) -> None:
+    from rich.console import Console
+
+    console = Console()
+    console = Console(width=console.width if console.is_terminal else 140, highlight=False)
+    console.print(f"[bold]{manifest.name}[/bold]", markup=True)
+    for what in ("description", "licence", "source"):
+        if value := getattr(manifest, what):
+            console.print(f"{what}: {value}", markup=False)
+    console.print(_lengths(_measures(corpus, profiles)))
+    for profile in profiles:
+        for line in _facts(profile):
+            console.print(line, markup=False)
+
+
+def _measures(corpus: "CorpusProfile", profiles: Sequence["QueryProfile"]) -> Iterator[tuple[str, "Spread"]]:
+    yield "words of a document", corpus.words
+    yield "characters of a document", corpus.characters
+    for profile in profiles:
+        yield f"words of a query, {profile.name}", profile.words
+        if profile.lengths.count:
+            yield f"characters of evidence, {profile.name}", profile.lengths
+
+
+def _lengths(measures: Iterator[tuple[str, "Spread"]]) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("lengths", no_wrap=True)
+    for name in ("count", "least", "25 %", "median", "75 %", "90 %", "most", "total"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("distribution (log)", no_wrap=True)
+    for name, spread in measures:
+        marks = (spread.least, spread.lower, spread.median, spread.upper, spread.p90, spread.most, spread.total)
+        table.add_row(name, f"{spread.count:,}", *(f"{mark:,.0f}" for mark in marks), bars(spread.counts))
+    return table
+
+
+def _facts(profile: "QueryProfile") -> Iterator[str]:
+    reviewed = f"synthetic, {profile.reviewed:,} reviewed"
+    marks = [word for word, is_so in (("locked", profile.locked), (reviewed, profile.synthetic)) if is_so]
+    kinds = ((profile.whole, "whole documents"), (profile.items - profile.whole, "spans"))
+    kind = ", ".join(f"{count:,} {name}" for count, name in kinds if count) or "none"
+    name = f"{profile.name} ({', '.join(marks)})" if marks else profile.name
+    without = profile.queries - profile.answerable
+    yield f"{name}: {profile.queries:,} queries, {profile.answerable:,} with evidence, {without:,} without"
+    absent = f", {profile.absent:,} of them not in the corpus" if profile.absent else ""
+    yield f"  evidence: {profile.items:,} items ({kind or 'none'}) in {profile.documents:,} documents{absent}"
+    if profile.items_per_query:
+        yield f"  items a query: {_counts(profile.items_per_query)}"
+    if len(profile.grades) > 1:
+        yield f"  grades: {_counts({f'{grade:g}': count for grade, count in profile.grades.items()})}"
+    if profile.positions:
+        told = ", ".join(map(str, profile.positions))
+        yield f"  position in the document, first to last tenth: {bars(profile.positions)}  ({told})"
+    if profile.types:
+        yield f"  types: {_counts(profile.types)}"
+    yield f"  asking: {_counts(profile.asking)}"
+
+
+def _counts(counts: Mapping[Any, int]) -> str:
+    """`7 × 1, 3 × 2`, the first twelve."""
+    told = [f"{key} × {count:,}" for key, count in list(counts.items())[:12]]
+    return ", ".join(told) + (f", and {len(counts) - 12} more" if len(counts) > 12 else "")
+
+
+def bars(counts: Sequence[int]) -> str:
+    """Counts as a row of bars, each at least a sliver where it is not 0.
+
+    >>> bars([0, 1, 4, 8])
+    ' ▁▄█'
+    """
+    most = max(counts, default=0)
+    return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] if most else " " for count in counts)

@@ -1,0 +1,57 @@
+"""Grading a sheet in the terminal: one passage after the other, every grade on disk at once."""
+
+from pathlib import Path
+
+from harness.cli.exit_codes import OK
+from harness.core.errors import DataError
+from harness.run.judging.grading_sheet import GRADES, Row, read_sheet, write_sheet
+
+_HELP = """\
+3 answers the question alone; 2 has a fact the answer needs; 1 same subject, of no use; 0 something else
+0-3 grade, s skip, b back, q quit; every grade is saved as you give it
+"""
+
+
+def label(path: Path) -> int:
+    """Ask for every grade that is missing; ends at the last, at `q`, or where the input ends."""
+    rows = read_sheet(path)
+    if not rows:
+        raise DataError(f"{path}: holds no passage")
+    print(_HELP)
+    at, skipped = 0, set()
+    history: list[int] = []
+    while True:
+        left = [n for n, row in enumerate(rows) if row.grade is None and n not in skipped]
+        if not left:
+            break
+        at = left[0]
+        _show(rows[at], len(rows) - sum(row.grade is None for row in rows) + 1, len(rows))
+        try:
+            told = input("grade> ").strip().lower()
+        except EOFError:
+            break
+        if told == "q":
+            break
+        if told == "s":
+            skipped.add(at)
+        elif told == "b" and history:
+            last = history.pop()
+            rows[last] = rows[last]._replace(grade=None)
+            write_sheet(path, rows)
+        elif told.isdecimal() and int(told) in GRADES:
+            rows[at] = rows[at]._replace(grade=int(told))
+            history.append(at)
+            write_sheet(path, rows)
+        else:
+            print(_HELP)
+    graded = sum(row.grade is not None for row in rows)
+    print(f"{path}: {graded} of {len(rows)} graded" + ("" if graded == len(rows) else "; run this again to go on"))
+    return OK
+
+
+def _show(row: Row, number: int, total: int) -> None:
+    print(f"\n── {number} of {total} " + "─" * 40)
+    print(f"question: {row.question}")
+    if row.answer:
+        print(f"reference answer: {row.answer}")
+    print(f"\n{row.passage}\n")

@@ -1,0 +1,1 @@
+"""What a component is, the roles, and the built-in components."""

@@ -1,0 +1,22 @@
+"""Windows of equal size."""
+
+from dataclasses import dataclass
+
+from harness.components.chunkers.packing import Unit, windows
+from harness.components.component import Chunker, NotNegative, Positive
+from harness.core.records import Document, Spans
+
+
+@dataclass(frozen=True)
+class Fixed(Chunker):
+    """Every `size` tokens or characters, each window repeating the last `overlap` of the one before."""
+
+    size: Positive = 256
+    overlap: NotNegative = 0
+    unit: Unit = "tokens"
+
+    def problem(self) -> str | None:
+        return f"overlap {self.overlap} must be smaller than size {self.size}" if self.overlap >= self.size else None
+
+    def split(self, doc: Document) -> Spans:
+        return windows(doc, 0, len(doc.text), size=self.size, overlap=self.overlap, unit=self.unit)

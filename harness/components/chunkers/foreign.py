@@ -1,0 +1,89 @@
+"""Splitters of other libraries, by the name of their class."""
+
+import importlib
+import importlib.metadata
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import JsonValue
+
+from harness.components.chunkers.alignment import aligned
+from harness.components.component import Chunker
+from harness.core.errors import ConfigError, HarnessError, did_you_mean
+from harness.core.records import Document, Spans
+from harness.core.tokenizer import Tokenizer, use_bundled_ranks
+
+T = TypeVar("T")
+
+Options = dict[str, JsonValue]
+"""Arguments of a splitter's constructor, as they stand in the file."""
+
+
+@dataclass(frozen=True)
+class Foreign(Chunker):
+    """A splitter of another library; the library's version is part of what it gives."""
+
+    module: ClassVar[str] = ""
+    package: ClassVar[str] = ""
+
+    splitter: str
+    options: Options = field(default_factory=dict, hash=False)
+
+    def facts(self) -> dict[str, str]:
+        try:
+            return {self.package: importlib.metadata.version(self.package)}
+        except importlib.metadata.PackageNotFoundError:
+            return {}
+
+    def packages(self) -> dict[str, str]:
+        return {self.module.partition(".")[0]: "adapters"}
+
+    def length(self) -> str:
+        """What the splitter measures in, where it is told: `characters`, or a tokenizer; empty where it is not."""
+        return ""
+
+    def asked(self, call: Callable[[Any], T]) -> T:
+        """What a call of the splitter gives; raises ConfigError where it cannot be made or does not do it."""
+        where = f"chunker {self.name()}"
+        options = json.dumps(dict(self.options), sort_keys=True)
+        splitter = _built(where, self.module, self.splitter, options, self.length())
+        return _told(f"{where}: {self.splitter}", lambda: call(splitter))
+
+
+class TextSplitter(Foreign):
+    """One that gives only text: its pieces are aligned with the document."""
+
+    def split(self, doc: Document) -> Spans:
+        pieces = self.asked(lambda splitter: list(splitter.split_text(doc.text)))
+        return aligned(doc.text, pieces, f"chunker {self.name()}: document '{doc.id}'")
+
+
+@lru_cache(maxsize=8)
+def _built(where: str, module: str, name: str, options: str, length: str) -> Any:
+    use_bundled_ranks()
+    try:
+        library = importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ConfigError(f"{where}: {package} is missing; pip install 'retrieval-harness[adapters]'") from error
+    made = getattr(library, name, None)
+    if not isinstance(made, type):
+        known = [found for found in dir(library) if found[0].isupper()]
+        raise ConfigError(f"{where}: {module} has no splitter '{name}'.{did_you_mean(name, known)}")
+    arguments: dict[str, Any] = json.loads(options)
+    if length:
+        arguments["length_function"] = len if length == "characters" else Tokenizer(length).count
+    return _told(f"{where}: {name}", lambda: made(**arguments))
+
+
+def _told(where: str, call: Callable[[], T]) -> T:
+    """A call into another library; whatever it raises is told in one line, as class and options are the user's."""
+    try:
+        return call()
+    except HarnessError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{where}: {' '.join(f'{type(error).__name__}: {error}'.split())[:200]}") from error

@@ -1,0 +1,82 @@
+"""Separators in order of preference."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.components.chunkers.packing import Length, Unit, length_in, packed, pieces_at, tidied, trimmed, windows
+from harness.components.component import Chunker, NotNegative, Positive
+from harness.core.records import Document, Spans
+
+KeepSeparator = Literal["end", "start"]
+
+SENTENCES = ("\n\n", "\n", ". ", "? ", "! ", " ")
+"""Separators that end sentences."""
+
+
+@dataclass(frozen=True)
+class Recursive(Chunker):
+    """Split at the first separator that occurs, again inside what is still too long, then merge neighbours up to
+    `size`.
+
+    A separator stays at the end of the piece before it, or at the start of the one behind it (`keep_separator: start`,
+    LangChain's way), so that no text is lost; where none occurs, windows are cut.
+    """
+
+    size: Positive = 256
+    overlap: NotNegative = 0
+    separators: tuple[str, ...] = ("\n\n", "\n", ". ", " ")
+    unit: Unit = "tokens"
+    keep_separator: KeepSeparator = "end"
+
+    def problem(self) -> str | None:
+        if "" in self.separators:
+            return "separators must not be empty; windows are cut where no separator occurs"
+        return f"overlap {self.overlap} must be smaller than size {self.size}" if self.overlap >= self.size else None
+
+    def split(self, doc: Document) -> Spans:
+        return tidied(doc.text, self.between(doc, 0, len(doc.text)))
+
+    def between(self, doc: Document, start: int, end: int) -> Spans:
+        """The chunks of one stretch of a document, which they cover to the character."""
+        return self._split(doc, start, end, self.separators, length_in(doc, self.unit))
+
+    def _split(self, doc: Document, start: int, end: int, separators: tuple[str, ...], length: Length) -> Spans:
+        if length(start, end) <= self.size:
+            return [(start, end)]
+        if not separators:
+            return windows(doc, start, end, size=self.size, overlap=self.overlap, unit=self.unit)
+        separator, *finer = separators
+        chunks: Spans = []
+        small: Spans = []
+        for piece in pieces_at(_edges(doc.text, separator, start, end, self.keep_separator), start, end):
+            if length(*piece) <= self.size:
+                small.append(piece)
+                continue
+            chunks += packed(small, length, size=self.size, overlap=self.overlap)
+            small = []
+            chunks += self._split(doc, *piece, tuple(finer), length)
+        return chunks + packed(small, length, size=self.size, overlap=self.overlap)
+
+
+def small_pieces(
+    doc: Document, size: int, separators: tuple[str, ...] = SENTENCES, keep_separator: KeepSeparator = "end"
+) -> Spans:
+    """Pieces of up to `size` tokens, sentences where they fit, for chunkers that put them together again."""
+    cut = Recursive(size, separators=separators, keep_separator=keep_separator).split(doc)
+    return [trimmed(doc.text, *span) for span in cut]
+
+
+def _edges(text: str, separator: str, start: int, end: int, keep: KeepSeparator) -> list[int]:
+    """Where each run of the separator inside `[start, end)` ends, or where it begins."""
+    begins: list[int] = []
+    ends: list[int] = []
+    at = text.find(separator, start, end)
+    while at >= 0:
+        stop = at + len(separator)
+        if ends and ends[-1] == at:
+            ends[-1] = stop
+        else:
+            begins.append(at)
+            ends.append(stop)
+        at = text.find(separator, stop, end)
+    return ends if keep == "end" else begins

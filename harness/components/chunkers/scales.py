@@ -1,0 +1,35 @@
+"""Several sizes at once."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.components.chunkers.fixed import Fixed
+from harness.components.chunkers.markdown import Markdown
+from harness.components.chunkers.recursive import Recursive
+from harness.components.chunkers.sentence import Sentence
+from harness.components.component import Positive, ScalesChunker
+from harness.core.records import Document, Spans
+
+_BY = {"fixed": Fixed, "sentence": Sentence, "recursive": Recursive, "markdown": Markdown}
+
+
+@dataclass(frozen=True)
+class Scales(ScalesChunker):
+    """The chunks of several `sizes` in tokens, finest first, each cut by the same chunker: the index side of chunk
+    ensembling.
+
+    Each chunk is tagged by its scale; one that is the same at several counts as the finest. Any retriever can search
+    them; `ensemble` knows what the scales mean.
+    """
+
+    sizes: tuple[Positive, ...] = (128, 512, 2000)
+    by: Literal["fixed", "sentence", "recursive", "markdown"] = "recursive"
+
+    def problem(self) -> str | None:
+        if not self.sizes:
+            return "sizes is empty; write for instance [128, 512, 2000]"
+        return None if list(self.sizes) == sorted(set(self.sizes)) else "sizes must rise, the finest first"
+
+    def tilings(self, doc: Document) -> list[Spans]:
+        cut = _BY[self.by]
+        return [cut(size=size).split(doc) for size in self.sizes]

@@ -1,0 +1,29 @@
+"""Whole sentences packed up to a size."""
+
+from dataclasses import dataclass
+
+from harness.components.chunkers.gaps import sentences
+from harness.components.chunkers.packing import packed, tidied
+from harness.components.component import Chunker, NotNegative, Positive
+from harness.core.records import Document, Spans
+
+
+@dataclass(frozen=True)
+class Sentence(Chunker):
+    """Sentences (NLTK Punkt) packed up to `size` tokens, each chunk repeating up to `overlap` tokens of whole
+    sentences.
+
+    A sentence longer than `size` is cut into windows. Kiss & Strunk, Computational Linguistics 32(4), 2006.
+    """
+
+    size: Positive = 256
+    overlap: NotNegative = 0
+    language: str = "english"
+
+    def problem(self) -> str | None:
+        return f"overlap {self.overlap} must be smaller than size {self.size}" if self.overlap >= self.size else None
+
+    def split(self, doc: Document) -> Spans:
+        pieces = sentences(doc, self.language, self.size)
+        chunks = packed(pieces, doc.token_map().count, size=self.size, overlap=self.overlap)
+        return tidied(doc.text, chunks)

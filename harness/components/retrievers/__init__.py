@@ -1,0 +1,11 @@
+"""Retrievers: one class per file, each ranking chunks for queries."""
+
+from harness.components.retrievers.bm25 import BM25
+from harness.components.retrievers.dense import Dense
+from harness.components.retrievers.ensemble import Ensemble
+from harness.components.retrievers.hybrid import Hybrid
+from harness.components.retrievers.trec_run import TrecRun
+
+BUILTINS = (Dense, BM25, Hybrid, Ensemble, TrecRun)
+
+__all__ = ["BM25", "BUILTINS", "Dense", "Ensemble", "Hybrid", "TrecRun"]

@@ -1,0 +1,123 @@
+"""Nearest neighbours, exact or approximate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from harness.components.component import Positive, Retriever, Scale
+from harness.components.retrievers.index_cache import Latest
+from harness.core.records import Rankings, Vectors, best_first, unit_rows
+from harness.storage.store import Artifact
+
+_SPARE = 16
+"""Neighbours asked for beyond the depth, so that rounding can settle ties at the cut."""
+
+_TRAINING_PER_LIST = 39
+"""Vectors that k-means wants for each list of an IVF index; with fewer chunks, fewer lists are made."""
+
+
+_OPENED: Latest[Any] = Latest()
+
+
+def _tied_at_the_cut(scores: Vectors, depth: int) -> bool:
+    """Whether some query's last neighbour fetched ties with the last one wanted: then more may tie."""
+    return bool((np.round(scores[:, -1].astype(float), 5) == np.round(scores[:, depth - 1].astype(float), 5)).any())
+
+
+@dataclass(frozen=True)
+class Dense(Retriever):
+    """Search over embeddings with FAISS, by cosine or inner product, all queries in one call.
+
+    `ann: flat` is exact. `hnsw` (graph with `m` links, built with `ef_construction`, searched with `ef_search`; Malkov
+    & Yashunin, 2018) and `ivf` (`lists` cells, at most one per 39 chunks, `probes` of them searched; Sivic & Zisserman,
+    2003) approximate it: the share of the exact top that they find is logged as `ann_recall`. Below about a million
+    chunks they save nothing.
+    """
+
+    uses_vectors: ClassVar[bool] = True
+
+    depth: Positive = 50
+    similarity: Literal["cosine", "dot"] = "cosine"
+    ann: Literal["flat", "hnsw", "ivf"] = "flat"
+    m: Positive = 32
+    ef_construction: Positive = 200
+    ef_search: Positive = 100
+    lists: Positive = 100
+    probes: Positive = 8
+
+    @property
+    def scale(self) -> Scale:
+        return "cosine" if self.similarity == "cosine" else "raw"
+
+    def index_settings(self) -> dict[str, Any]:
+        decides = {"flat": (), "hnsw": ("m", "ef_construction"), "ivf": ("lists",)}[self.ann]
+        return {name: getattr(self, name) for name in ("similarity", "ann", *decides)}
+
+    def exact(self) -> Retriever | None:
+        return None if self.ann == "flat" else replace(self, ann="flat")
+
+    def index(self, texts: Sequence[str], corpus: Vectors | None = None) -> Artifact:
+        if self.ann == "flat" or corpus is None or not len(corpus):
+            return Artifact()
+        import faiss
+
+        vectors = self._prepared(corpus)
+        dimensions = vectors.shape[1]
+        # With several threads the graph, and the sums of k-means, would depend on their timing.
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)
+        try:
+            made: Any
+            if self.ann == "hnsw":
+                made = faiss.IndexHNSWFlat(dimensions, self.m, faiss.METRIC_INNER_PRODUCT)
+                made.hnsw.efConstruction = self.ef_construction
+            else:
+                lists = max(1, min(self.lists, len(vectors) // _TRAINING_PER_LIST))
+                made = faiss.index_factory(dimensions, f"IVF{lists},Flat", faiss.METRIC_INNER_PRODUCT)
+                made.train(vectors)
+            made.add(vectors)
+        finally:
+            faiss.omp_set_num_threads(threads)
+        return Artifact({"faiss": faiss.serialize_index(made)})
+
+    def search(
+        self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
+    ) -> Rankings:
+        if corpus is None or vectors is None:
+            raise TypeError("dense retrieval needs vectors")
+        if not len(corpus):
+            return Rankings.of([(np.empty(0, np.int64), np.empty(0)) for _ in texts])
+        prepared, fetch = self._prepared(vectors), self.depth + _SPARE
+        searched = _OPENED.get((index, corpus), self, lambda: self._opened(index, corpus))
+        scores, ids = searched.search(prepared, min(fetch, len(corpus)))
+        while self.ann == "flat" and fetch < len(corpus) and _tied_at_the_cut(scores, self.depth):
+            fetch *= 2
+            scores, ids = searched.search(prepared, min(fetch, len(corpus)))
+        # An approximate index that finds fewer fills up with -1.
+        return Rankings.of(
+            [
+                best_first(row[row >= 0].astype(np.int64), score[row >= 0].astype(np.float64), self.depth)
+                for row, score in zip(ids, scores, strict=True)
+            ]
+        )
+
+    def _opened(self, index: Artifact, corpus: Vectors) -> Any:
+        import faiss
+
+        if self.ann == "flat":
+            flat = faiss.IndexFlatIP(corpus.shape[1])
+            flat.add(self._prepared(corpus))
+            return flat
+        opened: Any = faiss.deserialize_index(index.arrays["faiss"])
+        if self.ann == "hnsw":
+            opened.hnsw.efSearch = max(self.ef_search, self.depth + _SPARE)
+        else:
+            opened.nprobe = self.probes
+        return opened
+
+    def _prepared(self, vectors: Vectors) -> Vectors:
+        if not np.isfinite(vectors).all():
+            raise ArithmeticError("an embedding holds NaN or infinity")
+        return np.ascontiguousarray(vectors) if self.similarity == "dot" else unit_rows(vectors)

@@ -1,0 +1,43 @@
+"""What fits beside everything else in a model's window."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from harness.components.component import NotNegative, Positive, Selector
+from harness.components.context_window import Allocation, allocate
+from harness.components.selectors.fitting import Overflow, fitted
+from harness.core.errors import ConfigError
+from harness.core.records import Hit, Outcome, Query
+
+
+@dataclass(frozen=True)
+class ContextBudget(Selector):
+    """Hits in rank order while they fit what a `window` of tokens leaves for context, as in `context_window.allocate`.
+
+    The response takes min(2000, window / 8), the history 500 tokens a turn and at most a quarter of the window, the
+    `system` prompt and the `query` what is set. `overflow` is that of `token_budget`.
+    """
+
+    spends_budget: ClassVar[bool] = True
+
+    window: Positive = 128_000
+    turns: NotNegative = 0
+    system: NotNegative = 500
+    query: NotNegative = 500
+    overflow: Overflow = "skip"
+
+    @property
+    def allocation(self) -> Allocation:
+        """The tokens of each part of the window."""
+        return allocate(self.window, turns=self.turns, system=self.system, query=self.query)
+
+    def problem(self) -> str | None:
+        try:
+            allocate(self.window, turns=self.turns, system=self.system, query=self.query)
+        except ConfigError as error:
+            return str(error)
+        return None
+
+    def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        return fitted(hits, self.allocation.context, self.overflow)

@@ -1,0 +1,39 @@
+"""Filling a token budget."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from harness.core.records import Chunk, Drop, Hit, Outcome
+
+Overflow = Literal["stop", "skip", "cut"]
+
+
+def fitted(hits: Sequence[Hit], tokens: int, overflow: Overflow) -> Outcome:
+    """Hits in rank order while they fit `tokens`, contexts included; never more.
+
+    Where one does not fit: `stop` drops it and the rest, `skip` drops it and tries the next, `cut` keeps its beginning
+    and drops the rest.
+    """
+    kept: list[Hit] = []
+    dropped: list[Drop] = []
+    left, full = tokens, False
+    for hit in hits:
+        if full or hit.chunk.tokens > left:
+            part = hit.chunk.cut(left) if overflow == "cut" and not full else None
+            full = full or overflow != "skip"
+            if part is not None and any(_inside(part, other.chunk) for other in kept):
+                dropped.append(Drop(hit, f"{left} left, and the beginning that fits is there already"))
+                continue
+            if part is None:
+                dropped.append(Drop(hit, f"{hit.chunk.tokens} tokens, {left} left"))
+                continue
+            hit = hit._replace(chunk=part)
+        kept.append(hit)
+        left -= hit.chunk.tokens
+    return Outcome(kept, dropped)
+
+
+def _inside(part: Chunk, other: Chunk) -> bool:
+    """Whether all text of a part is in another chunk; white space at its end is none."""
+    end = part.start + len(part.text.rstrip())
+    return part.doc == other.doc and other.start <= part.start and end <= other.end

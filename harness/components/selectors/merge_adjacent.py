@@ -1,0 +1,58 @@
+"""Neighbours as one passage."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.components.component import Positive, Selector
+from harness.core.records import Chunk, Drop, Hit, Outcome, Query, spanning
+
+
+@dataclass(frozen=True)
+class MergeAdjacent(Selector):
+    """Join hits of one document that overlap, touch, or have nothing but white space between them into one passage.
+
+    It takes the place and the score of its best part, and the distinct contexts of all. Nothing is joined to more than
+    `size` tokens, where that is set; what lies inside a passage and does not fit, for its context, is dropped.
+    """
+
+    size: Positive | None = None
+
+    def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        by_document: dict[str, list[int]] = {}
+        for at, hit in enumerate(hits):
+            by_document.setdefault(hit.chunk.doc, []).append(at)
+        joined: list[tuple[int, Hit]] = []
+        dropped: list[Drop] = []
+        for members in by_document.values():
+            groups, inside = self._groups(hits, members)
+            dropped += inside
+            for group in groups:
+                merged = spanning([hits[at].chunk for at in group]) if len(group) > 1 else hits[group[0]].chunk
+                joined.append((min(group), Hit(merged, max(hits[at].score for at in group))))
+        return Outcome([hit for _, hit in sorted(joined, key=lambda pair: pair[0])], dropped)
+
+    def _groups(self, hits: Sequence[Hit], members: Sequence[int]) -> tuple[list[list[int]], list[Drop]]:
+        """The members by groups that become one passage, each in the order of the text, and those dropped."""
+        groups: list[list[int]] = []
+        dropped: list[Drop] = []
+        end = -1
+        for at in sorted(members, key=lambda at: (hits[at].chunk.start, -hits[at].chunk.end)):
+            chunk = hits[at].chunk
+            if groups and _touches(chunk, end) and self._fits(hits, [*groups[-1], at]):
+                groups[-1].append(at)
+                end = max(end, chunk.end)
+            elif groups and chunk.end <= end:
+                # Its text is there; its context would make the passage too large.
+                dropped.append(Drop(hits[at], f"its text stands in {hits[groups[-1][0]].chunk.id} and after"))
+            else:
+                groups.append([at])
+                end = chunk.end
+        return groups, dropped
+
+    def _fits(self, hits: Sequence[Hit], group: Sequence[int]) -> bool:
+        return self.size is None or spanning([hits[at].chunk for at in group]).tokens <= self.size
+
+
+def _touches(chunk: Chunk, end: int) -> bool:
+    """Whether a chunk begins before `end`, or after nothing but white space."""
+    return chunk.start <= end or (chunk.document is not None and chunk.document.text[end : chunk.start].isspace())

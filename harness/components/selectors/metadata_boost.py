@@ -1,0 +1,44 @@
+"""More for what is recent, official, and of the right category."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from harness.components.component import Fraction, Scale, Selector, best_hits_first
+from harness.components.selectors.dating import age_in_days, now_problem
+from harness.core.records import Chunk, Hit, Outcome, Query
+
+
+@dataclass(frozen=True)
+class MetadataBoost(Selector):
+    """Add to a score what its document's metadata deserves, up to 1 in all, and rank anew.
+
+    `recent` for a `date` less than 30 days before `now`, `recent_months` for less than 90; `official` for a
+    `source_type` of "official"; `category` where it is that of the query's metadata. `now` is a date, never the clock.
+    """
+
+    needs: ClassVar[tuple[Scale, ...]] = ("unit", "cosine")
+
+    now: str
+    recent: Fraction = 0.05
+    recent_months: Fraction = 0.02
+    official: Fraction = 0.03
+    category: Fraction = 0.05
+
+    def problem(self) -> str | None:
+        return now_problem(self.now)
+
+    def boost(self, query: Query, chunk: Chunk) -> float:
+        """What is added for a chunk's document."""
+        age = age_in_days(chunk, self.now, self.name())
+        boost = 0.0 if age is None else self.recent if age < 30 else self.recent_months if age < 90 else 0.0
+        if chunk.metadata.get("source_type") == "official":
+            boost += self.official
+        wanted = query.metadata.get("category")
+        if wanted is not None and chunk.metadata.get("category") == wanted:
+            boost += self.category
+        return boost
+
+    def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        boosted = [hit._replace(score=min(1.0, hit.score + self.boost(query, hit.chunk))) for hit in hits]
+        return Outcome(best_hits_first(boosted), [])

@@ -1,0 +1,18 @@
+"""Only what scores high enough."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.components.component import Selector
+from harness.core.records import Drop, Hit, Outcome, Query
+
+
+@dataclass(frozen=True)
+class Threshold(Selector):
+    """Hits whose score is at least `score`; nothing may be left, which counts as an empty result."""
+
+    score: float = 0.5
+
+    def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        low = [Drop(hit, f"score {hit.score:.4g} < {self.score:g}") for hit in hits if hit.score < self.score]
+        return Outcome([hit for hit in hits if hit.score >= self.score], low)

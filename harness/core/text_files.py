@@ -1,0 +1,130 @@
+"""Lines of a text file with their places: gzip, byte order marks, line ends and encodings are settled here."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.core.errors import DataError
+from harness.core.json_text import keys_once
+
+Advance = Callable[[int], None]
+"""Told how many more bytes of a file have been read."""
+
+
+class Line(NamedTuple):
+    """Where a record stands: in a line, or `inside` a JSON file, such as at `data[3].paragraphs[0]`."""
+
+    path: Path
+    number: int
+    inside: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.inside}" if self.inside else f"{self.path}:{self.number}"
+
+    @property
+    def short(self) -> str:
+        """The place within its file."""
+        return self.inside or f"line {self.number}"
+
+    def fault(self, what: str) -> DataError:
+        return DataError(f"{self}: {what}")
+
+
+def byte_lines(path: Path, advance: Advance | None = None) -> Iterator[tuple[Line, bytes]]:
+    """The lines of a file, gzipped or not. Raises DataError where it cannot be read."""
+    number = done = 0
+    try:
+        with path.open("rb") as raw:
+            file = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+            for number, content in enumerate(file, 1):
+                yield Line(path, number), content
+                if advance and number % 256 == 0:
+                    done, before = raw.tell(), done
+                    advance(done - before)
+            if advance:
+                advance(raw.tell() - done)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise Line(path, number + 1).fault("the gzip file is damaged or cut short") from None
+    except OSError as error:
+        raise DataError(f"{path}: {_unreadable(error)}") from None
+
+
+def _unreadable(error: OSError) -> str:
+    return "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+
+
+def text_lines(path: Path, encoding: str = "utf-8", advance: Advance | None = None) -> Iterator[tuple[Line, str]]:
+    """The lines of a text file without their ends and a byte order mark. Raises DataError at the first fault."""
+    for line, content in byte_lines(path, advance):
+        yield line, decoded(line, content, encoding).rstrip("\r\n")
+
+
+def is_comment(text: str) -> bool:
+    """Whether a line of a TREC file says nothing: blank, or a comment."""
+    return not text.strip() or text.startswith("#")
+
+
+def decoded(line: Line, content: bytes, encoding: str = "utf-8") -> str:
+    """The text of a line, without a byte order mark. Raises DataError."""
+    try:
+        return content.decode("utf-8-sig" if line.number == 1 and encoding == "utf-8" else encoding)
+    except UnicodeDecodeError as error:
+        at = f"byte {error.start + 1} of the line"
+        raise line.fault(f"not {encoding.upper()} ({at}); save the file as UTF-8") from None
+
+
+def json_lines(path: Path, advance: Advance | None = None) -> Iterator[tuple[Line, dict[str, Any]]]:
+    """The objects of a JSONL file with their lines, blank lines left out. Raises DataError at the first fault."""
+    for line, content in byte_lines(path, advance):
+        text = decoded(line, content)
+        if text.strip():
+            yield line, json_object(line, text)
+
+
+def json_object(line: Line, text: str) -> dict[str, Any]:
+    """The object that a line is. Raises DataError."""
+    try:
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=keys_once)
+    except json.JSONDecodeError as error:
+        raise line.fault(f"not valid JSON: {error.msg} (column {error.colno})") from None
+    except RecursionError:
+        raise line.fault("not valid JSON: nested too deep") from None
+    except ValueError as error:
+        raise line.fault(f"not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise line.fault(f"expected a JSON object, not {type(value).__name__}")
+    return value
+
+
+def json_file(path: Path, advance: Advance | None = None) -> Any:
+    """The one value a JSON file holds. Raises DataError with the line of a fault."""
+    content = b"".join(part for _, part in byte_lines(path, advance))
+    text = decoded(Line(path, 1), content) if _is_utf8(content) else _first_bad_line(path)
+    try:
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=keys_once)
+    except json.JSONDecodeError as error:
+        raise Line(path, error.lineno).fault(f"not valid JSON: {error.msg} (column {error.colno})") from None
+    except RecursionError:
+        raise DataError(f"{path}: not valid JSON: nested too deep") from None
+    except ValueError as error:
+        raise DataError(f"{path}: not valid JSON: {error}") from None
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _first_bad_line(path: Path) -> str:
+    """Raises DataError for the line that is not UTF-8."""
+    return "".join(text for _, text in text_lines(path))
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON; leave the key out or write null")

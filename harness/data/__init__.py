@@ -1,0 +1,1 @@
+"""Data sets: the format, importers, checks, generated queries and annotation."""

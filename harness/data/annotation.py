@@ -1,0 +1,83 @@
+"""Marking evidence by hand: places of a quote, sentences of a passage, and the line of the query file they make."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.core.errors import DataError
+from harness.core.records import Document
+from harness.core.sentences import sentence_spans
+from harness.core.text_files import Line
+from harness.data.checks.evidence import evidence_findings
+from harness.data.dataset import read_queries
+from harness.data.manifest import Manifest
+from harness.data.quotes import loose_occurrences, occurrences
+from harness.data.records import query as parse_query
+
+
+class Mark(NamedTuple):
+    """A stretch of a document marked as evidence."""
+
+    doc: Document
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        return self.doc.text[self.start : self.end]
+
+
+def places(documents: Sequence[Document], quote: str) -> list[Mark]:
+    """Where a quote stands: exactly, else but for its white space."""
+    exact = [Mark(doc, at, at + len(quote)) for doc in documents for at in occurrences(doc.text, quote)]
+    return exact or [Mark(doc, *span) for doc in documents for span in loose_occurrences(doc.text, quote)]
+
+
+def between(documents: Sequence[Document], told: str) -> list[Mark]:
+    """Stretches from a beginning to the next end, written as `beginning … end`."""
+    first, last = (part.strip() for part in re.split(r"…|\.\.\.", told, maxsplit=1))
+    made = []
+    for head in places(documents, first):
+        end = next((tail.end for tail in places([head.doc], last) if tail.start >= head.end), None)
+        if end is not None:
+            made.append(Mark(head.doc, head.start, end))
+    return made
+
+
+def sentences(doc: Document, start: int, end: int) -> list[Mark]:
+    """The sentences of a stretch, without the white space around them."""
+    return [Mark(doc, start + lo, start + hi) for lo, hi in sentence_spans(doc.text[start:end], "english")]
+
+
+def query_line(
+    manifest: Manifest,
+    queries: str | None,
+    text: str,
+    marks: Sequence[Mark],
+    *,
+    answer: str | None = None,
+    name: str | None = None,
+) -> dict[str, Any]:
+    """The record of a query with its evidence; without a name it gets the next free one of its set.
+
+    Raises DataError where it could not be read back.
+    """
+    pinned = manifest.queries.get(queries or "")
+    known = {raw.id for raw in read_queries(pinned)} if pinned else set()
+    if pinned and name in known:
+        raise DataError(f"{pinned.path}: query '{name}' is there already; choose another --id")
+    number = len(known) + 1
+    while name is None or name in known:
+        name, number = f"{queries or 'q'}-{number:03d}", number + 1
+    distinct = {(mark.doc.id, mark.start, mark.end): mark for mark in marks}.values()
+    evidence = [{"doc": mark.doc.id, "start": mark.start, "end": mark.end, "quote": mark.text} for mark in distinct]
+    line: dict[str, Any] = {"id": name, "text": text} | ({"answer": answer} if answer else {}) | {"evidence": evidence}
+    parse_query(Line(manifest.root, 0), line)
+    return line
+
+
+def doubts(line: dict[str, Any], documents: Sequence[Document]) -> list[str]:
+    """What `harness data check` would say about the evidence of a query."""
+    raw = parse_query(Line(Path("query"), 1), line)
+    return [finding.what for finding in evidence_findings(raw, {doc.id: doc for doc in documents})]

@@ -1,0 +1,7 @@
+"""What is wrong with a data set, and its repair."""
+
+from harness.data.checks.check import check_dataset
+from harness.data.checks.findings import CODES, Finding
+from harness.data.checks.repair import Fixed, fix_dataset
+
+__all__ = ["CODES", "Finding", "Fixed", "check_dataset", "fix_dataset"]

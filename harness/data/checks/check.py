@@ -1,0 +1,185 @@
+"""All findings of a data set folder, every one with its file and line."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness.components.retrievers.trec_run import read_run
+from harness.core.errors import DataError
+from harness.core.progress import progress
+from harness.core.records import Document
+from harness.core.text_files import Line, json_lines
+from harness.data.checks.evidence import evidence_findings
+from harness.data.checks.findings import Finding
+from harness.data.checks.leaks import leaking
+from harness.data.checks.near_duplicates import document_twins, query_twins
+from harness.data.checks.sizes import EFFECT, few_queries, short_documents
+from harness.data.checks.words import words
+from harness.data.dataset import verify
+from harness.data.manifest import PinnedFile, read_manifest
+from harness.data.records import RawQuery, document, query
+
+
+def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
+    """All findings of a data set: files, documents, and the queries of every set, locked ones included.
+
+    `effect` is the difference of means that is sought. Raises DataError where the manifest cannot be read.
+    """
+    manifest = read_manifest(root)
+    places: dict[str, Line] = {}
+    documents: dict[str, Document] = {}
+    yield from _pins(manifest.corpus)
+    whole = True
+    for finding in _documents(manifest.corpus, documents, places):
+        whole = whole and finding.code != "malformed"
+        yield finding
+    yield from _document_twins(list(documents.values()), places)
+    yield from short_documents(manifest.corpus.path, list(documents.values()))
+    for pinned in (*manifest.queries.values(), *manifest.runs.values()):
+        yield from _pins(pinned)
+    files = list(manifest.queries.values())
+    sets: list[list[RawQuery]] = [[] for _ in files]
+    found = [list(_queries(pinned, documents, queries)) for pinned, queries in zip(files, sets, strict=True)]
+    # In one pass over the corpus for all sets.
+    texts = {(number, item.id): item.text for number, queries in enumerate(sets) for item in queries}
+    leaks = leaking(texts, documents.values())
+    for number, (pinned, queries) in enumerate(zip(files, sets, strict=True)):
+        # Where the corpus was not read to its end, nobody knows which documents it lacks.
+        yield from (finding for finding in found[number] if whole or finding.code != "unknown-document")
+        yield from _leaks(queries, documents, [leaks.get((number, item.id), []) for item in queries])
+        yield from few_queries(pinned.path, queries, effect)
+    yield from _query_twins(sets)
+    for pinned in manifest.runs.values():
+        yield from _run(pinned)
+
+
+def _pins(pinned: PinnedFile) -> Iterator[Finding]:
+    try:
+        verify(pinned)
+    except DataError as error:
+        yield _refused("not-pinned", error)
+
+
+def _run(pinned: PinnedFile) -> Iterator[Finding]:
+    try:
+        read_run(pinned.path)
+    except DataError as error:
+        yield _refused("malformed", error)
+
+
+def _refused(code: str, error: DataError, more: str = "") -> Finding:
+    """What keeps a file from being read, as a finding: the message begins with the place."""
+    where, _, what = str(error).partition(": ")
+    return Finding(code, where, what + more)
+
+
+def _documents(pinned: PinnedFile, documents: dict[str, Document], places: dict[str, Line]) -> Iterator[Finding]:
+    try:
+        for line, value in json_lines(pinned.path):
+            doc = document(line, value)
+            if doc.id in documents:
+                yield Finding(
+                    "duplicate-id", str(line), f"document '{doc.id}' already stands in {places[doc.id].short}"
+                )
+                continue
+            documents[doc.id] = doc
+            places[doc.id] = line
+            if not doc.text.strip():
+                yield Finding("empty-document", str(line), f"document '{doc.id}' holds no text")
+            elif "\x00" in doc.text:
+                yield Finding("nul", str(line), f"document '{doc.id}' holds a NUL character")
+        if not documents:
+            yield Finding("empty-file", str(pinned.path), "holds no document")
+    except DataError as error:
+        yield _refused("malformed", error, " (reading stopped here)")
+
+
+def _document_twins(documents: Sequence[Document], places: dict[str, Line]) -> Iterator[Finding]:
+    with progress("compare documents", len(documents)) as advance:
+        for twin in document_twins([doc.text for doc in documents], advance):
+            doc, earlier = documents[twin.text], documents[twin.earlier]
+            where, other = str(places[doc.id]), f"'{earlier.id}' in {places[earlier.id].short}"
+            if twin.same:
+                yield Finding("duplicate-document", where, f"document '{doc.id}' has the text of {other}")
+            else:
+                told = f"document '{doc.id}' shares {twin.likeness:.0%} of its word sequences with {other}"
+                yield Finding("near-duplicate-document", where, told)
+
+
+def _queries(pinned: PinnedFile, documents: dict[str, Document], queries: list[RawQuery]) -> Iterator[Finding]:
+    lines: dict[str, Line] = {}
+    try:
+        for line, value in json_lines(pinned.path):
+            item = query(line, value)
+            if item.id in lines:
+                yield Finding("duplicate-id", str(line), f"query '{item.id}' already stands in {lines[item.id].short}")
+                continue
+            lines[item.id] = line
+            queries.append(item)
+            if not item.text.strip():
+                yield Finding("empty-query", str(line), f"query '{item.id}' has no text")
+            if not item.evidence:
+                told = f"query '{item.id}' has no evidence: it counts as unanswerable"
+                yield Finding("no-evidence", str(line), told)
+            yield from evidence_findings(item, documents)
+        if not lines:
+            yield Finding("empty-file", str(pinned.path), "holds no query")
+    except DataError as error:
+        yield _refused("malformed", error, " (reading stopped here)")
+
+
+def _query_twins(sets: Sequence[Sequence[RawQuery]]) -> Iterator[Finding]:
+    """Queries like an earlier one, of the same set or of another."""
+    every = [(number, item) for number, queries in enumerate(sets) for item in queries]
+
+    def related(one: int, other: int) -> bool:
+        return _needs_alike(every[one][1], every[other][1])
+
+    for twin in query_twins([item.text for _, item in every], related):
+        (of, item), (of_earlier, earlier) = every[twin.text], every[twin.earlier]
+        where, other = str(item.line), f"'{earlier.id}' in {earlier.line.short}"
+        differ = "" if _needs(item) == _needs(earlier) else ", and has other evidence"
+        told = "asks the same as" if twin.same else f"shares {twin.likeness:.0%} of its words with"
+        if of != of_earlier:
+            code, differ = "query-in-two-sets", f" of {earlier.line.path.name}"
+        else:
+            code = "duplicate-query" if twin.same else "near-duplicate-query"
+        yield Finding(code, where, f"query '{item.id}' {told} {other}{differ}")
+
+
+def _needs_alike(one: RawQuery, other: RawQuery) -> bool:
+    """Whether two queries need a document in common, or both none: else the few words that differ tell them apart."""
+    left, right = _needed_documents(one), _needed_documents(other)
+    return bool(left & right) or not (left or right)
+
+
+def _needs(item: RawQuery) -> set[tuple[str, int | None, int | None]]:
+    return {(place.doc, place.start, place.end) for evidence in item.evidence for place in evidence.places}
+
+
+def _needed_documents(item: RawQuery) -> set[str]:
+    return {doc for doc, _, _ in _needs(item)}
+
+
+def _is_document(item: RawQuery, doc: Document) -> bool:
+    """Whether a query is most of the document of its id, and not a question that stands in its evidence."""
+    return item.id not in _needed_documents(item) and 2 * len(words(item.text)) >= len(words(doc.text))
+
+
+def _leaks(
+    queries: Sequence[RawQuery], documents: dict[str, Document], found: Sequence[Sequence[str]]
+) -> Iterator[Finding]:
+    """What is told of the documents that were found to hold the text of each query."""
+    for item, holding in zip(queries, found, strict=True):
+        docs = [doc for doc in holding if doc not in item.ignore]
+        if not docs:
+            continue
+        if item.id in docs and _is_document(item, documents[item.id]):
+            told = (
+                f"query '{item.id}' is the document of that id; `ignore: [\"{item.id}\"]` keeps it from being its hit"
+            )
+            yield Finding("self-query", str(item.line), told)
+            continue
+        more = f" and {len(docs) - 1} more" if len(docs) > 1 else ""
+        where = "document" if _needed_documents(item).isdisjoint(docs) else "its evidence document"
+        told = f"query '{item.id}' stands word for word in {where} '{docs[0]}'{more}"
+        yield Finding("leaking-query", str(item.line), told)

@@ -1,0 +1,61 @@
+"""What makes spans of evidence doubtful that can be used."""
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from harness.core.records import Document
+from harness.data.checks.findings import Finding
+from harness.data.evidence_faults import evidence_faults, unknown_ignored
+from harness.data.quotes import inside_word, occurrences
+from harness.data.records import RawPlace, RawQuery
+
+
+def evidence_findings(item: RawQuery, documents: Mapping[str, Document]) -> Iterator[Finding]:
+    """Findings on the evidence of one query."""
+    where, name = str(item.line), f"query '{item.id}'"
+    for found in evidence_faults(item, documents):
+        yield Finding(found.fault.code, where, f"{name}: {found}")
+    for told in unknown_ignored(item, documents):
+        yield Finding("unknown-document", where, f"{name}: {told}")
+    for evidence in item.evidence:
+        if all(place.doc in item.ignore for place in evidence.places):
+            yield Finding("ignored-evidence", where, f"{name}: needs '{evidence.places[0].doc}', which it ignores")
+        for place in evidence.places:
+            if place.absent and place.doc not in documents:
+                yield Finding("absent-document", where, f"{name}: '{place.doc}' is not in the corpus")
+            elif place.doc in documents:
+                yield from _span_findings(item, place, documents[place.doc].text)
+    yield from _overlaps(item)
+
+
+def _span_findings(item: RawQuery, place: RawPlace, text: str) -> Iterator[Finding]:
+    start, end = place.start, place.end
+    if start is None or end is None or not 0 <= start < end <= len(text):
+        return
+    quote = text[start:end]
+    if place.quote is not None and place.quote != quote:
+        return  # what is told of a wrong place would mislead
+    where, spot = str(item.line), f"query '{item.id}': '{place.doc}' {start}-{end}"
+    if not quote.strip():
+        yield Finding("blank-evidence", where, f"{spot} is nothing but white space")
+        return
+    if quote != quote.strip():
+        yield Finding("white-space-edge", where, f"{spot} begins or ends with white space")
+    edges = [word for word, at in (("begins", start), ("ends", end)) if inside_word(text, at)]
+    if edges:
+        told = [f"…{text[max(0, at - 12) : at]}|{text[at : at + 12]}…" for at in (start, end) if inside_word(text, at)]
+        shown = " ".join(" and ".join(told).split())
+        yield Finding("inside-word", where, f"{spot} {' and '.join(edges)} inside a word: {shown}")
+    count = len(occurrences(text, quote))
+    if count > 1:
+        yield Finding("ambiguous", where, f"{spot} stands {count} times in the document: {quote!r:.60}")
+
+
+def _overlaps(item: RawQuery) -> Iterator[Finding]:
+    """Items of one query that share text; equivalent places of one item may."""
+    firsts = [evidence.places[0] for evidence in item.evidence]
+    spans = sorted((p.doc, p.start, p.end) for p in firsts if p.start is not None and p.end is not None)
+    for (doc, start, end), (other, begin, last) in pairwise(spans):
+        if doc == other and begin < end:
+            told = f"'{doc}' {start}-{end} and {begin}-{last} share {min(end, last) - begin} characters"
+            yield Finding("overlapping-evidence", str(item.line), f"query '{item.id}': {told}")

@@ -1,0 +1,109 @@
+"""Texts that are the same, or nearly the same, as an earlier one."""
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from harness.data.checks.words import words
+
+LIKE = 0.8
+"""Jaccard similarity from which on texts count as nearly the same."""
+SHINGLE = 5
+"""Words in a row by which documents are compared."""
+FEWEST = 10
+"""Runs of words below which a document is compared as a whole: so short a text is easily like another."""
+
+_PERMUTATIONS = 128
+_BLOCK = 8192
+_LOOKED_AT = LIKE - 0.25
+"""Sketches this alike are compared in full: they are rough, and what they miss is not found."""
+
+Marks = frozenset[bytes]
+Related = Callable[[int, int], bool]
+
+
+class Twin(NamedTuple):
+    """A text's number, the earlier text it is like or the `same` as, and their Jaccard similarity."""
+
+    text: int
+    earlier: int
+    likeness: float
+    same: bool = False
+
+
+def document_twins(texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> Iterator[Twin]:
+    """Documents like an earlier one, each told once: the same but for white space, else by their runs of words."""
+    return _twins(texts, _runs, lambda text: " ".join(text.split()), advance)
+
+
+def query_twins(texts: Sequence[str], related: Related = lambda one, other: True) -> Iterator[Twin]:
+    """Queries like an earlier one, each told once: the same words, else by their words and pairs of words.
+
+    Queries that differ in a number ask different things, whatever else they share, and so do those that are not
+    `related` unless their words are the same; both are told by their numbers in `texts`.
+    """
+    return _twins(texts, _pairs, lambda text: " ".join(words(text)), lambda _: None, related)
+
+
+def _runs(text: str) -> Marks:
+    found = words(text)
+    if len(found) < SHINGLE + FEWEST - 1:
+        return frozenset([(" ".join(found) or text).encode("utf-8", "replace")])
+    return frozenset(" ".join(found[at : at + SHINGLE]).encode() for at in range(len(found) - SHINGLE + 1))
+
+
+def _pairs(text: str) -> Marks:
+    found = words(text)
+    pairs = (f"{one} {other}" for one, other in pairwise(found))
+    return frozenset(mark.encode() for mark in (*found, *pairs))
+
+
+def _twins(
+    texts: Sequence[str],
+    marks_of: Callable[[str], Marks],
+    plain: Callable[[str], str],
+    advance: Callable[[int], None],
+    related: Related = lambda one, other: True,
+) -> Iterator[Twin]:
+    from datasketch import MinHashLSH
+
+    index = MinHashLSH(threshold=_LOOKED_AT, num_perm=_PERMUTATIONS)
+    same: dict[str, int] = {}
+    for at, text in enumerate(texts):
+        advance(1)
+        bare = plain(text)
+        if not bare:
+            continue
+        if same.setdefault(bare, at) != at:
+            yield Twin(at, same[bare], 1.0, same=True)
+            continue
+        marks = marks_of(text)
+        sketch = _sketch(marks)
+        candidates = sorted(other for other in index.query(sketch) if related(at, other))
+        index.insert(at, sketch)
+        likest = max(((_jaccard(marks, marks_of(texts[other])), -other) for other in candidates), default=(0.0, 0))
+        if likest[0] >= LIKE:
+            yield Twin(at, -likest[1], likest[0])
+
+
+def _jaccard(one: Marks, other: Marks) -> float:
+    if _numbers_differ(one, other):
+        return 0.0
+    return len(one & other) / len(one | other)
+
+
+def _numbers_differ(one: Marks, other: Marks) -> bool:
+    """Whether two queries differ in a number; runs of words are never one."""
+    apart = one ^ other
+    return any(b" " not in mark and any(sign.isdigit() for sign in mark.decode()) for mark in apart)
+
+
+def _sketch(marks: Marks) -> Any:
+    from datasketch import MinHash
+
+    made = MinHash(num_perm=_PERMUTATIONS, hashfunc=zlib.crc32)
+    ordered = list(marks)
+    for start in range(0, len(ordered), _BLOCK):
+        made.update_batch(ordered[start : start + _BLOCK])
+    return made

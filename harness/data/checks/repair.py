@@ -1,0 +1,192 @@
+"""A repaired copy of a data set: only what can be mended in one way, and a diff of what was done."""
+
+import codecs
+import copy
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.core.errors import DataError
+from harness.core.records import Document
+from harness.core.text_files import Line, byte_lines, decoded, json_object
+from harness.data.dataset import read_corpus, verify
+from harness.data.evidence_faults import place_fault
+from harness.data.manifest import Manifest, PinnedFile, read_manifest, write_manifest
+from harness.data.records import RawPlace, query
+from harness.storage.files import appearing
+
+DIFF = "fixes.diff"
+"""The file in the copy that tells what was changed: a unified diff of the query files."""
+
+
+UNUSUAL = "lines left as they are, as their JSON could not be written again to the byte"
+_BOM = codecs.BOM_UTF8
+
+
+class Fixed(NamedTuple):
+    """What was mended, and how often, by kind."""
+
+    counts: Mapping[str, int]
+    diff: str
+
+
+def fix_dataset(root: Path, target: Path) -> Fixed:
+    """Write a copy of a data set into the folder `target`, with the evidence mended that can be mended in one way only.
+
+    Spans whose quote stands elsewhere once are moved there, quotes that differ in white space alone are made those of
+    the text, white space at the edges of spans is left out, records that stand twice are left out once. Lines that
+    need none of it stay as they are, to the byte. Raises DataError where the folder holds files, where files are not
+    the pinned ones, gzipped, or cannot be read at all.
+    """
+    manifest = read_manifest(root)
+    documents = {doc.id: doc for doc in read_corpus(manifest)}
+    counts: Counter[str] = Counter()
+    written: dict[str, bytes] = {}
+    diff = ""
+    if target.resolve().is_relative_to(root.resolve()):
+        raise DataError(f"{target}: is inside the data set; name a folder beside it")
+    for pinned in {pinned.path: pinned for pinned in manifest.queries.values()}.values():
+        verify(pinned)
+        if pinned.path.suffix == ".gz":
+            raise DataError(f"{pinned.path}: is gzipped; unpack it, and name the plain file in the manifest")
+        lines = list(_mended_lines(pinned.path, documents, counts))
+        inside = pinned.path.relative_to(root).as_posix()
+        written[inside] = b"".join(after for _, after in lines)
+        diff += _diff(inside, lines)
+    with appearing(target) as folder:
+        _copied(root, folder, target.resolve().name, manifest, written, diff)
+    return Fixed(counts, diff)
+
+
+def _diff(file: str, lines: Sequence[tuple[bytes, bytes]]) -> str:
+    """A unified diff without context, each changed line beside what became of it."""
+    told, at = "", 0
+    for number, (before, after) in enumerate(lines, 1):
+        at += bool(after)
+        if before != after:
+            told += f"@@ -{number} +{at}{'' if after else ',0'} @@\n{_side('-', before)}{_side('+', after)}"
+    # With a tab behind it, a name may hold blanks.
+    return f"--- a/{file}\t\n+++ b/{file}\t\n{told}" if told else ""
+
+
+def _side(sign: str, line: bytes) -> str:
+    if not line:
+        return ""
+    text = f"{sign}{line.decode('utf-8', 'replace')}"
+    return text if text.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
+
+
+def _copied(root: Path, folder: Path, name: str, manifest: Manifest, written: Mapping[str, bytes], diff: str) -> None:
+    """The folder with the query files as written, and the diff of them."""
+    shutil.copytree(root, folder, dirs_exist_ok=True, ignore_dangling_symlinks=True)
+    for inside, content in written.items():
+        (folder / inside).write_bytes(content)
+    (folder / DIFF).write_bytes(diff.encode())
+
+    def moved(pinned: PinnedFile) -> PinnedFile:
+        return replace(pinned, path=folder / pinned.path.relative_to(root), sha256="")
+
+    made = replace(
+        manifest,
+        root=folder,
+        name=name,
+        corpus=moved(manifest.corpus),
+        queries={name: moved(pinned) for name, pinned in manifest.queries.items()},
+        runs={name: moved(pinned) for name, pinned in manifest.runs.items()},
+        description=f"{manifest.description}; repaired copy, see {DIFF}".removeprefix("; "),
+    )
+    write_manifest(made)
+
+
+def _mended_lines(path: Path, documents: Mapping[str, Document], counts: Counter[str]) -> Iterator[tuple[bytes, bytes]]:
+    """Each line of a query file and what becomes of it: empty where it is left out."""
+    seen: dict[str, Any] = {}
+    for line, content in byte_lines(path):
+        text = decoded(line, content)
+        if not text.strip():
+            yield content, content
+            continue
+        record = json_object(line, text)
+        name = query(line, record).id
+        if name in seen and seen[name] == record:
+            counts["records that stood twice left out once"] += 1
+            yield content, b""
+        elif name in seen:
+            # Which of both is right only a person can say; the check tells them.
+            yield content, content
+        else:
+            seen[name] = record
+            yield content, _mended(line, content, record, documents, counts)
+
+
+def _mended(
+    line: Line, content: bytes, record: dict[str, Any], documents: Mapping[str, Document], counts: Counter[str]
+) -> bytes:
+    """The line of a record with its evidence mended; as it was where nothing is, or no sound record would be left."""
+    made, done = copy.deepcopy(record), Counter[str]()
+    for evidence in made.get("evidence", []):
+        for place in (evidence, *evidence.get("also", [])):
+            _mend(place, documents, done)
+    if made == record:
+        return content
+    try:
+        query(line, made)
+    except DataError:
+        # Two items that become the same one: to drop one of them is not for a machine to decide.
+        return content
+    line_made = _written(content.removeprefix(_BOM).decode(), record, made)
+    if line_made is None:
+        counts[UNUSUAL] += 1
+        return content
+    counts.update(done)
+    mark = _BOM if content.startswith(_BOM) else b""
+    end = content[len(content.rstrip(b"\r\n")) :]
+    return mark + line_made + end
+
+
+def _written(before: str, record: dict[str, Any], after: dict[str, Any]) -> bytes | None:
+    """The changed record in the form the line had; None where that form cannot be kept: nothing else is to change."""
+    for spaces in (None, (",", ":")):
+        for plain in (False, True):
+
+            def dumped(value: dict[str, Any], spaces: Any = spaces, plain: bool = plain) -> str:
+                return json.dumps(value, ensure_ascii=plain, separators=spaces)
+
+            if dumped(record) == before.strip():
+                try:
+                    return dumped(after).encode()
+                except UnicodeEncodeError:
+                    return None
+    return None
+
+
+def _mend(written: dict[str, Any], documents: Mapping[str, Document], counts: Counter[str]) -> None:
+    """Mend one place in its record."""
+    start, end, quote = written.get("start"), written.get("end"), written.get("quote")
+    if start is None or end is None:
+        return
+    fault = place_fault(RawPlace(written["doc"], start, end, quote), documents)
+    if fault and not fault.right:
+        return
+    if fault and fault.right:
+        start, end, quote = fault.right
+        counts[_DONE[fault.code]] += 1
+    text = documents[written["doc"]].text[start:end]
+    bare = text.strip()
+    if bare and bare != text:
+        start += len(text) - len(text.lstrip())
+        end = start + len(bare)
+        quote = bare if quote is not None else None
+        counts["spans without the white space at their edges"] += 1
+    written |= {"start": start, "end": end} | ({"quote": quote} if quote is not None else {})
+
+
+_DONE = {
+    "shifted": "spans moved to where their quote stands",
+    "out-of-range": "spans moved to where their quote stands",
+    "quote-differs": "quotes made those of the text, which differ in white space",
+}

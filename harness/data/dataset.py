@@ -1,0 +1,219 @@
+"""Reading a data set: everything a run relies on is verified here, and equivalent copies of evidence are found."""
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from harness.core.errors import DataError
+from harness.core.records import Document, Evidence, Query, Span
+from harness.core.text_files import Line, json_lines
+from harness.data.evidence_faults import evidence_faults, unknown_ignored
+from harness.data.manifest import MANIFEST, Copies, Manifest, PinnedFile, read_manifest, sha256_of
+from harness.data.quotes import inside_word, occurrences
+from harness.data.records import RawEvidence, RawQuery, document, query
+
+Record = TypeVar("Record", Document, RawQuery)
+SHORTEST_COPY = 20
+"""A quote of fewer characters is not looked for elsewhere: '20 minutes' in another document is no evidence."""
+
+
+@dataclass(frozen=True)
+class QuerySet:
+    """The queries of one set, evidence resolved to places in the corpus."""
+
+    name: str
+    queries: Sequence[Query]
+
+    @property
+    def answerable(self) -> int:
+        """How many queries have evidence; only they can be scored for what was retrieved."""
+        return sum(bool(query.evidence) for query in self.queries)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A corpus with one query set."""
+
+    name: str
+    root: Path
+    documents: Sequence[Document]
+    query_set: QuerySet
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Document]:
+        return {doc.id: doc for doc in self.documents}
+
+    @cached_property
+    def number(self) -> Mapping[str, int]:
+        """Each document's position in the corpus."""
+        return {doc.id: at for at, doc in enumerate(self.documents)}
+
+    def slice(self, span: Span) -> str:
+        """The text of a span."""
+        return self.by_id[span.doc].text[span.start : span.end]
+
+
+def load_dataset(root: Path, queries: str, *, copies: Copies | None = None, final: bool = False) -> Dataset:
+    """Read and verify a data set folder with one of its query sets; `copies` is what its manifest says by default.
+
+    Raises DataError for the first fault: a file that is not the pinned one, a malformed line, a duplicate id, evidence
+    in an unknown document or out of range, a quote that differs from the text, or a locked set asked for without
+    `final`.
+    """
+    manifest = read_manifest(root)
+    pinned = open_query_set(manifest, queries, final=final)
+    documents = read_corpus(manifest)
+    by_id = {doc.id: doc for doc in documents}
+    raw = read_queries(pinned)
+    for item in raw:
+        for fault in (*evidence_faults(item, by_id), *unknown_ignored(item, by_id)):
+            raise DataError(f"{item.line}: {fault}; `harness data check {root}` lists every finding")
+    resolved = _resolve(raw, documents, copies or manifest.copies)
+    return Dataset(manifest.name, root, documents, QuerySet(queries, resolved))
+
+
+def open_query_set(manifest: Manifest, queries: str, *, final: bool = False) -> PinnedFile:
+    """The file of a query set; raises DataError for a locked one unless `final`."""
+    pinned = manifest.query_set(queries)
+    if pinned.locked and not final:
+        raise DataError(
+            f"{manifest.root / MANIFEST}: query set '{queries}' is locked for the final score; choose on another set "
+            "and open this one with `harness run --final`, which is recorded"
+        )
+    return pinned
+
+
+def verify(pinned: PinnedFile) -> None:
+    """Raise DataError unless the file is the one the manifest pins."""
+    if not pinned.path.is_file():
+        raise DataError(f"{pinned.path}: no such file, though the manifest names it")
+    root = next(folder for folder in pinned.path.parents if (folder / MANIFEST).is_file())
+    if not pinned.sha256:
+        raise DataError(f"{pinned.path}: is not pinned yet; `harness data pin {root}` adds its sha256 to the manifest")
+    actual = sha256_of(pinned.path)
+    if actual != pinned.sha256:
+        raise DataError(
+            f"{pinned.path}: sha256 is {actual[:12]}…, the manifest pins {pinned.sha256[:12]}…; restore the file, or "
+            f"accept the change with `harness data pin {root}`"
+        )
+
+
+def read_corpus(manifest: Manifest) -> list[Document]:
+    """All documents, ids verified to be unique."""
+    return _unique(manifest.corpus, document)
+
+
+def read_queries(pinned: PinnedFile) -> list[RawQuery]:
+    """All queries of a set as written, ids verified to be unique."""
+    return _unique(pinned, query)
+
+
+def _unique(pinned: PinnedFile, parse: Callable[[Line, dict[str, Any]], Record]) -> list[Record]:
+    """The records of a pinned file; raises DataError for a repeated id, and where there is none."""
+    verify(pinned)
+    lines: dict[str, int] = {}
+    records = []
+    for line, value in json_lines(pinned.path):
+        record = parse(line, value)
+        if record.id in lines:
+            raise line.fault(f"id '{record.id}' already stands in line {lines[record.id]}")
+        lines[record.id] = line.number
+        records.append(record)
+    if not records:
+        raise DataError(f"{pinned.path}: holds no {parse.__name__}")
+    return records
+
+
+def _resolve(raw: Sequence[RawQuery], documents: Sequence[Document], copies: Copies) -> list[Query]:
+    by_id = {doc.id: doc for doc in documents}
+    finder = CopyFinder(documents) if copies == "credit" else None
+    return [
+        Query(
+            q.id,
+            q.text,
+            tuple(_evidence(item, q, by_id, finder) for item in q.evidence),
+            q.answer,
+            q.metadata,
+            q.ignore,
+            q.irrelevant,
+            q.unjudged,
+        )
+        for q in raw
+    ]
+
+
+def _evidence(
+    item: RawEvidence, query: RawQuery, by_id: Mapping[str, Document], finder: "CopyFinder | None"
+) -> Evidence:
+    if item.places[0].start is None:
+        names = [p.doc for p in item.places if not p.absent]
+        # A copy that the query needs, ignores or calls irrelevant by its own name stays what it is said to be.
+        named = {p.doc for other in query.evidence for p in other.places} | {*query.ignore, *query.irrelevant}
+        equal = [copy for name in names for copy in (finder.documents(by_id[name]) if finder else ())]
+        names += [copy for copy in dict.fromkeys(equal) if copy not in named]
+        there = tuple(Span(name, 0, len(by_id[name].text)) for name in names)
+        nowhere = tuple(Span(p.doc, 0, 0) for p in item.places)
+        return Evidence(there or nowhere, item.grade, whole=True, absent=not there)
+    places = [Span(p.doc, p.start or 0, p.end or 0) for p in item.places]
+    if finder:
+        for place in list(places):
+            places += [
+                copy for copy in finder.copies(by_id[place.doc].text[place.start : place.end]) if copy not in places
+            ]
+    return Evidence(tuple(places), item.grade)
+
+
+class CopyFinder:
+    """Finds every place of the corpus where a quote occurs verbatim as whole words, and documents of equal text."""
+
+    _BETWEEN = "\x00\x00"
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = documents
+        self._known: dict[str, list[Span]] = {}
+
+    @cached_property
+    def _joined(self) -> str:
+        return self._BETWEEN.join(doc.text for doc in self._documents)
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        lengths = (len(doc.text) + len(self._BETWEEN) for doc in self._documents)
+        return [0, *itertools.accumulate(lengths)][:-1]
+
+    @cached_property
+    def _by_text(self) -> Mapping[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for doc in self._documents:
+            found.setdefault(doc.text.strip(), []).append(doc.id)
+        return found
+
+    def documents(self, doc: Document) -> list[str]:
+        """The ids of all documents with the text of this one, itself included, but for white space around it.
+
+        None for a text shorter than `SHORTEST_COPY`.
+        """
+        text = doc.text.strip()
+        return self._by_text[text] if len(text) >= SHORTEST_COPY else []
+
+    def copies(self, quote: str) -> list[Span]:
+        """All whole-word places of a quote, itself included; none for one shorter than `SHORTEST_COPY`."""
+        if len(quote) < SHORTEST_COPY:
+            return []
+        if quote not in self._known:
+            self._known[quote] = [
+                span for start in occurrences(self._joined, quote) if (span := self._span(start, quote))
+            ]
+        return self._known[quote]
+
+    def _span(self, at: int, quote: str) -> Span | None:
+        number = bisect_right(self._begins, at) - 1
+        doc, start = self._documents[number], at - self._begins[number]
+        end = start + len(quote)
+        if end > len(doc.text) or inside_word(doc.text, start) or inside_word(doc.text, end):
+            return None
+        return Span(doc.id, start, end)

@@ -1,0 +1,126 @@
+"""What is wrong with a place of evidence, and where its quote certainly stands instead."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
+
+from harness.core.records import Document
+from harness.data.quotes import inside_word, loose_occurrences, occurrences
+from harness.data.records import RawPlace, RawQuery
+
+Code = Literal["unknown-document", "not-absent", "out-of-range", "shifted", "quote-differs"]
+
+
+class Fault(NamedTuple):
+    """Why a place cannot be used. `right` is `(start, end, quote)` where there is but one way to mend it."""
+
+    code: Code
+    what: str
+    right: tuple[int, int, str] | None = None
+
+
+class EvidenceFault(NamedTuple):
+    """A fault with the place that has it: item number, and number among the item's places."""
+
+    item: int
+    place: int
+    fault: Fault
+
+    def __str__(self) -> str:
+        where = f"evidence[{self.item}]" + (f".also[{self.place - 1}]" if self.place else "")
+        return f"{where}: {self.fault.what}"
+
+
+def evidence_faults(item: RawQuery, by_id: Mapping[str, Document]) -> list[EvidenceFault]:
+    """What makes the evidence of a query unusable."""
+    return [
+        EvidenceFault(at, nth, fault)
+        for at, evidence in enumerate(item.evidence)
+        for nth, place in enumerate(evidence.places)
+        if (fault := place_fault(place, by_id))
+    ]
+
+
+def unknown_ignored(item: RawQuery, by_id: Mapping[str, Document]) -> list[str]:
+    """Documents a query would ignore that are not there."""
+    return [f"ignore: no document '{doc}' in the corpus" for doc in item.ignore if doc not in by_id]
+
+
+def place_fault(place: RawPlace, by_id: Mapping[str, Document]) -> Fault | None:
+    """What is wrong with one place; None where it can be used."""
+    doc = by_id.get(place.doc)
+    if place.absent:
+        return Fault("not-absent", f"'{place.doc}' is marked absent, and is in the corpus") if doc else None
+    if doc is None:
+        return Fault("unknown-document", f"no document '{place.doc}' in the corpus")
+    if place.start is None or place.end is None:
+        return None
+    return _span_fault(place, place.start, place.end, doc.text)
+
+
+def _span_fault(place: RawPlace, start: int, end: int, text: str) -> Fault | None:
+    quote = place.quote
+    if not 0 <= start < end <= len(text):
+        told = f"span {start}-{end} is not inside '{place.doc}', which has {len(text)} characters"
+        found = _moved(quote, start, text) if quote else None
+        return Fault("out-of-range", f"{told}{found.what if found else ''}", found.right if found else None)
+    if quote is None or text[start:end] == quote:
+        return None
+    found = _moved(quote, start, text)
+    told = f"quote differs from '{place.doc}' at {start}-{end}{found.what}"
+    return found._replace(what=told)
+
+
+def _moved(quote: str, start: int, text: str) -> Fault:
+    """Where a quote stands that does not stand at `start`, as far as that can be said."""
+    starts = occurrences(text, quote)
+    if not starts:
+        return _reworded(quote, start, text)
+    reasons = {at: why for at in starts if (why := _miscounted(text, at, start))}
+    likely = next(iter(reasons)) if len(reasons) == 1 else min(starts, key=lambda at: abs(at - start))
+    end = likely + len(quote)
+    if likely == start:
+        told = f"; it begins there and ends at {end}"
+    else:
+        told = f"; it stands {likely - start:+d} characters away, at {likely}-{end}"
+    if likely in reasons:
+        told += f": {reasons[likely]}"
+    # A quote that stands but inside other words may be meant to stand elsewhere.
+    words = not inside_word(text, likely) and not inside_word(text, end)
+    sure = words and (len(starts) == 1 or len(reasons) == 1)
+    if not words:
+        told += ", inside a word"
+    if len(starts) > 1 and len(reasons) != 1:
+        told += f", and at {len(starts) - 1} other places"
+    return Fault("shifted", told, (likely, end, quote) if sure else None)
+
+
+def _reworded(quote: str, start: int, text: str) -> Fault:
+    """Where a quote stands but for its white space: best where it is said to."""
+    found = loose_occurrences(text, quote)
+    if not found:
+        return Fault("quote-differs", "; the quote stands nowhere in the document")
+    lo, hi = min(found, key=lambda span: abs(span[0] - start))
+    told = f"; but for white space it stands at {lo}-{hi}"
+    if len(found) > 1:
+        told += f", and at {len(found) - 1} other places"
+    here = not text[start:lo].strip() and not text[lo:start].strip()
+    words = not inside_word(text, lo) and not inside_word(text, hi)
+    sure = here or (words and len(found) == 1)
+    return Fault("quote-differs", told, (lo, hi, text[lo:hi]) if sure else None)
+
+
+def _miscounted(text: str, at: int, start: int) -> str:
+    """How somebody who counts otherwise than in characters comes to `start` for the offset `at`; "" if not."""
+    before = text[:at]
+    for why, count in _COUNTS.items():
+        if count(before) == start != at:
+            return f"{start} is that offset {why}"
+    return ""
+
+
+_COUNTS: dict[str, Callable[[str], int]] = {
+    "in UTF-8 bytes": lambda text: len(text.encode()),
+    "in UTF-16 units": lambda text: len(text.encode("utf-16-le")) // 2,
+    "where a line end counts as two (\\r\\n)": lambda text: len(text) + text.count("\n") - text.count("\r\n"),
+    "where \\r\\n counts as one": lambda text: len(text) - text.count("\r\n"),
+}

@@ -1,0 +1,203 @@
+"""A data set folder in the making: documents and queries are checked and written as they come."""
+
+import itertools
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from harness.core.errors import DataError
+from harness.core.records import Document
+from harness.core.text_files import Line
+from harness.data.importers.options import Titles
+from harness.data.records import query as parse_query
+
+
+class Imported(dict[str, int]):
+    """How much was imported, by kind; what could not be kept is counted too."""
+
+    def add(self, what: str, count: int = 1) -> None:
+        self[what] = self.get(what, 0) + count
+
+
+class Draft:
+    """Writes `corpus.jsonl` and `queries/*.jsonl` below `root`.
+
+    Only the id and the place of a document stay within reach, in a file of their own: a corpus may be larger than the
+    memory. Documents come before the queries about them. Raises DataError for ids that stand twice and for records the
+    harness could not read.
+    """
+
+    def __init__(self, root: Path, *, ignore_self: bool = False, titles: Titles | None = None) -> None:
+        self.root, self.counts = root, Imported(documents=0)
+        self._ignore_self, self.titles = ignore_self, titles
+        (root / "queries").mkdir()
+        self._corpus: BinaryIO = (root / "corpus.jsonl").open("wb")
+        self._ids = sqlite3.connect(root / ".ids", isolation_level=None)
+        self._ids.execute("PRAGMA journal_mode=OFF")
+        self._ids.execute("PRAGMA synchronous=OFF")
+        self._ids.execute("PRAGMA cache_size=-65536")
+        self._ids.execute("CREATE TABLE ids (id TEXT PRIMARY KEY, place TEXT, at INTEGER) WITHOUT ROWID")
+        self._ids.execute("BEGIN")
+        self._sets: dict[str, tuple[BinaryIO, dict[str, Line]]] = {}
+
+    # -- documents
+
+    def document(
+        self,
+        line: Line,
+        name: str,
+        text: str,
+        title: str = "",
+        metadata: dict[str, Any] | None = None,
+        *,
+        titles: Titles = "beside",
+    ) -> None:
+        """Add a document; `line` is where it was read.
+
+        `titles` says where the format puts titles, if the person does not: into the text as its first paragraph, or
+        beside it.
+        """
+        if not name.strip():
+            raise line.fault("the id of the document is empty")
+        if title and (self.titles or titles) == "text":
+            text = f"{title}\n\n{text}"
+            self.counts.add("titles put into the text, as its first paragraph")
+        elif title:
+            self.counts.add("titles kept beside the text, where only `augmenter: heading` lets them be found")
+        record: dict[str, Any] = {"id": name, "text": text}
+        record |= {"title": title} if title else {}
+        record |= {"metadata": metadata} if metadata else {}
+        content = _written(line, record)
+        try:
+            self._ids.execute("INSERT INTO ids VALUES (?, ?, ?)", (name, line.short, self._corpus.tell()))
+        except sqlite3.IntegrityError:
+            (before,) = self._ids.execute("SELECT place FROM ids WHERE id = ?", (name,)).fetchone()
+            raise line.fault(f"document '{name}' stands in {before} already") from None
+        self._corpus.write(content)
+        self.counts.add("documents")
+
+    def __contains__(self, name: str) -> bool:
+        return self._place(name) is not None
+
+    def get(self, name: str) -> Document | None:
+        """A document added before, read back; None where there is none."""
+        at = self._place(name)
+        if at is None:
+            return None
+        self._corpus.flush()
+        with (self.root / "corpus.jsonl").open("rb") as file:
+            file.seek(at)
+            return _read_back(file.readline())
+
+    def documents(self) -> Iterator[Document]:
+        """All documents added so far."""
+        self._corpus.flush()
+        with (self.root / "corpus.jsonl").open("rb") as file:
+            yield from map(_read_back, file)
+
+    def _place(self, name: str) -> int | None:
+        try:
+            row = self._ids.execute("SELECT at FROM ids WHERE id = ?", (name,)).fetchone()
+        except UnicodeEncodeError:
+            return None
+        return int(row[0]) if row else None
+
+    # -- queries
+
+    def query(
+        self,
+        line: Line,
+        queries: str,
+        name: str,
+        text: str,
+        evidence: Iterable[dict[str, Any]],
+        *,
+        answer: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        ignore: Sequence[str] = (),
+        irrelevant: Sequence[str] = (),
+        unjudged: Sequence[str] = (),
+    ) -> None:
+        """Add a query to the set named `queries`."""
+        record: dict[str, Any] = {"id": name, "text": text, "evidence": list(evidence)}
+        record |= {"answer": answer} if answer else {}
+        if name in self and self._ignore_self:
+            self.counts.add(f"{queries} queries that ignore the document of their own id")
+            ignore = [*ignore, name]
+        for key, docs in (("ignore", ignore), ("irrelevant", irrelevant), ("unjudged", unjudged)):
+            record |= {key: list(dict.fromkeys(docs))} if docs else {}
+        record |= {"metadata": metadata} if metadata else {}
+        content = _written(line, record)
+        # What is not fit to be read is not to be written either.
+        parse_query(line, record)
+        file, lines = self._open(queries)
+        if name in lines:
+            raise line.fault(f"query '{name}' stands in {lines[name].short} already")
+        lines[name] = line
+        file.write(content)
+        self.counts.add(f"{queries} queries")
+
+    def _open(self, queries: str) -> tuple[BinaryIO, dict[str, Line]]:
+        if queries not in self._sets:
+            self._sets[queries] = (self.root / "queries" / f"{queries}.jsonl").open("wb"), {}
+        return self._sets[queries]
+
+    def judged(self, queries: str, doc: str, grade: float) -> dict[str, Any] | None:
+        """Document evidence of a judgment; None for one that says "not relevant". All are counted."""
+        self.counts.add(f"{queries} judgments")
+        if grade <= 0:
+            self.counts.add(f"{queries} judgments of grade 0 or below, which are no evidence")
+            return None
+        evidence: dict[str, Any] = {"doc": doc}
+        if doc not in self:
+            self.counts.add(f"{queries} judgments of documents that the corpus lacks, kept")
+            evidence["absent"] = True
+        return evidence | ({"grade": grade} if grade != 1 else {})
+
+    # -- the end
+
+    def close(self, source: Path) -> None:
+        """Finish writing what was read from `source`. Raises DataError where there is no document or no query."""
+        self._close_files()
+        if not self.counts["documents"]:
+            raise DataError(f"{source}: holds no document of this format")
+        if not self._sets:
+            raise DataError(f"{source}: holds no query of this format")
+
+    def abandon(self) -> None:
+        self._close_files()
+
+    def _close_files(self) -> None:
+        for file in (self._corpus, *(file for file, _ in self._sets.values())):
+            file.close()
+        self._ids.close()
+        (self.root / ".ids").unlink(missing_ok=True)
+
+
+def free_name(title: str, taken: set[str]) -> str:
+    """The title as an id, told by a number where it is taken; it is then taken."""
+    numbers = itertools.chain([title], (f"{title} ({number})" for number in itertools.count(2)))
+    name = next(name for name in numbers if name not in taken)
+    taken.add(name)
+    return name
+
+
+def _read_back(content: bytes) -> Document:
+    record = json.loads(content)
+    return Document(record["id"], record["text"], record.get("title", ""), record.get("metadata", {}))
+
+
+def span(doc: str, start: int, end: int, quote: str, **more: Any) -> dict[str, Any]:
+    """An item of span evidence as it is written."""
+    return {"doc": doc, "start": start, "end": end, "quote": quote, **more}
+
+
+def _written(line: Line, record: dict[str, Any]) -> bytes:
+    try:
+        return (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    except UnicodeEncodeError:
+        raise line.fault(f"'{record['id']!a}' holds half a surrogate pair; remove it") from None
+    except ValueError as error:
+        raise line.fault(f"metadata: {error}") from None

@@ -1,0 +1,263 @@
+"""Data sets of the Hugging Face Hub, downloaded or in a folder: Parquet, Arrow, CSV and JSON files read as tables."""
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from harness.core.errors import ConfigError, DataError
+from harness.core.text_files import Line
+from harness.data.importers import hotpotqa, squad
+from harness.data.importers.beir import add_documents, read_queries
+from harness.data.importers.dataset_writer import Draft
+from harness.data.importers.fields import id_of, list_of, object_of, text_of, whole_number
+from harness.data.importers.judgments import Asked, Judged, note_judgment, write_judged
+from harness.data.importers.options import Options
+from harness.data.importers.source import Row, Source
+from harness.data.importers.tables import import_tables
+
+_CONVERTED = "refs/convert/parquet"
+"""Where the Hub keeps a data set as Parquet files, whatever its own form."""
+_FORMS = ("parquet", "arrow", "csv", "tsv", "jsonl", "json")
+_LEFT_OUT = ("dataset_info.json", "dataset_dict.json", "state.json", "dataset_infos.json")
+_SHARD = re.compile(r"(?:-\d+-of-\d+|^\d+)$")
+_QREL = ({"query-id", "corpus-id"}, {"query_id", "corpus_id"}, {"qid", "docid"})
+
+
+class Table(NamedTuple):
+    """Files of the same columns: one split of one configuration; `split` is "" where nothing names it."""
+
+    name: str
+    split: str
+    files: list[Path]
+
+
+def located(source: Path | str) -> Path:
+    """A folder or file as it is; else the data set of that name, from the Hub or its cache. Raises DataError."""
+    if Path(source).exists():
+        return Path(source)
+    name = str(source)
+    if name.count("/") != 1 or name.startswith((".", "/")):
+        raise DataError(f"{name}: no such folder; a data set of the Hub is named like BeIR/scifact")
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import LocalEntryNotFoundError, RevisionNotFoundError
+    except ImportError:
+        raise ConfigError("huggingface_hub is missing; pip install 'retrieval-harness[huggingface]'") from None
+    patterns = [f"**/*.{form}" for form in _FORMS] + [f"*.{form}" for form in _FORMS]
+    try:
+        try:
+            return Path(snapshot_download(name, repo_type="dataset", revision=_CONVERTED, allow_patterns=patterns))
+        except (RevisionNotFoundError, LocalEntryNotFoundError):
+            return Path(snapshot_download(name, repo_type="dataset", allow_patterns=patterns))
+    except Exception as error:
+        # Whatever its client raises: no network, no such data set, no right to read it.
+        told = " ".join(str(error).split())[:200]
+        raise DataError(f"{name}: cannot be had from the Hub: {type(error).__name__}: {told}") from None
+
+
+def import_huggingface(source: Source, draft: Draft, options: Options) -> None:
+    """Recognizes, by their columns, tables of corpus, queries and judgments (as BEIR and MTEB have them), SQuAD and
+    HotpotQA; anything else with `--corpus`, `--queries` and `--map`. Splits become query sets.
+    """
+    tables = list(_tables(source))
+    if not tables:
+        raise DataError(f"{source.path}: holds no file of {', '.join(_FORMS)}")
+    if options.corpus or options.columns:
+        _by_columns(source, draft, options, tables)
+        return
+    if options.queries:
+        raise ConfigError("--queries: goes with --corpus, for tables that are not recognized by their columns")
+    heads = [_head(source, table) for table in tables]
+    for fits, write in _SHAPES:
+        chosen = [table for table, head in zip(tables, heads, strict=True) if fits(head)]
+        if chosen:
+            write(source, draft, options, tables, chosen)
+            return
+    seen = "; ".join(f"{t.name}: {', '.join(head)[:60]}" for t, head in zip(tables[:3], heads, strict=False))
+    raise DataError(f"{source.path}: not recognized by its columns ({seen}); say what they are with --corpus, --map")
+
+
+def _tables(source: Source) -> Iterator[Table]:
+    """The files, put together by configuration and split."""
+    found: dict[tuple[str, str], list[Path]] = {}
+    paths = [source.path] if source.path.is_file() else sorted(p for p in source.folder.rglob("*") if p.is_file())
+    for path in paths:
+        form = path.name.removesuffix(".gz").rpartition(".")[2]
+        if path.suffix == ".gz" and form in _FORMS[:2]:
+            raise DataError(f"{path}: is gzipped, which {form} files need not be; unpack it")
+        if form in _FORMS and path.name not in _LEFT_OUT:
+            stem = _SHARD.sub("", path.name.removesuffix(".gz").removesuffix(f".{form}"))
+            folder = path.parent.relative_to(source.folder).parts
+            # Shards of one split have a number alone for a name, or stand in a folder of that name.
+            parts = [part for part in (*folder, stem) if part and part != "data"]
+            found.setdefault(("/".join(parts), parts[-1] if parts else ""), []).append(path)
+    for (name, split), files in found.items():
+        yield Table(name or "data", split, files)
+
+
+def _by_split(tables: list[Table], default: str) -> dict[str, Table]:
+    """Tables by their splits. Raises DataError where two configurations have the same one."""
+    found: dict[str, Table] = {}
+    for table in tables:
+        name = table.split or default
+        if name in found:
+            both = f"{found[name].name} and {table.name}"
+            raise DataError(f"{table.files[0]}: {both} are both a split '{name}'; import the folder of one of them")
+        found[name] = table
+    return found
+
+
+def _rows(source: Source, table: Table) -> Iterator[tuple[Line, Row]]:
+    for path in table.files:
+        if path.suffix in (".parquet", ".arrow"):
+            yield from _columnar(source, path)
+        else:
+            yield from source.rows(path)
+
+
+def _columnar(source: Source, path: Path) -> Iterator[tuple[Line, Row]]:
+    """Rows of a Parquet or Arrow file, a batch in memory at a time; row numbers count from 1."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with source.used_file(path).open("rb") as file:
+            if path.suffix == ".parquet":
+                batches = pq.ParquetFile(file).iter_batches(batch_size=4096)
+            else:
+                batches = _record_batches(file)
+            for batch in batches:
+                for row in batch.to_pylist():
+                    number += 1
+                    yield Line(path, number, f"row {number}"), _plain(row)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read: {' '.join(str(error).split())[:160]}") from None
+
+
+def _record_batches(file: BinaryIO) -> Iterator[Any]:
+    """The batches of an Arrow file, of either kind: with a footer (Feather), or a stream."""
+    import pyarrow as pa
+
+    footed = file.read(6) == b"ARROW1"
+    file.seek(0)
+    if not footed:
+        return iter(pa.ipc.open_stream(file))
+    opened = pa.ipc.open_file(file)
+    return (opened.get_batch(at) for at in range(opened.num_record_batches))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON could have it: dates and the like as text, no bytes, a number that is none as null."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items() if not isinstance(inner, bytes)}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _head(source: Source, table: Table) -> set[str]:
+    """The columns of a table, from its first row."""
+    return set(next((row for _, row in _rows(source, table)), {}))
+
+
+def _by_columns(source: Source, draft: Draft, options: Options, tables: list[Table]) -> None:
+    named = {table.name: table for table in tables}
+
+    def rows(name: str) -> Iterator[tuple[Line, Row]]:
+        if name not in named:
+            raise DataError(f"{source.path}: no table '{name}'; there is {', '.join(named)}")
+        return _rows(source, named[name])
+
+    if not options.corpus or not options.queries:
+        raise ConfigError(f"name the tables with --corpus and --queries; there is {', '.join(named)}")
+    queries = {name or options.name: rows(table) for name, table in options.queries.items()}
+    import_tables(draft, options.columns, rows(options.corpus), queries, absent=options.absent)
+
+
+def _retrieval(source: Source, draft: Draft, options: Options, tables: list[Table], judging: list[Table]) -> None:
+    """Tables of documents, queries and judgments."""
+    documents = [table for table in tables if "corpus" in table.name.split("/")]
+    asking = [table for table in tables if "queries" in table.name.split("/")]
+    if not documents or not asking:
+        raise DataError(f"{source.path}: judgments in {judging[0].name}, but no table named corpus or queries")
+    for table in documents:
+        add_documents(draft, _rows(source, table))
+    asked: dict[str, Asked] = {}
+    for table in asking:
+        read_queries(_rows(source, table), asked)
+    for name, table in _by_split(judging, options.name).items():
+        judged: dict[str, Judged] = {}
+        for line, row in _rows(source, table):
+            query, doc = (
+                id_of(line, row, "query-id", "query_id", "qid"),
+                id_of(line, row, "corpus-id", "corpus_id", "docid"),
+            )
+            grade = next((row[key] for key in ("score", "relevance", "label") if key in row), None)
+            note_judgment(judged, draft, line, query, doc, whole_number(line, grade, "score"))
+        write_judged(draft, name, asked, judged, table.files[0])
+
+
+def _squad(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:
+    sets = {}
+    for name, table in _by_split(chosen, options.name).items():
+        # Rows of one title make an article, wherever they stand; without a title, those of one context.
+        articles: dict[str, list[tuple[Line, Row]]] = {}
+        for line, row in _rows(source, table):
+            articles.setdefault(row.get("title") or text_of(line, row, "context"), []).append((line, row))
+        sets[name] = [_article(rows) for rows in articles.values()]
+    squad.write_articles(draft, options.unit, sets)
+
+
+def _article(rows: list[tuple[Line, Row]]) -> squad.Article:
+    paragraphs: dict[str, squad.Paragraph] = {}
+    for line, row in rows:
+        text = text_of(line, row, "context")
+        paragraph = paragraphs.setdefault(text, squad.Paragraph(line, text, []))
+        marked = object_of(line, row.get("answers"), "answers")
+        starts = [whole_number(line, at, "answer_start") for at in list_of(line, marked, "answer_start")]
+        texts = [text if isinstance(text, str) else str(text) for text in list_of(line, marked, "text")]
+        if len(texts) != len(starts):
+            raise line.fault(f"answers: {len(texts)} texts and {len(starts)} answer_start")
+        answers = list(zip(texts, starts, strict=True))
+        asked = squad.Asked(line, str(row.get("id")), text_of(line, row, "question"), answers)
+        paragraph.questions.append(asked)
+    line, first = rows[0]
+    return squad.Article(line, text_of(line, first, "title", "") or "untitled", list(paragraphs.values()))
+
+
+def _hotpotqa(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:
+    tables = _by_split(chosen, options.name)
+    sets = {name: [_multi_hop(line, row) for line, row in _rows(source, table)] for name, table in tables.items()}
+    hotpotqa.write_questions(draft, sets)
+
+
+def _multi_hop(line: Line, row: Row) -> hotpotqa.Asked:
+    """A row that has its passages and facts as columns of lists."""
+    context = object_of(line, row.get("context"), "context")
+    facts = object_of(line, row.get("supporting_facts"), "supporting_facts")
+    pairs = zip(list_of(line, context, "title"), list_of(line, context, "sentences"), strict=False)
+    numbers = zip(list_of(line, facts, "title"), list_of(line, facts, "sent_id"), strict=False)
+    written = {
+        "_id": str(row.get("id")),
+        "question": row.get("question"),
+        "answer": row.get("answer") or "",
+        "type": row.get("type") or "",
+        "context": [list(pair) for pair in pairs],
+        "supporting_facts": [list(pair) for pair in numbers],
+    }
+    return hotpotqa.read_question(line, written)
+
+
+Shape = Callable[[Source, Draft, Options, list[Table], list[Table]], None]
+
+_SHAPES: tuple[tuple[Callable[[set[str]], bool], Shape], ...] = (
+    (lambda head: any(names <= head for names in _QREL), _retrieval),
+    (lambda head: {"context", "question", "answers"} <= head, _squad),
+    (lambda head: {"context", "question", "supporting_facts"} <= head, _hotpotqa),
+)
+"""What columns a table must have, and what is then made of the folder."""

@@ -1,0 +1,210 @@
+"""The queries of a table on their way into a draft: evidence as documents, quotes or offsets, an item a row."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.core.records import Document
+from harness.core.text_files import Line
+from harness.data.importers.cells import USUAL, cell, column_of, grade_in, metadata_of, quotes_in, several, text_in
+from harness.data.importers.dataset_writer import Draft, span
+from harness.data.importers.fields import whole_number
+from harness.data.importers.source import Row
+from harness.data.quotes import standing
+
+_PLACES = 50
+"""How many places of a quote that stands often in its document are kept."""
+
+_OWN = ("evidence", "ignore", "irrelevant", "unjudged", "grade")
+"""Columns of a query that the harness itself writes."""
+
+
+@dataclass
+class Question:
+    """A query with all rows about it: each may hold an item of evidence, or several."""
+
+    line: Line
+    text: str
+    rows: list[tuple[Line, Row]] = field(default_factory=list)
+
+
+class QueryTable:
+    """The queries of one table on their way into a draft."""
+
+    def __init__(self, draft: Draft, queries: str, columns: Mapping[str, str], *, absent: bool) -> None:
+        self._draft, self._queries, self._columns, self._absent = draft, queries, columns, absent
+        self._found: dict[str, str] = {}
+        self._judged: dict[str, float] = {}
+
+    def add(self, questions: Mapping[str, Question]) -> None:
+        """Add the queries, by id. Raises DataError with the line of a fault."""
+        homeless = [quote for one in questions.values() for _, row in one.rows for quote in self._homeless(row)]
+        self._found = _homes(self._draft, homeless)
+        for name, question in questions.items():
+            self._judged = {}
+            evidence = [item for line, row in question.rows for item in self._items(line, row)]
+            distinct = [item for at, item in enumerate(evidence) if item not in evidence[:at]]
+            named = {
+                key: [text_in(line, doc, key) for line, row in question.rows for doc in several(row.get(key))]
+                for key in ("ignore", "irrelevant", "unjudged")
+            }
+            named["irrelevant"] += [doc for doc, grade in self._judged.items() if not grade]
+            self._draft.query(
+                question.line,
+                self._queries,
+                name,
+                question.text,
+                distinct,
+                answer=self._one(question, "answer"),
+                metadata=self._told(question),
+                **named,
+            )
+            if not distinct:
+                self._draft.counts.add(f"{self._queries} queries without evidence")
+
+    def _value(self, row: Row, part: str) -> Any:
+        return cell(row, column_of(self._columns, row, part))
+
+    def _one(self, question: Question, part: str) -> str | None:
+        """What the rows say of a query; they may leave it out, and must not contradict each other."""
+        found: str | None = None
+        for line, row in question.rows:
+            told = text_in(line, self._value(row, f"query.{part}"), f"query.{part}")
+            if told and found and told != found:
+                raise line.fault(f"query.{part}: {told!r:.40} here, and {found!r:.40} in a row before")
+            found = found or told or None
+        return found
+
+    def _told(self, question: Question) -> dict[str, Any]:
+        """The metadata: type, group, and further columns; where rows differ in one, a list of what they say."""
+        made = {part: told for part in ("type", "group") if (told := self._one(question, part))}
+        values: dict[str, list[Any]] = {}
+        for line, row in question.rows:
+            used = {column_of(self._columns, row, part) for part in USUAL if not part.startswith("doc.")}
+            rest = {key: value for key, value in row.items() if key and key not in used and key not in _OWN}
+            for key, value in metadata_of(line, rest).items():
+                known = values.setdefault(key, [])
+                if value not in known:
+                    known.append(value)
+        return made | {key: known[0] if len(known) == 1 else known for key, known in values.items()}
+
+    def _homeless(self, row: Row) -> list[str]:
+        """Quotes whose document is not named."""
+        if several(self._value(row, "evidence.doc")) or isinstance(row.get("evidence"), list):
+            return []
+        return [quote for quote in quotes_in(self._value(row, "evidence.quote")) if isinstance(quote, str)]
+
+    def _items(self, line: Line, row: Row) -> Iterator[dict[str, Any]]:
+        """The items of evidence in a row."""
+        ready = row.get("evidence")
+        if ready not in (None, "") and "evidence" not in self._columns.values():
+            if self._draft.titles == "text" and any(isinstance(one, dict) and "start" in one for one in several(ready)):
+                raise line.fault("offsets count from a text without its title; leave out --titles text")
+            yield from _ready(line, row, ready)
+            return
+        parts = ("doc", "start", "end", "quote", "grade")
+        doc, start, end, quote, written = (self._value(row, f"evidence.{part}") for part in parts)
+        docs, quotes = [text_in(line, one, "evidence.doc") for one in several(doc)], quotes_in(quote)
+        grade = 1.0 if written in (None, "") else grade_in(line, written)
+        if grade <= 0:
+            self._irrelevant(line, docs)
+            return
+        if start in (None, "") and end not in (None, ""):
+            raise line.fault("evidence.start: is missing, and there is an end")
+        if start not in (None, ""):
+            if not docs:
+                raise line.fault(f"offsets, and no column for evidence.doc; there is {', '.join(map(str, row))[:100]}")
+            if len(docs) > 1 or len(quotes) > 1:
+                raise line.fault("offsets go with one document and at most one quote")
+            if self._draft.titles == "text":
+                raise line.fault("offsets count from a text without its title; leave out --titles text")
+            if docs[0] not in self._draft:
+                raise line.fault(f"no document '{docs[0]}' in the corpus, which the offsets are about")
+            found = [_given(line, docs[0], start, end, quotes, grade)]
+        elif quotes:
+            found = [self._quoted(line, docs, text_in(line, one, "evidence.quote"), grade) for one in quotes]
+        else:
+            found = [self._whole(line, one, grade) for one in docs]
+        yield from found
+
+    def _irrelevant(self, line: Line, docs: list[str]) -> None:
+        """Judged to be no evidence: counted."""
+        for doc in docs:
+            self._judge(line, doc, 0.0)
+        told = f"{self._queries} judgments of grade 0 or below, which are no evidence"
+        self._draft.counts.add(told, max(1, len(docs)))
+
+    def _judge(self, line: Line, doc: str, grade: float) -> None:
+        """Raises DataError where the document was judged otherwise for the same query."""
+        if self._judged.setdefault(doc, grade) != grade:
+            raise line.fault(f"document '{doc}' is judged a second time, {grade:g} instead of {self._judged[doc]:g}")
+
+    def _whole(self, line: Line, doc: str, grade: float) -> dict[str, Any]:
+        self._judge(line, doc, grade)
+        if doc not in self._draft and not self._absent:
+            told = f"no document '{doc}' in the corpus; --absent keeps such evidence, as always missed"
+            raise line.fault(f"{told}; several documents are written as a JSON list")
+        self._draft.counts.add(f"{self._queries} judgments")
+        if doc in self._draft:
+            return {"doc": doc, **_graded(grade)}
+        self._draft.counts.add(f"{self._queries} judgments of documents that the corpus lacks, kept")
+        return {"doc": doc, "absent": True, **_graded(grade)}
+
+    def _quoted(self, line: Line, docs: list[str], quote: str, grade: float) -> dict[str, Any]:
+        """Evidence by a quote: all its places in the first of its documents that has it."""
+        if not quote.strip():
+            raise line.fault("evidence.quote: is nothing but white space")
+        homes = docs or [self._found[quote]] if docs or quote in self._found else []
+        for name in homes:
+            document = self._draft.get(name)
+            if document is None:
+                raise line.fault(f"no document '{name}' in the corpus, which the quote {quote!r:.60} could stand in")
+            if found := standing(document.text, quote)[1]:
+                return self._placed(document, quote, found, grade)
+        where = f"document '{docs[0]}'" if docs else "any document"
+        raise line.fault(f"evidence.quote: {quote!r:.60} does not stand in {where}")
+
+    def _placed(self, document: Document, quote: str, found: Sequence[tuple[int, int]], grade: float) -> dict[str, Any]:
+        if document.text[slice(*found[0])] != quote:
+            self._draft.counts.add("quotes found but for their white space")
+        if len(found) > 1:
+            self._draft.counts.add("quotes that stand several times in their document, all places kept")
+        first, *others = (span(document.id, start, end, document.text[start:end]) for start, end in found[:_PLACES])
+        return {**first, **({"also": others} if others else {}), **_graded(grade)}
+
+
+def _ready(line: Line, row: Row, ready: Any) -> Iterator[dict[str, Any]]:
+    """Evidence as the harness writes it itself."""
+    if not isinstance(ready, list) or not all(isinstance(item, dict) for item in ready):
+        told = "expected a list of items; for a column of document ids say --map evidence.doc=evidence"
+        raise line.fault(f"evidence: {told}, got {ready!r:.60}")
+    grade = {} if row.get("grade") is None else {"grade": row["grade"]}
+    yield from ({**grade, **item} for item in ready)
+
+
+def _homes(draft: Draft, quotes: Sequence[str]) -> dict[str, str]:
+    """For each quote the document in which it stands best, the first of these, found in one pass over the corpus."""
+    best: dict[str, tuple[int, str]] = {}
+    wanted = sorted({quote for quote in quotes if quote.strip()})
+    for document in draft.documents() if wanted else ():
+        for quote in wanted:
+            how, _ = standing(document.text, quote)
+            if how > best.get(quote, (0, ""))[0]:
+                best[quote] = (how, document.id)
+            elif how and how == best[quote][0]:
+                draft.counts.add("further documents that hold a quote without a document, of which the first was taken")
+    return {quote: doc for quote, (_, doc) in best.items()}
+
+
+def _given(line: Line, doc: str, start: Any, end: Any, quotes: list[Any], grade: float) -> dict[str, Any]:
+    """Evidence by offsets, as they are written: `harness data check` tells where they and the quote disagree."""
+    first = whole_number(line, start, "evidence.start")
+    quote = {"quote": text_in(line, quotes[0], "evidence.quote")} if quotes else {}
+    if end in (None, "") and not quotes:
+        raise line.fault("evidence.end: is missing, and there is no quote to measure")
+    last = first + len(quote["quote"]) if end in (None, "") else whole_number(line, end, "evidence.end")
+    return {"doc": doc, "start": first, "end": last, **quote, **_graded(grade)}
+
+
+def _graded(grade: float) -> dict[str, Any]:
+    return {} if grade == 1 else {"grade": int(grade) if grade == int(grade) else grade}

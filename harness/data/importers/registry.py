@@ -1,0 +1,122 @@
+"""An import from start to end: into a folder of its own first, published whole or not at all."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.components.retrievers.trec_run import read_run
+from harness.core.errors import ConfigError
+from harness.core.progress import progress
+from harness.core.text_files import byte_lines
+from harness.data.importers.beir import import_beir
+from harness.data.importers.chroma import import_chroma
+from harness.data.importers.contract_nli import import_contract_nli
+from harness.data.importers.dataset_writer import Draft, Imported
+from harness.data.importers.hotpotqa import import_hotpotqa
+from harness.data.importers.huggingface import import_huggingface, located
+from harness.data.importers.options import Options
+from harness.data.importers.source import Source
+from harness.data.importers.squad import import_squad
+from harness.data.importers.tables import import_csv, import_jsonl
+from harness.data.importers.trec import import_trec
+from harness.data.importers.wice import import_wice
+from harness.data.manifest import Manifest, PinnedFile, sha256_of, write_manifest
+from harness.storage.files import appearing
+
+
+class Format(NamedTuple):
+    """How a format is read, and the fields of `Options` that it heeds."""
+
+    read: Callable[[Source, Draft, Options], None]
+    heeds: tuple[str, ...]
+
+
+_TABLES = ("corpus", "queries", "columns", "name", "ignore_self", "absent", "titles")
+_TREC = ("corpus", "queries", "qrels", "runs", "topic", "encoding", "name", "ignore_self", "titles")
+
+FORMATS = {
+    "beir": Format(import_beir, ("runs", "ignore_self", "titles")),
+    "trec": Format(import_trec, _TREC),
+    "chroma": Format(import_chroma, ("name", "encoding")),
+    "squad": Format(import_squad, ("name", "unit")),
+    "hotpotqa": Format(import_hotpotqa, ("name", "queries")),
+    "contract-nli": Format(import_contract_nli, ("name",)),
+    "wice": Format(import_wice, ()),
+    "csv": Format(import_csv, _TABLES),
+    "jsonl": Format(import_jsonl, _TABLES),
+    "huggingface": Format(import_huggingface, (*_TABLES, "unit")),
+}
+
+
+def import_dataset(
+    kind: str,
+    source: Path | str,
+    target: Path,
+    *,
+    licence: str = "",
+    origin: str = "",
+    options: Options | None = None,
+) -> Imported:
+    """Convert `source` into the data set folder `target`, whole or not at all; gives what was imported, counted.
+
+    `source` is a folder or file, or for huggingface also the name of a data set on the Hub; `origin` says where it
+    came from, for the manifest. Raises DataError with file and line.
+    """
+    options = options or Options()
+    unused = options.set_beyond(FORMATS[kind].heeds)
+    if unused:
+        raise ConfigError(f"import {kind} has no use for {unused}")
+    name = target.resolve().name
+    with appearing(target) as root:
+        path = located(source) if kind == "huggingface" else Path(source)
+        with progress(f"import {name}", _size(path), unit="bytes") as advance:
+            read = Source(path, options.encoding, advance)
+            draft = Draft(root, ignore_self=options.ignore_self, titles=options.titles)
+            try:
+                FORMATS[kind].read(read, draft, options)
+                draft.close(path)
+            except BaseException:
+                draft.abandon()
+                raise
+        runs = _copied_runs(options.runs, read, root)
+        used = {file: sha256_of(path) for file, path in read.used.items()}
+        manifest = Manifest(
+            root,
+            name,
+            PinnedFile(root / "corpus.jsonl", ""),
+            _query_sets(root),
+            f"Imported from {kind} format",
+            licence,
+            origin or str(source if kind == "huggingface" else Path(source).name),
+            runs,
+            {"format": kind, "files": used, "counts": dict(draft.counts)},
+            # Where every document was judged by itself, a copy that was not is no evidence: as trec_eval has it.
+            "ignore" if kind in ("beir", "trec") else "credit",
+        )
+        write_manifest(manifest)
+    return draft.counts
+
+
+def _query_sets(root: Path) -> dict[str, PinnedFile]:
+    """The query sets; where there are several, that named `test` is locked."""
+    paths = sorted((root / "queries").glob("*.jsonl"))
+    return {path.stem: PinnedFile(path, "", locked=path.stem == "test" and len(paths) > 1) for path in paths}
+
+
+def _copied_runs(runs: Mapping[str, str], source: Source, root: Path) -> dict[str, PinnedFile]:
+    """The runs as plain files of the data set; each is read, so that a malformed one is refused."""
+    made: dict[str, PinnedFile] = {}
+    for name, file in runs.items():
+        path = source.used_file(source.file(file))
+        read_run(path)
+        (root / "runs").mkdir(exist_ok=True)
+        made[name] = PinnedFile(root / "runs" / f"{name}.txt", "")
+        made[name].path.write_bytes(b"".join(content for _, content in byte_lines(path)))
+    return made
+
+
+def _size(path: Path) -> int:
+    """Bytes below a path, for progress."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

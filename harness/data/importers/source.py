@@ -1,0 +1,124 @@
+"""What an import reads: files below one folder, each fault with its place, progress by bytes, every file remembered."""
+
+import csv
+import gzip
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from harness.core.errors import DataError
+from harness.core.text_files import Line, byte_lines, decoded, json_file, json_lines, text_lines
+
+Row = dict[str, Any]
+"""One record of a table or of a JSON file, by column."""
+
+Rows = Iterable[tuple[Line, Row]]
+"""Records with their places."""
+
+csv.field_size_limit(2**31 - 1)
+
+
+class Source:
+    """A folder to import from, or one file. `used` are the files that were read, in order."""
+
+    def __init__(self, path: Path, encoding: str, advance: Callable[[int], None]) -> None:
+        if not path.exists():
+            raise DataError(f"{path}: no such file or folder")
+        self.path, self._encoding, self._advance = path, encoding, advance
+        self.used: dict[str, Path] = {}
+
+    @property
+    def folder(self) -> Path:
+        return self.path if self.path.is_dir() else self.path.parent
+
+    def file(self, name: str) -> Path:
+        """A file by its path in the folder, also where only its gzipped form is there. Raises DataError."""
+        for candidate in (name, f"{name}.gz"):
+            if (self.folder / candidate).is_file():
+                return self.folder / candidate
+        raise DataError(f"{self.folder / name}: no such file")
+
+    def one(self, pattern: str, what: str, option: str = "") -> Path:
+        """The file itself, or the one file of the folder that fits. Raises DataError where there is not just one."""
+        if self.path.is_file():
+            return self.path
+        found = self.all(pattern)
+        if len(found) == 1:
+            return found[0]
+        many = f"{len(found)} files could be {what}: {', '.join(path.name for path in found[:5])}"
+        remedy = f"; name one with {option}" if option else "; name the file itself"
+        raise DataError(f"{self.path}: {many if found else f'holds no {pattern}, {what}'}{remedy}")
+
+    def all(self, pattern: str) -> list[Path]:
+        """The files that fit, gzipped ones too, sorted by name."""
+        return sorted({*self.folder.glob(pattern), *self.folder.glob(f"{pattern}.gz")})
+
+    def text_lines(self, path: Path) -> Iterator[tuple[Line, str]]:
+        return text_lines(self.used_file(path), self._encoding, self._advance)
+
+    def json_lines(self, path: Path) -> Iterator[tuple[Line, Row]]:
+        return json_lines(self.used_file(path), self._advance)
+
+    def json(self, path: Path) -> Any:
+        return json_file(self.used_file(path), self._advance)
+
+    def whole_text(self, path: Path) -> str:
+        """A text file as it is: no line end is changed, or every offset behind it would be."""
+        content = b"".join(part for _, part in byte_lines(self.used_file(path), self._advance))
+        try:
+            return content.decode("utf-8-sig" if self._encoding == "utf-8" else self._encoding)
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: not {self._encoding.upper()} (byte {error.start}); see --encoding") from None
+
+    def rows(self, path: Path) -> Iterator[tuple[Line, Row]]:
+        """The records of a CSV, TSV or JSONL file, or of the array in a JSON file."""
+        suffix = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+        if suffix in ("csv", "tsv"):
+            return self._table(path, "\t" if suffix == "tsv" else ",")
+        if suffix == "json" and self._begins_with(path, b"["):
+            return self._array(path)
+        return self.json_lines(path)
+
+    def _table(self, path: Path, delimiter: str) -> Iterator[tuple[Line, Row]]:
+        """Rows by column. A line is that on which the row ends."""
+        # With their ends, which may stand inside a quoted field.
+        parts = byte_lines(self.used_file(path), self._advance)
+        lines = (decoded(line, content) for line, content in parts)
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        try:
+            head = next(reader, [])
+            if not head:
+                raise Line(path, 1).fault("expected the names of columns, got nothing")
+            if len(set(head)) < len(head):
+                raise Line(path, 1).fault("two columns have the same name")
+            for row in reader:
+                line = Line(path, reader.line_num)
+                if not row:
+                    continue
+                if len(row) != len(head):
+                    raise line.fault(f"expected {len(head)} columns ({', '.join(head)[:80]}), got {len(row)}")
+                yield line, dict(zip(head, row, strict=True))
+        except csv.Error as error:
+            raise Line(path, reader.line_num).fault(f"{error}") from None
+
+    def _array(self, path: Path) -> Iterator[tuple[Line, Row]]:
+        value = self.json(path)
+        for number, row in enumerate(value, 1):
+            line = Line(path, number, f"[{number - 1}]")
+            if not isinstance(row, dict):
+                raise line.fault(f"expected an object, not {type(row).__name__}")
+            yield line, row
+
+    def _begins_with(self, path: Path, sign: bytes) -> bool:
+        opener = gzip.open if path.suffix == ".gz" else open
+        try:
+            with opener(path, "rb") as file:
+                return bytes(file.read(64)).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(sign)
+        except (OSError, EOFError):
+            return False
+
+    def used_file(self, path: Path) -> Path:
+        """The file, remembered as one that was read."""
+        name = path.relative_to(self.folder).as_posix() if path.is_relative_to(self.folder) else path.name
+        self.used[name] = path
+        return path

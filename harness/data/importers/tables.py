@@ -1,0 +1,91 @@
+"""Tables of one's own: documents and queries as CSV, TSV, JSONL or JSON arrays, columns named by the person."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from harness.core.errors import DataError, did_you_mean
+from harness.core.text_files import Line
+from harness.data.importers.cells import cell, column_of, metadata_of, needed, text_in
+from harness.data.importers.dataset_writer import Draft
+from harness.data.importers.options import Options
+from harness.data.importers.query_table import QueryTable, Question
+from harness.data.importers.source import Row, Rows, Source
+
+
+def import_csv(source: Source, draft: Draft, options: Options) -> None:
+    """Documents from `documents.csv`, queries from `queries.csv`, where no files are named; see `import_tables`."""
+    _import(source, draft, options, "csv")
+
+
+def import_jsonl(source: Source, draft: Draft, options: Options) -> None:
+    """Documents from `documents.jsonl`, queries from `queries.jsonl`, where no files are named; see `import_tables`."""
+    _import(source, draft, options, "jsonl")
+
+
+def _import(source: Source, draft: Draft, options: Options, suffix: str) -> None:
+    corpus = source.file(options.corpus) if options.corpus else _first(source, ("documents", "corpus"), suffix)
+    named = {name or options.name: source.file(file) for name, file in options.queries.items()}
+    queries = named or {options.name: _first(source, ("queries", "questions"), suffix)}
+    tables = {name: source.rows(path) for name, path in queries.items()}
+    import_tables(draft, options.columns, source.rows(corpus), tables, absent=options.absent)
+
+
+def _first(source: Source, stems: tuple[str, ...], suffix: str) -> Path:
+    for stem in stems:
+        if found := source.all(f"{stem}.{suffix}"):
+            return found[0]
+    option = "--corpus" if "corpus" in stems else "--queries"
+    raise DataError(f"{source.folder}: holds no {stems[0]}.{suffix}; name the file with {option}")
+
+
+def import_tables(
+    draft: Draft, columns: Mapping[str, str], documents: Rows, queries: Mapping[str, Rows], *, absent: bool = False
+) -> None:
+    """Add documents and query sets from records whose columns are named by `columns`, or as usual.
+
+    Rows with the same query id are one query. Evidence is a document (or a list of them), a quote in it, or offsets
+    with or without the quote; a quote alone is looked for in all documents. A quote that stands several times in its
+    document has all of these places; one that does not stand there, even but for white space, is a DataError, and so is
+    an unknown document, unless `absent` says that such evidence is to be kept as always missed. Further columns become
+    metadata.
+    """
+    _add_documents(draft, columns, documents)
+    for name, rows in queries.items():
+        table = QueryTable(draft, name, columns, absent=absent)
+        table.add(_questions(columns, _noted(columns, ("query.", "evidence."), rows)))
+
+
+def _add_documents(draft: Draft, columns: Mapping[str, str], documents: Rows) -> None:
+    for line, row in _noted(columns, ("doc.",), documents):
+        known = {name: column_of(columns, row, name) for name in ("doc.id", "doc.text", "doc.title")}
+        name, text = needed(line, row, known["doc.id"], "doc.id"), needed(line, row, known["doc.text"], "doc.text")
+        title = text_in(line, cell(row, known["doc.title"]), "doc.title")
+        rest = {key: value for key, value in row.items() if key and key not in known.values()}
+        draft.document(line, name, text, title, metadata_of(line, rest))
+
+
+def _noted(columns: Mapping[str, str], parts: tuple[str, ...], rows: Rows) -> Iterator[tuple[Line, Row]]:
+    """The rows. Raises DataError at their end where a column that was named stands in none of them."""
+    left = {name: column for name, column in columns.items() if name.startswith(parts)}
+    seen: dict[str, None] = {}
+    line: Line | None = None
+    for line, row in rows:
+        seen.update(dict.fromkeys(map(str, row)))
+        left = {name: column for name, column in left.items() if column not in row}
+        yield line, row
+    for name, column in left.items() if line else ():
+        known = f"{did_you_mean(column, seen)} There is {', '.join(seen)[:120]}"
+        raise DataError(f"{line.path if line else ''}: --map {name}={column}: no row has a column '{column}'.{known}")
+
+
+def _questions(columns: Mapping[str, str], rows: Rows) -> dict[str, Question]:
+    found: dict[str, Question] = {}
+    for line, row in rows:
+        text = needed(line, row, column_of(columns, row, "query.text"), "query.text")
+        key = column_of(columns, row, "query.id")
+        name = needed(line, row, key, "query.id") if key else f"q{len(found) + 1}"
+        question = found.setdefault(name, Question(line, text))
+        if question.text != text:
+            raise line.fault(f"query '{name}' has another text in {question.line.short}")
+        question.rows.append((line, row))
+    return found

@@ -1,0 +1,72 @@
+"""Looking for words in a corpus: stretches of a few paragraphs, ranked by BM25."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from harness.components.retrievers import BM25
+from harness.core.records import Document
+
+LENGTH = 800
+"""Characters of a stretch, about."""
+
+_BLANK = re.compile(r"\n[ \t\r]*\n\s*")
+
+
+class Stretch(NamedTuple):
+    """A part of a document, in characters, and its score for a search."""
+
+    doc: Document
+    start: int
+    end: int
+    score: float = 0.0
+
+    @property
+    def text(self) -> str:
+        return self.doc.text[self.start : self.end]
+
+
+def stretches(doc: Document, length: int) -> Iterator[Stretch]:
+    """The document in parts of whole paragraphs up to `length` characters; a longer paragraph is cut at white space.
+
+    >>> [part.text for part in stretches(Document("a", "One.\\n\\nTwo.\\n\\nThree is long."), 10)]
+    ['One.\\n\\nTwo.', 'Three is', 'long.']
+    """
+    start = end = 0
+    for first, last in _paragraphs(doc.text, length):
+        if end > start and last - start > length:
+            yield Stretch(doc, start, end)
+            start = first
+        start, end = (first if end <= start else start), last
+    if end > start:
+        yield Stretch(doc, start, end)
+
+
+def _paragraphs(text: str, length: int) -> Iterator[tuple[int, int]]:
+    """Paragraphs without the white space around them, none longer than `length`."""
+    edges = [0, *(at for gap in _BLANK.finditer(text) for at in gap.span()), len(text)]
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        at = start
+        while at < end:
+            cut = text.rfind(" ", at + 1, at + length + 1) if end - at > length else end
+            cut = cut if cut > at else min(end, at + length)
+            bare = text[at:cut].strip()
+            if bare:
+                first = at + text[at:cut].index(bare)
+                yield first, first + len(bare)
+            at = cut
+
+
+class Finder:
+    """Searches the documents; the index is made once."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._stretches = [part for doc in documents for part in stretches(doc, LENGTH)]
+        self._texts = [f"{part.doc.title}\n{part.text}" for part in self._stretches]
+        self._index = BM25().index(self._texts)
+
+    def search(self, words: str, k: int = 10) -> list[Stretch]:
+        """The best `k` stretches, best first; those that share no word with the search are left out."""
+        ids, scores = BM25(depth=k).search(self._index, None, [words], None).row(0)
+        pairs = zip(ids.tolist(), scores.tolist(), strict=True)
+        return [self._stretches[at]._replace(score=score) for at, score in pairs]

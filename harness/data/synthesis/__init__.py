@@ -1,0 +1,16 @@
+"""Queries written by a language model, with evidence that is checked, for people to review."""
+
+from harness.data.synthesis.generate import Generated, Plan, generate
+from harness.data.synthesis.prompts import KINDS, AnswerChecker, QueryWriter
+from harness.data.synthesis.review import apply_sheet, write_sheet
+
+__all__ = [
+    "KINDS",
+    "AnswerChecker",
+    "Generated",
+    "Plan",
+    "QueryWriter",
+    "apply_sheet",
+    "generate",
+    "write_sheet",
+]

@@ -1,0 +1,273 @@
+"""From documents to a query set: texts drawn, questions written, checked and sifted, and marked as what they are."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.components.llm_roles import prompt_digest
+from harness.components.text_analysis import Analyzer
+from harness.core.errors import DataError
+from harness.core.records import Document
+from harness.data.checks.near_duplicates import query_twins
+from harness.data.passage_search import Finder, Stretch, stretches
+from harness.data.quotes import occurrences
+from harness.data.synthesis.prompts import BATCH, SEVERAL, SINGLE, UNANSWERABLE, AnswerChecker, QueryWriter
+from harness.llm import Caller, Estimate, Failure, Label, Panel, Task, Written, estimate, missing, stored
+
+ROUNDS = 3
+"""How often more texts are drawn where too few questions were fit to be kept."""
+_PASSAGES = 5
+_COPIED_RUN = 6
+"""Words in a row from the evidence that make a question a copy of it."""
+_SHORTEST_TEXT = 200
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to generate: how many queries, which share of them with several pieces of evidence or with none.
+
+    A question is trivially lexical where more than the share `overlap` of its content words (stems) stand in its
+    evidence. `window` is the length of the texts shown, in characters.
+    """
+
+    count: int = 50
+    several: float = 0.25
+    unanswerable: float = 0.1
+    overlap: float = 0.75
+    window: int = 6000
+    seed: int = 0
+
+    def kinds(self, round_: int, count: int) -> list[str]:
+        """The kinds of `count` questions in an order drawn by the seed."""
+        some, none = round(count * self.several), round(count * self.unanswerable)
+        kinds = [SEVERAL] * some + [UNANSWERABLE] * none + [SINGLE] * max(0, count - some - none)
+        random.Random(f"kinds {self.seed} {round_}").shuffle(kinds)
+        return kinds[:count]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A question as it was written: about which text, with which quotes, by their offsets in the document."""
+
+    question: str
+    answer: str
+    kind: str
+    doc: Document
+    spans: tuple[tuple[int, int], ...]
+    overlap: float = 0.0
+
+    @property
+    def quotes(self) -> list[str]:
+        return [self.doc.text[start:end] for start, end in self.spans]
+
+
+@dataclass
+class Generated:
+    """The queries kept, as records of a query file, and why the others were not: counts by reason."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    dropped: dict[str, int] = field(default_factory=dict)
+    example: str = ""
+    """What was wrong with the first question that was not usable."""
+
+    def drop(self, reason: str) -> None:
+        self.dropped[reason] = self.dropped.get(reason, 0) + 1
+
+
+def generate(
+    documents: Sequence[Document],
+    known: Sequence[str],
+    writer: QueryWriter,
+    checker: AnswerChecker,
+    plan: Plan,
+    caller: Caller,
+    *,
+    price: tuple[float, float] | None = None,
+    tell: Tell = lambda _: None,
+) -> Generated:
+    """Have queries written until `plan.count` are kept, or the texts give no more in a few rounds.
+
+    `known` are the questions there are already; what repeats one of them is dropped. The same documents, plan and model
+    give the same queries, as all answers are kept. Raises JudgeError where the model cannot be asked, DataError where
+    no document is long enough to be asked about.
+    """
+    asking = _Session(caller, price, tell)
+    finder = Finder(documents)
+    made, kept = Generated(), list[Candidate]()
+    texts = _texts(documents, plan)
+    calls = 0
+    for round_ in range(ROUNDS):
+        wanted = plan.count - len(kept)
+        drawn = _draw(texts, plan.kinds(round_, wanted), calls)
+        calls += -(-wanted // BATCH)
+        candidates = _sifted(asking.write(writer, drawn, made), [*known, *(one.question for one in kept)], plan, made)
+        kept += asking.checked(checker, candidates, finder, made)
+        kept = kept[: plan.count]
+        if len(kept) == plan.count:
+            break
+    told = {"model": writer.model, "prompt": prompt_digest(writer)}
+    made.records = [_record(at, one, told) for at, one in enumerate(kept, 1)]
+    return made
+
+
+def _texts(documents: Sequence[Document], plan: Plan) -> list[Stretch]:
+    """The texts to ask about in the order drawn: one of each document, then a second one of each, and so on."""
+    chance = random.Random(f"texts {plan.seed}")
+    piles = []
+    for doc in documents:
+        parts = list(stretches(doc, plan.window))
+        parts = [part for part in parts if len(part.text) >= min(_SHORTEST_TEXT, plan.window)]
+        chance.shuffle(parts)
+        piles.append(parts)
+    chance.shuffle(piles)
+    texts = [pile[nth] for nth in range(max(map(len, piles), default=0)) for pile in piles if nth < len(pile)]
+    if not texts:
+        raise DataError(f"no document has {_SHORTEST_TEXT} characters to ask about")
+    return texts
+
+
+def _draw(texts: Sequence[Stretch], kinds: Sequence[str], first: int) -> dict[Task, Stretch]:
+    """A task for each question: a call about each of the next texts from the `first` on.
+
+    Where the texts run out, further questions about the first ones are asked for.
+    """
+    calls = -(-len(kinds) // BATCH)
+    return {
+        Task(
+            "", (text.text,), kind, text.doc.title, take=(first + at % calls) // len(texts) * BATCH + at // calls
+        ): text
+        for at, kind in enumerate(kinds)
+        for text in [texts[(first + at % calls) % len(texts)]]
+    }
+
+
+class _Session:
+    """Asks, having told first what it takes."""
+
+    def __init__(self, caller: Caller, price: tuple[float, float] | None, tell: Tell) -> None:
+        self._caller, self._price, self._tell = caller, price, tell
+
+    def write(self, writer: QueryWriter, drawn: Mapping[Task, Stretch], made: Generated) -> list[Candidate]:
+        found = self._ask(writer, list(drawn), "questions to write")
+        candidates = []
+        for task, text in drawn.items():
+            outcome = found[task]
+            if isinstance(outcome, Written):
+                candidates.append(_candidate(task, text, outcome))
+            elif isinstance(outcome, Failure):
+                made.example = made.example or str(outcome)
+                made.drop(f"not usable as written ({outcome.kind})")
+        return candidates
+
+    def checked(
+        self, checker: AnswerChecker, candidates: Sequence[Candidate], finder: Finder, made: Generated
+    ) -> list[Candidate]:
+        """Those whose evidence answers them, or for which the best passages of the corpus have no answer."""
+        tasks = [Task(one.question, tuple(_shown(one, finder))) for one in candidates]
+        found = self._ask(checker, [task for task in tasks if task.texts], "questions to check")
+        kept = []
+        for one, task in zip(candidates, tasks, strict=True):
+            outcome = found.get(task, Label(0))
+            if not isinstance(outcome, Label):
+                made.drop("could not be checked")
+            elif one.kind == UNANSWERABLE and outcome.grade > 0:
+                made.drop("meant to have no answer, and the corpus has one")
+            elif one.kind != UNANSWERABLE and outcome.grade < 2:
+                made.drop("not answered by its own evidence")
+            else:
+                kept.append(one)
+        return kept
+
+    def _ask(self, asking: Any, tasks: list[Task], what: str) -> dict[Task, Any]:
+        left = missing(self._caller.archive, asking, tasks)
+        cost: Estimate = estimate(self._caller.archive, asking, left, self._price)
+        if cost.calls:
+            self._tell(cost.told(what))
+            Panel(self._caller).ask([(asking, tasks)], what)
+        return dict(stored(self._caller.archive, asking, tasks))
+
+
+def _shown(one: Candidate, finder: Finder) -> list[str]:
+    if one.kind != UNANSWERABLE:
+        return one.quotes
+    return [part.text for part in finder.search(one.question, _PASSAGES)]
+
+
+def _candidate(task: Task, text: Stretch, written: Written) -> Candidate:
+    question, answer, *quotes = written.texts
+    starts = [text.start + text.text.index(quote) for quote in quotes]
+    spans = sorted((start, start + len(quote)) for start, quote in zip(starts, quotes, strict=True))
+    return Candidate(question, answer, task.item, text.doc, tuple(spans))
+
+
+def _sifted(candidates: Sequence[Candidate], known: Sequence[str], plan: Plan, made: Generated) -> list[Candidate]:
+    """Those that neither copy their evidence nor repeat a question, with their overlap."""
+    stems = Analyzer("porter", "lucene")
+    fresh = []
+    for one in candidates:
+        share = lexical_overlap(one.question, one.quotes, stems)
+        if share > plan.overlap or copies(one.question, one.quotes):
+            made.drop("trivially lexical: it repeats the words of its evidence")
+        else:
+            fresh.append(replace(one, overlap=round(share, 3)))
+    texts = [*known, *(one.question for one in fresh)]
+    repeated = {twin.text - len(known) for twin in query_twins(texts)}
+    kept: list[Candidate] = []
+    for at, one in enumerate(fresh):
+        if at in repeated or any(_same_need(one, other, stems) for other in kept):
+            made.drop("asks nearly the same as another question")
+        else:
+            kept.append(one)
+    return kept
+
+
+def lexical_overlap(question: str, quotes: Sequence[str], stems: Callable[[str], list[str]]) -> float:
+    """The share of a question's content words, as stems, that stand in its evidence; 0 where there is no evidence."""
+    asked, there = set(stems(question)) - _ASKING, {stem for quote in quotes for stem in stems(quote)}
+    return len(asked & there) / len(asked) if asked and quotes else 0.0
+
+
+_ASKING = frozenset(
+    ["what", "which", "who", "whose", "when", "where", "why", "how", "do", "doe", "did", "can", "should"]
+)
+
+
+def copies(question: str, quotes: Sequence[str]) -> bool:
+    """Whether some words in a row of the question stand so in its evidence."""
+    plain = Analyzer("none", "none")
+    words = plain(question)
+    evidence = " \n ".join(" ".join(plain(quote)) for quote in quotes)
+    runs = (" ".join(words[at : at + _COPIED_RUN]) for at in range(len(words) - _COPIED_RUN + 1))
+    return any(f" {run} " in f" {evidence} " for run in runs)
+
+
+def _same_need(one: Candidate, other: Candidate, stems: Callable[[str], list[str]]) -> bool:
+    """Whether two questions need the same text and share half of their content words."""
+    if one.doc.id != other.doc.id or not one.spans:
+        return False
+    shared = any(a < d and c < b for a, b in one.spans for c, d in other.spans)
+    left, right = set(stems(one.question)), set(stems(other.question))
+    return shared and 2 * len(left & right) >= len(left | right)
+
+
+def _record(number: int, one: Candidate, told: Mapping[str, str]) -> dict[str, Any]:
+    evidence = [
+        {"doc": one.doc.id, "start": start, "end": end, "quote": one.doc.text[start:end]} for start, end in one.spans
+    ]
+    synthetic = {**told, "about": one.doc.id, "overlap": one.overlap, "reviewed": False}
+    record: dict[str, Any] = {"id": f"s{number:04d}", "text": one.question, "evidence": evidence}
+    record |= {"answer": one.answer} if one.answer else {}
+    # What is asked about one document is one cluster, whether it is answered there or not.
+    return record | {"metadata": {"type": one.kind, "group": one.doc.id, "synthetic": synthetic}}
+
+
+def copies_elsewhere(record: Mapping[str, Any], documents: Mapping[str, Document]) -> int:
+    """How often the quotes of a record stand in their documents besides where they are marked."""
+    return sum(
+        len(occurrences(documents[item["doc"]].text, item["quote"])) - 1
+        for item in record["evidence"]
+        if "quote" in item
+    )

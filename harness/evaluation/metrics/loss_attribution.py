@@ -1,0 +1,85 @@
+"""The loss ledger: for each evidence item that did not reach the selection, the first thing that lost it."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from harness.evaluation.metrics.matching import Items, Passage, Ranking
+
+FOUND, ABSENT, SPLIT, NOT_RETRIEVED, OVER_BUDGET = "found", "not_in_the_corpus", "split", "not_retrieved", "over_budget"
+CAUSES = (FOUND, ABSENT, SPLIT, NOT_RETRIEVED, OVER_BUDGET)
+"""Besides these, `dropped:<step>` names the selector step that dropped the item."""
+
+
+class Step(NamedTuple):
+    """One selector step of one query: its label, whether it spends a budget, and the passages it dropped."""
+
+    label: str
+    spends_budget: bool
+    dropped: Sequence[Passage]
+
+
+class Ledger(NamedTuple):
+    """The fate of each evidence item of one query, in order: one of `CAUSES` or `dropped:<step>`."""
+
+    fates: list[str]
+
+
+class Trace(NamedTuple):
+    """The way of one query's evidence: all chunks that bear it, what was retrieved, the selector steps."""
+
+    bearing: Sequence[Passage]
+    candidates: Sequence[Passage]
+    steps: Sequence[Step]
+
+
+def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], Trace]) -> Ledger:
+    """Follow each item from the chunker to the selection; `trace` is asked for only where an item is missing."""
+    final = Ranking(selected, items).found
+    fates = [FOUND] * len(final)
+    if None not in final:
+        return Ledger(fates)
+    bearing, candidates, steps = trace()
+    # Passages of documents without evidence cannot find any; ranks do not matter here.
+    docs = {place.doc for item in items.evidence for place in item.places}
+    left = [passage for passage in candidates if passage.doc in docs]
+    stages: list[tuple[str, list[int | None]]] = [(NOT_RETRIEVED, Ranking(left, items).found)]
+    for at, step in enumerate(steps):
+        dropped = [passage for passage in step.dropped if passage.doc in docs]
+        later = [*selected, *(passage for other in steps[at + 1 :] for passage in other.dropped)]
+        known, spans = {passage[:3] for passage in later}, {passage[:3] for passage in left}
+        gone = {passage[:3] for passage in dropped}
+        # A passage that is none of the candidates was merged from those that begin in it, and perhaps cut.
+        merged = [passage for passage in dropped if passage[:3] not in spans]
+        left = [p for p in left if p[:3] not in gone and (p[:3] in known or not any(_begins_in(p, q) for q in merged))]
+        if step.spends_budget:
+            # What is not there any more as it was, and is part of a new passage, ends where that one does.
+            made = [passage for passage in later if passage[:3] not in spans]
+            left = [p if p[:3] in known else _cut(p, made) for p in left]
+        cause = OVER_BUDGET if step.spends_budget else f"dropped:{step.label}"
+        stages.append((cause, Ranking(left, items).found))
+    # What every step let through whole and the selection still lacks was cut short by the step that cuts: the budget.
+    stages.append((OVER_BUDGET, final))
+    for number, rank in enumerate(final):
+        if rank is None and items.evidence[number].absent:
+            fates[number] = ABSENT
+        elif rank is None:
+            whole = _whole(items, number, bearing)
+            fates[number] = next(cause for cause, found in stages if found[number] is None) if whole else SPLIT
+    return Ledger(fates)
+
+
+def _whole(items: Items, number: int, bearing: Sequence[Passage]) -> bool:
+    """Whether some chunk alone finds an item."""
+    item = items.evidence[number]
+    docs, alone = {place.doc for place in item.places}, items._replace(evidence=(item,))
+    return any(Ranking([chunk], alone).found[0] for chunk in bearing if chunk.doc in docs)
+
+
+def _begins_in(passage: Passage, other: Passage) -> bool:
+    return passage.doc == other.doc and other.start <= passage.start < other.end
+
+
+def _cut(passage: Passage, made: Sequence[Passage]) -> Passage:
+    """The passage up to the end of the first of `made` that it begins in."""
+    whole = next((other for other in made if _begins_in(passage, other)), passage)
+    return passage._replace(end=min(passage.end, whole.end))

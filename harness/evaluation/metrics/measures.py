@@ -1,0 +1,245 @@
+"""Every measure, one function each: a query's ranking and a rank cutoff in, one number out.
+
+A token budget is not a second kind of measure: the ranking is first cut to the budget, then measured whole.
+"""
+
+import math
+from collections.abc import Callable
+
+from harness.evaluation.metrics.chroma import chroma_iou, chroma_precision, chroma_precision_omega, chroma_recall
+from harness.evaluation.metrics.matching import Ranking
+
+Measure = Callable[[Ranking, int | None], float]
+
+PERSISTENCE = 0.8
+"""Of `rbp`: the chance that a reader goes on to the next passage."""
+GEOMETRIC_FLOOR = 1e-5
+_SMOOTHING = 1e-5
+
+
+def _found(ranking: Ranking, k: int | None) -> list[int]:
+    """The ranks of the items found in the top k, in order."""
+    return sorted(rank for rank in ranking.found if rank is not None and (k is None or rank <= k))
+
+
+def recall(ranking: Ranking, k: int | None) -> float:
+    """Evidence items found in the top k / all items (trec_eval `recall_k` on document evidence)."""
+    return len(_found(ranking, k)) / len(ranking.items.evidence)
+
+
+def hit(ranking: Ranking, k: int | None) -> float:
+    """1 where any evidence item is found in the top k, else 0 (trec_eval `success_k`)."""
+    return float(bool(_found(ranking, k)))
+
+
+def mrr(ranking: Ranking, k: int | None) -> float:
+    """1 / the rank at which the first evidence item is found, 0 where none is (trec_eval `recip_rank`)."""
+    return 1 / min(_found(ranking, k), default=math.inf)
+
+
+def ndcg(ranking: Ranking, k: int | None) -> float:
+    """Discounted gain / that of an ideal ranking (Järvelin & Kekäläinen, TOIS 20(4), 2002; trec_eval `ndcg_cut_k`).
+
+    Gain at a rank is the sum of the grades of the items newly found there, discounted by log2(rank + 1). The ideal has
+    all items first, one a rank, highest grade first. A chunk that finds several items at once can beat that ideal; the
+    value is then 1.
+    """
+    gained = sum(grade / math.log2(rank + 1) for rank, grade in ranking.gains if k is None or rank <= k)
+    grades = sorted((item.grade for item in (*ranking.items.evidence, *ranking.items.slight)), reverse=True)
+    ideal = sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades[:k], 1))
+    return min(1.0, gained / ideal) if ideal else 0.0
+
+
+def map_(ranking: Ranking, k: int | None) -> float:
+    """Mean over all items of the precision at the rank that finds them, 0 for those not found (trec_eval `map_cut_k`).
+
+    Precision at a rank is the share of ranks down to it that find something new, so that a chunk finding two items at
+    rank 1 scores 1, not 2. Divided by the number of items, never by the number of hits.
+    """
+    ranks = _found(ranking, k)
+    finding = sorted(set(ranks))
+    return sum((finding.index(rank) + 1) / rank for rank in ranks) / len(ranking.items.evidence)
+
+
+def precision(ranking: Ranking, k: int | None) -> float:
+    """Relevant passages in the top k / k; fewer than k retrieved still divides by k (trec_eval `P_k`).
+
+    Without a cutoff, and at a token budget, the divisor is the number of passages; nothing retrieved gives 0.
+    """
+    depth = len(ranking.passages) if k is None else k
+    return sum(rank <= depth for rank in ranking.relevant) / depth if depth else 0.0
+
+
+def span_recall(ranking: Ranking, k: int | None) -> float:
+    """Gold characters in the union of the top k / gold characters."""
+    shared, gold, _ = ranking.characters(k)
+    return shared / gold
+
+
+def span_precision(ranking: Ranking, k: int | None) -> float:
+    """Gold characters in the union of the top k / characters of that union; nothing retrieved gives 0."""
+    shared, _, retrieved = ranking.characters(k)
+    return shared / retrieved if retrieved else 0.0
+
+
+def span_iou(ranking: Ranking, k: int | None) -> float:
+    """Characters in both the union of the top k and gold / characters in either."""
+    shared, gold, retrieved = ranking.characters(k)
+    return shared / (gold + retrieved - shared)
+
+
+def precision_omega(ranking: Ranking, k: int | None) -> float:
+    """`span_precision` of an oracle that retrieves all evidence-bearing chunks of the corpus, and only they.
+
+    What the chunker alone makes possible (Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma
+    2024). The ranking given must be that of the oracle: all chunks that share a character with the first place of an
+    item.
+    """
+    return span_precision(ranking, None)
+
+
+def f1(ranking: Ranking, k: int | None) -> float:
+    """Harmonic mean of precision and recall (trec_eval `set_F`)."""
+    exact, complete = precision(ranking, k), recall(ranking, k)
+    return 2 * exact * complete / (exact + complete) if exact + complete else 0.0
+
+
+def rprec(ranking: Ranking, k: int | None) -> float:
+    """Evidence items found in the top R / R, for R items (trec_eval `Rprec`)."""
+    return recall(ranking, len(ranking.items.evidence))
+
+
+def iprec(ranking: Ranking, level: float) -> float:
+    """The highest precision at any rank that reaches a recall (trec_eval `iprec_at_recall`).
+
+    Precision at a rank is that of `map`; the recall is reached with the share `level` of the items, rounded up from .1
+    of an item on, as trec_eval 9 does (trec_eval 10 rounds to the nearest, and so calls 47 of 474 a recall of .1).
+    """
+    ranks = _found(ranking, None)
+    finding = sorted(set(ranks))
+    needed = int(level * len(ranking.items.evidence) + 0.9)
+    exact = [(at + 1) / rank for at, rank in enumerate(finding) if sum(found <= rank for found in ranks) >= needed]
+    return max(exact, default=0.0) if len(ranks) >= needed else 0.0
+
+
+def eleven_point(ranking: Ranking, k: int | None) -> float:
+    """Mean of `iprec` at the recalls 0, 0.1 … 1 (trec_eval `11pt_avg`)."""
+    return sum(iprec(ranking, level / 10) for level in range(11)) / 11
+
+
+def gm_map(ranking: Ranking, k: int | None) -> float:
+    """`map` of a query, averaged over queries by the geometric mean (trec_eval `gm_map`).
+
+    A value below .00001 counts as that in the mean (Robertson, On GMAP and other transformations, CIKM 2006).
+    """
+    return map_(ranking, None)
+
+
+def rbp(ranking: Ranking, k: int | None) -> float:
+    """Rank-biased precision of a reader who goes on with chance .8: the sum over relevant ranks of .2 * .8^(rank - 1).
+
+    Moffat & Zobel, TOIS 27(1), 2008. Its greatest value in the top k is 1 - .8^k.
+    """
+    return sum((1 - PERSISTENCE) * PERSISTENCE ** (rank - 1) for rank in ranking.relevant if k is None or rank <= k)
+
+
+def bpref(ranking: Ranking, k: int | None) -> float:
+    """How seldom documents judged irrelevant come before relevant ones; unjudged documents do not count.
+
+    Mean over the R relevant documents of 1 - min(irrelevant ones before it, R) / min(all irrelevant ones, R) (Buckley &
+    Voorhees, SIGIR 2004; trec_eval `bpref`).
+    """
+    irrelevant, count = _irrelevant(ranking), len(ranking.items.evidence)
+    value, before = 0.0, 0
+    for rank, passage in enumerate(ranking.passages, 1):
+        if rank in ranking.relevant:
+            value += 1 - min(before, count) / min(len(irrelevant), count) if before else 1.0
+        elif passage.doc in irrelevant:
+            before += 1
+    return value / count
+
+
+def infap(ranking: Ranking, k: int | None) -> float:
+    """Average precision estimated from a sample of judgments (trec_eval `infAP`).
+
+    The precision before a relevant document is the share of the ranks there that were put before the judges, times the
+    share of those judged that are relevant, smoothed by .00001 (Yilmaz & Aslam, CIKM 2006).
+    """
+    items, judged_so = ranking.items, _irrelevant(ranking)
+    value = 0.0
+    found = irrelevant = unjudged = 0
+    for before, passage in enumerate(ranking.passages):
+        if before + 1 in ranking.relevant:
+            pooled = found + irrelevant + unjudged
+            share = (found + _SMOOTHING) / (found + irrelevant + 2 * _SMOOTHING)
+            value += (1 + pooled * share) / (before + 1)
+            found += 1
+        elif passage.doc in items.unjudged:
+            unjudged += 1
+        elif passage.doc in judged_so:
+            irrelevant += 1
+    return value / len(items.evidence)
+
+
+def judged(ranking: Ranking, k: int | None) -> float:
+    """The share of the top k documents that have been judged, fewer than k dividing by as many; none retrieved is 0."""
+    shown = ranking.passages[:k]
+    known = _irrelevant(ranking) | {place.doc for item in ranking.items.evidence for place in item.places}
+    return sum(passage.doc in known for passage in shown) / len(shown) if shown else 0.0
+
+
+def _irrelevant(ranking: Ranking) -> set[str]:
+    """Documents judged, and not relevant at the grade that counts."""
+    return {*ranking.items.irrelevant, *(place.doc for item in ranking.items.slight for place in item.places)}
+
+
+MEASURES: dict[str, Measure] = {
+    "recall": recall,
+    "hit": hit,
+    "mrr": mrr,
+    "ndcg": ndcg,
+    "map": map_,
+    "precision": precision,
+    "f1": f1,
+    "rprec": rprec,
+    "11pt_avg": eleven_point,
+    "gm_map": gm_map,
+    "rbp": rbp,
+    "bpref": bpref,
+    "infap": infap,
+    "judged": judged,
+    "span_recall": span_recall,
+    "span_precision": span_precision,
+    "span_iou": span_iou,
+    "precision_omega": precision_omega,
+    "chroma_recall": chroma_recall,
+    "chroma_precision": chroma_precision,
+    "chroma_iou": chroma_iou,
+    "chroma_precision_omega": chroma_precision_omega,
+}
+SPAN_MEASURES = {name for name in MEASURES if name.startswith(("span_", "chroma_", "precision_omega"))}
+ORACLE_MEASURES = {"precision_omega", "chroma_precision_omega"}
+JUDGMENT_MEASURES = {"bpref", "infap", "judged"}
+"""Of documents alone: they need to know what was judged and found irrelevant."""
+UNCUT_MEASURES = {*ORACLE_MEASURES, "rprec", "11pt_avg", "gm_map", "bpref", "infap"}
+"""They take no cutoff."""
+LEVEL_MEASURES: dict[str, Callable[[Ranking, float], float]] = {"iprec": iprec}
+"""They take a recall between 0 and 1: `iprec@0.1`."""
+GEOMETRIC_MEASURES = {"gm_map"}
+"""Their mean over queries is the geometric one."""
+TREC_NAMES = {
+    "P": "precision@k",
+    "recip_rank": "mrr",
+    "success": "hit@k",
+    "ndcg_cut": "ndcg@k",
+    "map_cut": "map@k",
+    "Rprec": "rprec",
+    "iprec_at_recall": "iprec@0.1",
+    "infAP": "infap",
+    "set_P": "precision",
+    "set_recall": "recall",
+    "set_F": "f1",
+    "set_map": "map",
+    "11pt": "11pt_avg",
+}
+"""What trec_eval calls measures that have another name here."""

@@ -1,0 +1,78 @@
+"""Names of measures: `recall@5` at a rank, `recall@1000t` at a token budget, `mrr` over the whole selection."""
+
+import re
+from typing import NamedTuple
+
+from harness.core.errors import ConfigError, did_you_mean
+from harness.evaluation.metrics.matching import Ranking
+from harness.evaluation.metrics.measures import LEVEL_MEASURES, MEASURES, TREC_NAMES, UNCUT_MEASURES
+
+_NAME = re.compile(
+    r"(?P<measure>[a-z0-9_]+)(?:@(?:(?P<cutoff>[1-9][0-9]{0,8})(?P<tokens>t)?|(?P<level>[01]\.[0-9]+)))?"
+)
+
+
+class Metric(NamedTuple):
+    """A measure with its cutoff: a rank `k`, a budget of `tokens`, a `level` of recall, or none for all selected."""
+
+    measure: str
+    k: int | None = None
+    tokens: int | None = None
+    level: float | None = None
+
+    def value(self, ranking: Ranking) -> float:
+        """The measure of a ranking that has been cut to the budget already."""
+        if self.level is not None:
+            return LEVEL_MEASURES[self.measure](ranking, self.level)
+        return MEASURES[self.measure](ranking, self.k)
+
+    def __str__(self) -> str:
+        if self.level is not None:
+            return f"{self.measure}@{self.level}"
+        if self.k is not None:
+            return f"{self.measure}@{self.k}"
+        return self.measure if self.tokens is None else f"{self.measure}@{self.tokens}t"
+
+
+def is_metric(name: str) -> bool:
+    """Whether a text names a metric.
+
+    >>> is_metric("recall@5"), is_metric("mrr"), is_metric("index_bytes")
+    (True, True, False)
+    """
+    try:
+        parse_metric(name)
+    except ConfigError:
+        return False
+    return True
+
+
+def parse_metric(name: str) -> Metric:
+    """The metric of a name; raises ConfigError for an unknown one.
+
+    >>> parse_metric("recall@1000t")
+    Metric(measure='recall', k=None, tokens=1000, level=None)
+    """
+    match = _NAME.fullmatch(name)
+    measure = match["measure"] if match else name.partition("@")[0]
+    known = (*MEASURES, *LEVEL_MEASURES)
+    if measure not in known:
+        theirs = next((ours for trec, ours in TREC_NAMES.items() if re.fullmatch(rf"{trec}(_[0-9.]+)?", measure)), None)
+        close = f" trec_eval's {measure} is {theirs} here." if theirs else did_you_mean(measure, known)
+        raise ConfigError(f"no metric named '{name}'.{close} Measures: {', '.join(known)}")
+    if measure in LEVEL_MEASURES:
+        if not match or not match["level"] or float(match["level"]) > 1:
+            raise ConfigError(f"metric '{name}': {measure} takes a recall from 0 to 1: write {measure}@0.1")
+        return Metric(measure, level=float(match["level"]))
+    if not match or match["level"]:
+        raise ConfigError(
+            f"metric '{name}': write {measure}@5 for a rank, {measure}@1000t for a token budget, or {measure}"
+        )
+    if not match["cutoff"]:
+        return Metric(measure)
+    if measure.endswith("precision_omega"):
+        raise ConfigError(f"metric '{name}': {measure} looks at all chunks of the corpus and takes no cutoff")
+    if measure in UNCUT_MEASURES:
+        raise ConfigError(f"metric '{name}': {measure} takes no cutoff")
+    cutoff = int(match["cutoff"])
+    return Metric(measure, tokens=cutoff) if match["tokens"] else Metric(measure, k=cutoff)

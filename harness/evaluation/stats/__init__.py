@@ -1,0 +1,34 @@
+"""What per-query scores allow one to say: intervals, tests, choices and their power, in numpy and scipy."""
+
+from harness.evaluation.stats.bootstrap import Intervals, bootstrap_means, cluster_bootstrap
+from harness.evaluation.stats.choice import Choice, best_of
+from harness.evaluation.stats.clusters import FEW_CLUSTERS, FEWEST_CLUSTERS, Flags, Floats, cluster_sums, design_effect
+from harness.evaluation.stats.effects import Effect, factor_effects
+from harness.evaluation.stats.power import queries_needed
+from harness.evaluation.stats.rates import Rate, clustered_rate
+from harness.evaluation.stats.repeats import Variance, variance_of_repeats
+from harness.evaluation.stats.signflips import Differences, holm, paired_differences
+
+__all__ = [
+    "FEWEST_CLUSTERS",
+    "FEW_CLUSTERS",
+    "Choice",
+    "Differences",
+    "Effect",
+    "Flags",
+    "Floats",
+    "Intervals",
+    "Rate",
+    "Variance",
+    "best_of",
+    "bootstrap_means",
+    "cluster_bootstrap",
+    "cluster_sums",
+    "clustered_rate",
+    "design_effect",
+    "factor_effects",
+    "holm",
+    "paired_differences",
+    "queries_needed",
+    "variance_of_repeats",
+]

@@ -1,0 +1,112 @@
+"""How well two raters agree, and what a judge's means become once people have graded some of the same; pure numpy."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.evaluation.stats.bootstrap import times_drawn
+from harness.evaluation.stats.clusters import BLOCK, FEWEST_CLUSTERS, Flags, Floats
+
+Z = 1.959963984540054
+"""The normal quantile of a 95 % interval."""
+
+
+class Estimate(NamedTuple):
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Confusion(NamedTuple):
+    """Counts of items by what people (first word) and the judge (second) say of them."""
+
+    both: int
+    people_only: int
+    judge_only: int
+    neither: int
+
+    @classmethod
+    def of(cls, people: Flags, judge: Flags) -> "Confusion":
+        counts = ((people & judge), (people & ~judge), (~people & judge), (~people & ~judge))
+        return cls(*(int(count.sum()) for count in counts))
+
+
+def kappa(table: npt.ArrayLike) -> Floats:
+    """Cohen's kappa of confusion counts, last axis (both, people only, judge only, neither): shape (..., 4) to (...).
+
+    (observed - expected) / (1 - expected) agreement; Cohen, Educational and Psychological Measurement 20, 1960. NaN
+    where one rater never varies and the other neither.
+    """
+    both, first, second, neither = np.moveaxis(np.asarray(table, np.float64), -1, 0)
+    total = both + first + second + neither
+    observed = (both + neither) / total
+    expected = ((both + first) * (both + second) + (neither + first) * (neither + second)) / total**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((observed - expected) / (1 - expected))
+
+
+def graded_kappa(table: npt.ArrayLike) -> float:
+    """Cohen's kappa, unweighted, of counts by the first rater's grade (row) and the second's (column).
+
+    NaN where both give one grade alone.
+    """
+    counts = np.asarray(table, np.float64)
+    total = counts.sum()
+    observed, expected = np.trace(counts) / total, counts.sum(axis=0) @ counts.sum(axis=1) / total**2
+    return float((observed - expected) / (1 - expected)) if expected < 1 else math.nan
+
+
+def kappa_interval(
+    people: Flags, judge: Flags, clusters: npt.ArrayLike, *, seed: int, resamples: int = 4000
+) -> Estimate:
+    """Kappa with a percentile interval that resamples clusters (queries): the items of one are not independent.
+
+    With fewer than five clusters the bounds are NaN.
+    """
+    labels, member = np.unique(np.asarray(clusters), return_inverse=True)
+    cells = np.stack([people & judge, people & ~judge, ~people & judge, ~people & ~judge], axis=1).astype(np.float64)
+    sums = np.zeros((len(labels), 4))
+    np.add.at(sums, member, cells)
+    if len(labels) < FEWEST_CLUSTERS:
+        return Estimate(float(kappa(cells.sum(axis=0))), math.nan, math.nan)
+    rng, rows = np.random.default_rng(seed), max(1, min(resamples, BLOCK // len(labels)))
+    blocks = (times_drawn(rng, len(labels), min(rows, resamples - at)) @ sums for at in range(0, resamples, rows))
+    found = kappa(np.concatenate(list(blocks)))
+    found = found[~np.isnan(found)]
+    low, high = np.quantile(found, [0.025, 0.975]) if len(found) else (math.nan, math.nan)
+    return Estimate(float(kappa(cells.sum(axis=0))), float(low), float(high))
+
+
+def wilson(successes: int, total: int) -> Estimate:
+    """A share with its score interval: Wilson, JASA 22, 1927. NaN where there is nothing to share."""
+    if not total:
+        return Estimate(math.nan, math.nan, math.nan)
+    share = successes / total
+    scale = 1 + Z**2 / total
+    centre = (share + Z**2 / (2 * total)) / scale
+    half = Z / scale * math.sqrt(share * (1 - share) / total + Z**2 / (4 * total**2))
+    return Estimate(share, max(0.0, centre - half), min(1.0, centre + half))
+
+
+def ppi_by_query(people: Floats, judge: Floats, judge_everywhere: Floats) -> Estimate:
+    """The mean over queries of what people would have said, where they have graded some passages of each.
+
+    All arrays have shape (queries,). `people` and `judge` estimate a query's score without bias from the graded
+    passages alone, each weighted by the inverse of its chance to be drawn (Horvitz & Thompson, JASA 47, 1952);
+    `judge_everywhere` is the judge's score from all passages. A query's estimate is people - weight * (judge -
+    judge_everywhere), with the weight that minimises its variance over queries (PPI++). Passages of one query need
+    not be independent. Differences of two trials go in as differences.
+    """
+    slack = judge - judge_everywhere
+    spread = float(np.var(slack, ddof=1))
+    weight = min(1.0, max(0.0, float(np.cov(people, slack, ddof=1)[0, 1]) / spread)) if spread else 0.0
+    found = people - weight * slack
+    from scipy.special import stdtrit
+
+    value, error = float(found.mean()), float(found.std(ddof=1)) / math.sqrt(len(found))
+    reach = float(stdtrit(len(found) - 1, 0.975)) * error
+    return Estimate(value, value - reach, value + reach)

@@ -1,0 +1,1 @@
+"""Trials and experiments, from YAML or Python, and the catalog of components."""

@@ -1,0 +1,211 @@
+"""From a name in YAML to a checked component, and back to JSON."""
+
+import dataclasses
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+import judges
+from harness.components import augmenters, chunkers, embedders, retrievers, selectors
+from harness.components.component import ROLES, Component, settings
+from harness.core.errors import ConfigError, did_you_mean
+
+_PACKAGES = {
+    "chunker": chunkers,
+    "augmenter": augmenters,
+    "embedder": embedders,
+    "retriever": retrievers,
+    "selector": selectors,
+    "judge": judges,
+}
+BUILTINS: Mapping[str, Mapping[str, type[Component]]] = {
+    role: {cls.name(): cls for cls in package.BUILTINS} for role, package in _PACKAGES.items()
+}
+
+Spec = Any
+"""A component as YAML writes it: `name`, or `{name: {setting: value}}`."""
+
+
+def component(role: str, spec: Spec, *, where: str, beside: Path) -> Component:
+    """The component that a spec names, its settings checked.
+
+    `where` is the spec's place for error messages, `beside` the folder that references to files are relative to. Raises
+    ConfigError.
+    """
+    name, given = _read(spec, where)
+    cls = _class(role, name, where, beside)
+    if not isinstance(given, dict):
+        raise ConfigError(f"{where}: {name}: expected a mapping of settings, got {json.dumps(given, default=str)[:60]}")
+    named = {key: given[key] for key in cls.paths if given.get(key) and isinstance(given[key], str)}
+    files = {key: str((beside / path).resolve()) for key, path in named.items()}
+    return checked(cls, {**given, **files}, where=f"{where}.{name}" if given else where)
+
+
+def checked(cls: type[Component], given: Mapping[str, Any], *, where: str) -> Component:
+    """An instance of `cls` with strictly validated settings; raises ConfigError naming the setting."""
+    try:
+        made: Component = _adapter(cls).validate_json(json.dumps(dict(given), allow_nan=False), strict=True)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {_explain(cls, error)}") from None
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"{where}: {error}; a setting is text, a number, true/false, null or a list of them"
+        ) from None
+    problem = made.problem()
+    if problem:
+        raise ConfigError(f"{where}: {problem}")
+    return made
+
+
+def to_spec(part: Component) -> dict[str, Any]:
+    """The component as JSON, with all its settings; `component` reads it back in any process."""
+    cls = type(part)
+    if BUILTINS[cls.role].get(cls.name()) is not cls and "source" not in vars(cls):
+        _mark_own(cls)
+    own = vars(cls).get("source")
+    return {own[0] if own else cls.name(): settings(part, with_runtime=True)}
+
+
+def describe(role: str) -> Iterator[tuple[str, str, list[tuple[str, str, bool]]]]:
+    """`(name, first docstring line, [(setting, default, runtime)])` of every built-in of a role."""
+    for name, cls in BUILTINS[role].items():
+        lines = (inspect.getdoc(cls) or "").split("\n\n")[0]
+        fields = [
+            (field.name, _default(field), bool(field.metadata.get("runtime")))
+            for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+        ]
+        yield name, " ".join(lines.split()), fields
+
+
+def _default(field: "dataclasses.Field[Any]") -> str:
+    if field.default is not dataclasses.MISSING:
+        return json.dumps(field.default)
+    if field.default_factory is not dataclasses.MISSING:
+        return f"{type(field.default_factory()).__name__}()"
+    return "required"
+
+
+def _read(spec: Spec, where: str) -> tuple[str, Any]:
+    if spec is None:
+        return "none", {}
+    if isinstance(spec, str):
+        return spec, {}
+    if isinstance(spec, dict) and len(spec) == 1:
+        ((name, given),) = spec.items()
+        if isinstance(name, str):
+            return name, {} if given is None else given
+    raise ConfigError(
+        f"{where}: expected a name or {{name: {{setting: value}}}}, got {json.dumps(spec, default=str)[:80]}"
+    )
+
+
+def _class(role: str, name: str, where: str, beside: Path) -> type[Component]:
+    known = BUILTINS[role]
+    if name in known:
+        return known[name]
+    if ":" in name:
+        return _own(role, name, where, beside)
+    built_in = ", ".join(known) or "none yet"
+    raise ConfigError(
+        f"{where}: no {role} named '{name}'.{did_you_mean(name, known)} Built in: {built_in}; your own: file.py:Class"
+    )
+
+
+def _own(role: str, reference: str, where: str, beside: Path) -> type[Component]:
+    place, _, attribute = reference.rpartition(":")
+    module = _from_file(beside / place, where) if place.endswith(".py") else _from_package(place, where)
+    cls = getattr(module, attribute, None)
+    if not inspect.isclass(cls):
+        found = [
+            name for name, value in vars(module).items() if inspect.isclass(value) and issubclass(value, ROLES[role])
+        ]
+        raise ConfigError(f"{where}: {place} has no class {attribute}.{did_you_mean(attribute, found)}")
+    wanted = ROLES[role]
+    if not issubclass(cls, wanted):
+        raise ConfigError(f"{where}: {reference} is not a {role}; derive it from harness.{wanted.__name__}")
+    if "__dataclass_params__" not in vars(cls) or not vars(cls)["__dataclass_params__"].frozen:
+        raise ConfigError(f"{where}: put @dataclass(frozen=True) above class {attribute} in {place}")
+    missing = ", ".join(sorted(cls.__abstractmethods__))
+    if missing:
+        raise ConfigError(f"{where}: class {attribute} in {place} does not define {missing}")
+    _mark_own(cls, None if place.endswith(".py") else reference)
+    return cls
+
+
+def _mark_own(cls: type[Component], reference: str | None = None) -> None:
+    """Give a researcher's class the reference it can be loaded by anywhere, and the hash of its source file.
+
+    The reference is that of an importable package where given, else the file's path.
+    """
+    try:
+        file = Path(inspect.getfile(cls)).resolve(strict=True)
+    except (TypeError, OSError):
+        raise ConfigError(
+            f"class {cls.__name__} has no source file; put it into a .py file, so that runs can be told apart"
+        ) from None
+    cls.source = (reference or f"{file}:{cls.__name__}", hashlib.sha256(file.read_bytes()).hexdigest())
+
+
+def _from_file(path: Path, where: str) -> ModuleType:
+    path = path.resolve()
+    if not path.is_file():
+        raise ConfigError(f"{where}: {path} does not exist")
+    main = sys.modules["__main__"]
+    if Path(getattr(main, "__file__", None) or "").resolve() == path:
+        return main  # a script that defines its component: loading it again would run it again
+    # The name carries the content, so that an edited file is a new module in a long-lived process.
+    name = f"{path.stem}_{hashlib.sha256(str(path).encode() + path.read_bytes()).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    found = importlib.util.spec_from_file_location(name, path)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    try:
+        found.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, SyntaxError):
+            raise ConfigError(f"{where}: {path}:{error.lineno}: {error.msg}") from None
+        raise
+    return module
+
+
+def _from_package(place: str, where: str) -> ModuleType:
+    try:
+        return importlib.import_module(place)
+    except (ModuleNotFoundError, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"{where}: cannot import '{place}': {error}; write file.py:Class or package.module:Class"
+        ) from None
+
+
+@lru_cache(maxsize=256)
+def _adapter(cls: type[Component]) -> TypeAdapter[Any]:
+    return TypeAdapter(cls)
+
+
+def _explain(cls: type[Component], error: ValidationError) -> str:
+    # A setting mistyped is also one that is missing: the first says more.
+    unknown = ("unexpected_keyword_argument", "extra_forbidden")
+    first = min(error.errors(include_url=False), key=lambda fault: fault["type"] not in unknown)
+    place = ".".join(str(part) for part in first["loc"])
+    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    if first["type"] in unknown:
+        return (
+            f"{cls.name()} has no setting '{place}'.{did_you_mean(place, names)} Settings: {', '.join(names) or 'none'}"
+        )
+    if first["type"] in ("missing", "missing_argument"):
+        return f"{cls.name()} needs the setting '{place}'"
+    return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}, got {json.dumps(first['input'], default=str)[:60]}"

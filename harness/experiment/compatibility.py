@@ -1,0 +1,37 @@
+"""Whether the parts of a trial go together: told before any work, where a number would come out that means nothing."""
+
+from collections.abc import Sequence
+
+from harness.components.component import Judge, Retriever, Selector, step_labels
+from harness.components.llm_roles import LlmReranker
+from harness.components.selectors import TopK
+from harness.core.errors import ConfigError
+
+_KINDS = {"unit": "0 to 1", "cosine": "cosines", "raw": "of no known range"}
+
+
+def check_steps(retriever: Retriever, steps: Sequence[Selector], judges: Sequence[Judge], where: str) -> None:
+    """Raise ConfigError where a step cannot make sense of the scores it is given, takes more hits than there are, or
+    asks a judge's model.
+    """
+    scale, source = retriever.scale, retriever.name()
+    judging = {_bare(model): judge.name() for judge in judges if (model := getattr(judge, "model", None))}
+    for label, step in zip(step_labels(steps), steps, strict=True):
+        place = f"{where}.{label}"
+        if scale not in step.needs:
+            wanted = " or ".join(_KINDS[kind] for kind in step.needs)
+            told = f"the scores of {source} are {_KINDS[scale]}, and it needs {wanted}"
+            raise ConfigError(f"{place}: {told}; put `normalize` before it")
+        if isinstance(step, TopK) and step.k > retriever.depth:
+            told = f"takes {step.k} hits, and the retriever gives {retriever.depth}"
+            raise ConfigError(f"{place}: {told}; set retriever.depth to {step.k}")
+        if isinstance(step, LlmReranker) and _bare(step.model) in judging:
+            judge = judging[_bare(step.model)]
+            raise ConfigError(f"{place}: {step.model} is also the model of {judge}, which would judge its own choice")
+        after = step.scale(scale)
+        scale, source = after, label if after != scale else source
+
+
+def _bare(model: str) -> str:
+    """A model's name without its provider, case aside."""
+    return model.rpartition("/")[2].casefold()

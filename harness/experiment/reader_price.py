@@ -1,0 +1,31 @@
+"""Who reads what was selected: the model whose prompt the passages go into, for what a query costs."""
+
+from dataclasses import dataclass
+
+from harness.core.errors import ConfigError
+from harness.llm.prices import Usage, find_price
+
+_OPENAI = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The reader's price: of a model in the price list, or given in dollars per million tokens of prompt."""
+
+    model: str = ""
+    price: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.price is None and (not self.model or find_price(self.model, _OPENAI) is None):
+            told = f"the price of '{self.model}' is not known" if self.model else "neither a model nor a price"
+            raise ConfigError(f"reader: {told}; give `price` in dollars per million tokens")
+        if self.price is not None and not self.price >= 0:
+            raise ConfigError(f"reader: price: expected at least 0, got {self.price}")
+
+    def usd(self, tokens: float) -> float:
+        """What the passages of a prompt cost."""
+        if self.price is not None:
+            return tokens * self.price / 1e6
+        known = find_price(self.model, _OPENAI)
+        assert known is not None
+        return known.usd(Usage(1_000_000, 0)) * tokens / 1e6

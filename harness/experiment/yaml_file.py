@@ -1,0 +1,272 @@
+"""Reading an experiment file: YAML in, an Experiment out, every fault named by file and key."""
+
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.components.component import judge_measures, step_labels
+from harness.core.errors import ConfigError, did_you_mean
+from harness.core.secrecy import reveals
+from harness.core.strict_yaml import load_yaml
+from harness.evaluation.metrics import is_metric, parse_metric
+from harness.evaluation.results import FACTS
+from harness.experiment.experiment import Compare, Experiment, Gate, Trial, param_text, slot_value, trial_of
+from harness.experiment.published import KAPPAS, Published, PublishedRow
+from harness.experiment.reader_price import Reader
+from harness.experiment.trial_names import SLOTS
+
+_KEYS = (
+    *("name", "question", "data", "queries", "tokenizer", "evidence", *SLOTS),
+    *("metrics", "judges", "reader", "grid", "compare", "gate", "published"),
+)
+_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+
+
+def read_experiment(path: Path) -> Experiment:
+    """The experiment of a file; raises ConfigError with the file and the key at fault."""
+    content = _parse(path)
+    where = path.name
+    for key in content:
+        if key not in _KEYS:
+            raise ConfigError(f"{where}: unknown key '{key}'.{did_you_mean(str(key), _KEYS)} Keys: {', '.join(_KEYS)}")
+    for key in ("name", "data"):
+        if not isinstance(content.get(key), str) or not content[key].strip():
+            raise ConfigError(
+                f"{where}: {key}: expected text, "
+                + ("got " + repr(content[key]) if key in content else "but it is missing")
+            )
+    for key in ("question", "queries", "tokenizer"):
+        if key in content and not isinstance(content[key], str):
+            raise ConfigError(f"{where}: {key}: expected text, got {content[key]!r}")
+    grid = _grid(content.get("grid"), where, path.parent)
+    base = {
+        key: content[key] for key in ("data", "queries", "tokenizer", *SLOTS, "metrics", "judges") if key in content
+    }
+    base |= _evidence(content.get("evidence"), where)
+    for slot in ("chunker", "retriever"):
+        if slot not in base:
+            first = [product[slot][0] for product in grid if slot in product]
+            if len(first) < max(1, len(grid)):
+                raise ConfigError(f"{where}: {slot}: is missing; name one, here or in every part of the grid")
+            base[slot] = first[0]
+    trial = trial_of(base, where=f"{where}:", beside=path.parent)
+    compare = _compare(content.get("compare"), where, tuple(judge_measures(trial.judges)))
+    return Experiment(
+        content["name"],
+        trial,
+        grid,
+        content.get("question", ""),
+        compare,
+        path.parent.resolve(),
+        where,
+        reader=_reader(content.get("reader"), where),
+        gate=_gate(content.get("gate"), where, tuple(judge_measures(trial.judges))),
+        published=_published(content.get("published"), where, path.parent, trial),
+    )
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        content = load_yaml(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: is a folder; name an experiment file") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 (byte {error.start})") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f":{mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path.name}{line}: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path.name}: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path.name}: expected a mapping with the keys {', '.join(_KEYS)}")
+    filled = _substituted(content, path.name, "")
+    assert isinstance(filled, dict)
+    return filled
+
+
+def _substituted(value: Any, where: str, key: str) -> Any:
+    """`value` with `${NAME}` and `${NAME:-default}` replaced from the environment in every text."""
+    if isinstance(value, dict):
+        return {
+            name: _substituted(inner, where, f"{key}.{name}" if key else str(name)) for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_substituted(inner, where, f"{key}[{at}]") for at, inner in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+    if not value.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise ConfigError(f"{where}: {key}: holds half a surrogate pair; remove it")
+    if "\0" in value:
+        raise ConfigError(f"{where}: {key}: holds a NUL character; remove it")
+
+    def replacement(match: re.Match[str]) -> str:
+        found = os.environ.get(match["name"], match["default"])
+        if found is None:
+            raise ConfigError(
+                f"{where}: {key}: the environment has no {match['name']}; set it or write ${{{match['name']}:-default}}"
+            )
+        return found
+
+    filled = _VARIABLE.sub(replacement, value)
+    if reveals(filled):
+        raise ConfigError(
+            f"{where}: {key}: holds a key or password of the environment, which would be logged; leave it out: servers "
+            "are sent the key of OPENAI_API_KEY by themselves"
+        )
+    return filled
+
+
+def _grid(value: Any, where: str, beside: Path) -> list[Mapping[str, list[Any]]]:
+    if value is None:
+        return []
+    products = value if isinstance(value, list) else [value]
+    parsed: list[Mapping[str, list[Any]]] = []
+    for at, product in enumerate(products):
+        place = f"{where}: grid[{at}]" if isinstance(value, list) else f"{where}: grid"
+        if not isinstance(product, dict) or not product:
+            raise ConfigError(f"{place}: expected a mapping of slots or dotted settings to lists of values")
+        parsed.append(
+            {str(axis): _axis(str(axis), values, f"{place}.{axis}", beside) for axis, values in product.items()}
+        )
+    return parsed
+
+
+def _axis(axis: str, values: Any, where: str, beside: Path) -> list[Any]:
+    if not isinstance(values, list) or not values:
+        raise ConfigError(f"{where}: expected a list of values, got {values!r}")
+    if axis not in SLOTS:
+        return values
+    return [slot_value(axis, spec, where=f"{where}[{at}]", beside=beside) for at, spec in enumerate(values)]
+
+
+def _evidence(value: Any, where: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    _require_keys(value, ("coverage", "copies", "relevant_from", "unanswerable"), f"{where}: evidence")
+    return dict(value)
+
+
+def _reader(value: Any, where: str) -> Reader | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not set(value) <= {"model", "price"}:
+        raise ConfigError(f"{where}: reader: expected a mapping with the keys model or price")
+    model, price = value.get("model", ""), value.get("price")
+    if not isinstance(model, str) or isinstance(price, bool) or not isinstance(price, int | float | None):
+        raise ConfigError(f"{where}: reader: expected a model by name, or a price as a number")
+    try:
+        return Reader(model, price)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
+    if value is None:
+        return Compare()
+    _require_keys(value, [f.name for f in fields(Compare)], f"{where}: compare")
+    baseline, on, show = value.get("baseline", {}), value.get("on"), value.get("show", [])
+    if not isinstance(baseline, dict):
+        raise ConfigError(f"{where}: compare.baseline: expected a mapping of params, such as {{chunker: fixed}}")
+    if on is not None:
+        _require_metric(on, judged, f"{where}: compare.on")
+    if not isinstance(show, list) or not all(isinstance(name, str) for name in show):
+        raise ConfigError(f"{where}: compare.show: expected a list of metrics and facts, such as index_bytes")
+    for name in show:
+        if not (is_metric(name) or name in judged or name in FACTS or name.startswith("step_")):
+            close = did_you_mean(name, (*FACTS, *judged))
+            raise ConfigError(f"{where}: compare.show: '{name}' is no metric.{close} Other facts: {', '.join(FACTS)}")
+    named = {str(key): param_text(wanted) for key, wanted in baseline.items()}
+    try:
+        return Compare(**{**value, "baseline": named, "on": on, "show": tuple(show)})
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _gate(value: Any, where: str, judged: Sequence[str]) -> Gate:
+    if value is None:
+        return Gate()
+    _require_keys(value, [f.name for f in fields(Gate)], f"{where}: gate")
+    margins = value.get("margins", {})
+    if not isinstance(margins, dict):
+        raise ConfigError(f"{where}: gate.margins: expected a mapping of metrics, such as {{recall@1000t: 0.02}}")
+    for metric in margins:
+        _require_metric(metric, judged, f"{where}: gate.margins")
+    try:
+        return Gate(**value)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _published(value: Any, where: str, beside: Path, trial: Trial) -> Published | None:
+    if value is None:
+        return None
+    place = f"{where}: published"
+    _require_keys(value, ("source", "tolerance", "scale", "people", "rows"), place)
+    source, rows = value.get("source"), value.get("rows")
+    if not isinstance(source, str) or not isinstance(rows, list) or not rows:
+        raise ConfigError(f"{place}: expected `source`, where the figures are from, and a list of `rows`")
+    tolerance, scale, people = value.get("tolerance"), value.get("scale", 1), value.get("people", "")
+    for key, number in (("tolerance", tolerance), ("scale", scale)):
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
+            raise ConfigError(f"{place}.{key}: expected a number above 0, got {number!r}")
+    if not isinstance(people, str):
+        raise ConfigError(f"{place}.people: expected the file of people's labels, got {people!r}")
+    judges = step_labels(trial.judges)
+    made = tuple(_published_row(row, f"{place}.rows[{at}]", float(scale or 1), judges) for at, row in enumerate(rows))
+    if any(row.judge for row in made) and not people:
+        raise ConfigError(f"{place}.people: name the file of people's labels that judges are compared with")
+    return Published(source, made, float(tolerance or 0), str((beside / people).resolve()) if people else "")
+
+
+def _published_row(row: Any, place: str, scale: float, judges: Sequence[str]) -> PublishedRow:
+    _require_keys(row, ("trial", "judge", "values", "differs"), place)
+    values, params, judge, differs = (
+        row.get("values"),
+        row.get("trial", {}),
+        row.get("judge", ""),
+        row.get("differs", ""),
+    )
+    if not isinstance(values, dict) or not values or not isinstance(params, dict) or not isinstance(differs, str):
+        raise ConfigError(f"{place}: expected `values` by metric, with `trial`, its params, or `judge`, its name")
+    if judge and judge not in judges:
+        known = ", ".join(judges) or "none"
+        raise ConfigError(f"{place}.judge: no judge '{judge}'.{did_you_mean(str(judge), judges)} There is: {known}")
+    for name, number in values.items():
+        there = name in KAPPAS if judge else isinstance(name, str) and (is_metric(name) or name in FACTS)
+        if not there:
+            told = " or ".join(KAPPAS) if judge else "a metric"
+            raise ConfigError(f"{place}.values: expected {told}, got '{name}'")
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise ConfigError(f"{place}.values.{name}: expected a number, got {number!r}")
+    kept = {str(name): float(number) / (1 if name in FACTS else scale) for name, number in values.items()}
+    return PublishedRow(kept, {str(key): param_text(wanted) for key, wanted in params.items()}, str(judge), differs)
+
+
+def _require_keys(value: Any, keys: Sequence[str], where: str) -> None:
+    """Raise ConfigError for what is no mapping of these keys."""
+    if not isinstance(value, dict) or not set(value) <= set(keys):
+        raise ConfigError(f"{where}: expected a mapping with the keys {', '.join(keys)}")
+
+
+def _require_metric(name: Any, judged: Sequence[str], where: str) -> None:
+    """Raise ConfigError for what is neither a metric nor a judge's measure."""
+    if not isinstance(name, str):
+        raise ConfigError(f"{where}: expected a metric, got {name!r}")
+    if name in judged:
+        return
+    try:
+        parse_metric(name)
+    except ConfigError as error:
+        known = f"; of the judges: {', '.join(judged)}" if judged else ""
+        raise ConfigError(f"{where}: {error}{known}") from None

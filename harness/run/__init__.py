@@ -1,0 +1,1 @@
+"""Running an experiment: sessions, launches, plans, stages and judging."""

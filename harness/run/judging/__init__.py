@@ -1,0 +1,1 @@
+"""Judging the selections of a launch, and comparing judges with people."""

@@ -1,0 +1,392 @@
+"""Judging a launch: what all its trials need judged is pooled, asked once, and made into scores trial by trial."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from harness.components.component import Judge, LocalJudge, judge_measures, step_labels
+from harness.components.embedders import Local
+from harness.components.llm_roles import LlmJudge
+from harness.components.verdict import Score, Verdict
+from harness.core.blame import blamed, understood
+from harness.core.errors import ConfigError
+from harness.core.records import Case, Chunk, Query, Span, Vectors
+from harness.evaluation.results import Judged, JudgeSummary, JudgingReport, TrialResult
+from harness.evaluation.stats import Variance, variance_of_repeats
+from harness.experiment.experiment import Trial
+from harness.llm import (
+    SWAPPED,
+    Archive,
+    Asking,
+    Caller,
+    Estimate,
+    Failure,
+    Judgment,
+    Label,
+    Panel,
+    Patience,
+    Task,
+    Written,
+    all_missing,
+    estimate,
+    stored,
+)
+from harness.run.judging.agreement_store import calibration_of
+from harness.run.judging.claims import Claims, asking_of, given
+from harness.run.judging.verdict_json import column, flips, told_judgments, told_verdict
+from harness.run.pipeline import ARCHIVE, Pipeline
+from harness.run.session import Session
+from harness.storage.store import digest
+
+
+def archive_of(session: Session) -> Archive:
+    """The answers kept in a session's store."""
+    return Archive(session.store / ARCHIVE)
+
+
+@dataclass(frozen=True)
+class Models:
+    """What a launch may spend on language models.
+
+    `budget` is in dollars for all of them, `offline` sends nothing. `price` is in dollars per million tokens, of
+    prompts and of answers.
+    """
+
+    budget: float | None = None
+    price: tuple[float, float] | None = None
+    offline: bool = False
+    patience: Patience = field(default_factory=Patience)
+
+    def caller(self, archive: Archive, tell: Callable[[str], None] = lambda _: None) -> Caller:
+        """What makes the calls of one launch; `tell` is given a line where it has to wait."""
+        return Caller(
+            archive,
+            budget=self.budget,
+            price=self.price,
+            offline=self.offline,
+            patience=self.patience,
+            tell=tell,
+        )
+
+
+@dataclass
+class Pool:
+    """What one judge has to judge in all trials: distinct tasks, and the calls it would take trial by trial."""
+
+    name: str
+    judge: Judge
+    tasks: dict[Task, None] = field(default_factory=dict)
+    naive: int = 0
+    empty: int = 0
+
+    @property
+    def asking(self) -> LlmJudge | None:
+        return self.judge if isinstance(self.judge, LlmJudge) else None
+
+
+class Judging:
+    """The judges of an experiment over all its trials, whose selections must be stored."""
+
+    def __init__(self, session: Session, archive: Archive, *, price: tuple[float, float] | None = None) -> None:
+        self._session, self.archive, self._price = session, archive, price
+        judges = session.trials[0].judges
+        self._judges = dict(zip(step_labels(judges), judges, strict=True))
+        self.claims = Claims(session, archive, judges, price)
+        self._texts: dict[str, str] = {}
+        for judge in judges:
+            self._refuse_unjudgeable(judge)
+
+    def _refuse_unjudgeable(self, judge: Judge) -> None:
+        queries = self._session.pipeline(self._session.trials[0]).data.query_set.queries
+        told = f"judges: {judge.name()}: "
+        items = getattr(judge, "of", None)
+        answered = any(query.answer or query.metadata.get("claims") for query in queries)
+        spans = any(query.evidence and not query.by_document for query in queries)
+        if items == "evidence" and any(query.by_document for query in queries):
+            other = "; set `of: answer`" if answered and judge.uses_model else ""
+            raise ConfigError(f"{told}document evidence has no text to look for; see recall@k{other}")
+        if items == "answer" and not answered:
+            raise ConfigError(f"{told}no query has an answer{'; set `of: evidence`' if spans else ''}")
+
+    # -- what has to be asked
+
+    @cached_property
+    def pools(self) -> list[Pool]:
+        """The distinct tasks of each judge over all trials. The claims must be there, as far as they ever will be."""
+        pools = [Pool(name, judge) for name, judge in self._judges.items()]
+        for trial in self._session.trials:
+            for pool, cases in self._per_judge(trial, pools):
+                tasks: dict[Task, None] = {}
+                for case in cases:
+                    asked = pool.judge.tasks(case)
+                    with understood(f"judge {pool.name}: query '{case.query.id}': tasks", "a list of Tasks"):
+                        tasks.update(dict.fromkeys(self._shared(task) for task in asked))
+                    pool.empty += not case.passages
+                pool.naive += len(pool.asking.batches(list(tasks))) if pool.asking else 0
+                pool.tasks.update(tasks)
+        for pool in pools:
+            if pool.asking and pool.asking.repeats > 1 and pool.tasks and not any(task.take for task in pool.tasks):
+                raise ConfigError(f"judge {pool.name}: repeats: its tasks have no `take`; leave repeats out")
+        return pools
+
+    @property
+    def _wanted(self) -> list[tuple[Asking, list[Task]]]:
+        return [(pool.asking, list(pool.tasks)) for pool in self.pools if pool.asking]
+
+    def _per_judge(self, trial: Trial, pools: Sequence[Pool]) -> Iterator[tuple[Pool, list[Case]]]:
+        cases = list(self._session.pipeline(trial).cases(trial))
+        for pool in pools:
+            asking = asking_of(pool.judge)
+            yield pool, self.claims.put_into(cases, asking) if asking else cases
+
+    def _shared(self, task: Task) -> Task:
+        """The task with each text held in memory once, however many trials select it."""
+        return task._replace(texts=tuple(self._texts.setdefault(text, text) for text in task.texts))
+
+    def summaries(self) -> list[JudgeSummary]:
+        """Per judge: calls trial by trial, pooled, not stored; tokens and dollars of those."""
+        made = []
+        lefts = iter(all_missing(self.archive, self._wanted))
+        for pool in self.pools:
+            asking = pool.asking
+            if asking is None:
+                made.append(JudgeSummary(pool.name, "", judgments=len(pool.tasks), empty=pool.empty))
+                continue
+            left = next(lefts)
+            cost = estimate(self.archive, asking, left, self._price)
+            pooled = len(asking.batches(list(pool.tasks)))
+            made.append(
+                JudgeSummary(
+                    pool.name, asking.model, pool.naive, pooled, cost.calls, len(pool.tasks), cost, empty=pool.empty
+                )
+            )
+        return made
+
+    def bound(self) -> dict[str, Estimate]:
+        """Per judge, the most that asking can take, before anything is retrieved: trial by trial, nothing stored.
+
+        Every query is taken to select as many passages as retriever and selector let through, the longest of the
+        corpus.
+        """
+        bounds: dict[str, Estimate] = {}
+        for trial in self._session.trials:
+            pipeline = self._session.pipeline(trial)
+            limits = [limit for step in trial.selector if isinstance(limit := getattr(step, "k", None), int)]
+            longest = pipeline.longest_chunks(trial, min([trial.retriever.depth, *limits]))
+            for label, judge in self._judges.items():
+                if not isinstance(judge, LlmJudge):
+                    continue
+                tasks = [
+                    task for query in pipeline.data.query_set.queries for task in judge.tasks(_unfound(query, longest))
+                ]
+                cost = estimate(self.archive, judge, tasks, self._price)
+                bounds[label] = bounds.get(label, Estimate()).plus(cost)
+        return bounds
+
+    # -- asking
+
+    def run(self, caller: Caller, tell: Callable[[str], None]) -> list[JudgeSummary]:
+        """Ask all that is not stored, having told what it takes; gives what came of it, judge by judge.
+
+        Raises JudgeError where a server cannot be asked at all; what it had answered is kept.
+        """
+        listing = self.claims.estimate()
+        if listing.calls:
+            tell(listing.told("claims of reference answers"))
+            self.claims.ask(caller)
+        summaries = self.summaries()
+        for summary in summaries:
+            if summary.model:
+                tell(summary.cost)
+        expected = sum(summary.estimate.usd or 0.0 for summary in summaries)
+        if caller.budget is not None and expected > caller.budget:
+            tell(f"--budget {caller.budget:g} is less than the ${expected:.4f} expected: judgments will be missing")
+        Panel(caller).ask(self._wanted, "judge")
+        return self.outcome(summaries)
+
+    # -- what came of it
+
+    def outcome(self, summaries: Sequence[JudgeSummary]) -> list[JudgeSummary]:
+        """The summaries with what came of asking: failures, models, flips."""
+        made = []
+        for summary, pool in zip(summaries, self.pools, strict=True):
+            judgments = self._judgments[pool.name]
+            failed: dict[str, int] = {}
+            for judgment in judgments.values():
+                if isinstance(judgment, Failure):
+                    failed[judgment.kind] = failed.get(judgment.kind, 0) + 1
+            example = next((str(one.detail) for one in judgments.values() if isinstance(one, Failure)), "")
+            flagged = sum(isinstance(j, Label) and "suspicious" in j.flags for j in judgments.values())
+            asking = pool.asking
+            addresses = asking.addresses(list(pool.tasks)) if asking else []
+            paid, unpriced = self.archive.paid(addresses)
+            made.append(
+                replace(
+                    summary,
+                    paid=paid,
+                    unpriced=unpriced,
+                    failures=failed,
+                    example=example,
+                    models=self.archive.served(addresses),
+                    flips=self.flips(pool.name),
+                    suspicious=flagged,
+                    calibration=calibration_of(asking, self._session.store, self._session.data) if asking else "",
+                )
+            )
+        return made
+
+    def flips(self, label: str) -> float | None:
+        """The share of a judge's repeated judgments that disagree; None without repeats."""
+        return flips(self._judges[label], self._judgments[label])
+
+    def variance(self, trial: Trial) -> dict[str, Variance]:
+        """What makes each judge's headline measure uncertain on a trial, for judges that answer repeatedly.
+
+        Over the queries that have a value in every repeat; slot order where all of these have been asked in reverse
+        (`judge agree --swap` does that for a sample).
+        """
+        found = {}
+        for pool, cases in self._per_judge(trial, self.pools):
+            asking = pool.asking
+            if asking is None or asking.repeats < 2:
+                continue
+            once = replace(asking, repeats=1)
+            takes = [self._as_only_take(pool, take) for take in range(asking.repeats)]
+            values = np.array([[_headline(once.score(case, known)) for known in takes] for case in cases])
+            complete = ~np.isnan(values).any(axis=1)
+            if complete.sum() < 2:
+                continue
+            tasks = [task._replace(take=SWAPPED) for task in pool.tasks if not task.take]
+            reverse = stored(self.archive, asking, tasks)
+            other = {task._replace(take=0): one for task, one in reverse.items() if not isinstance(one, Written)}
+            swapped = np.array([_headline(once.score(case, {**takes[0], **other})) for case in cases])
+            both = complete & ~np.isnan(swapped)
+            found[pool.name] = (
+                variance_of_repeats(values[both], swapped[both])
+                if both.sum() >= 2
+                else variance_of_repeats(values[complete])
+            )
+        return found
+
+    def _as_only_take(self, pool: Pool, take: int) -> dict[Task, Judgment]:
+        """The judgments of one repeat as if it had been the only one."""
+        return {task._replace(take=0): one for task, one in self._judgments[pool.name].items() if task.take == take}
+
+    @cached_property
+    def _judgments(self) -> dict[str, dict[Task, Judgment]]:
+        """A judgment for every task, by judge."""
+        made: dict[str, dict[Task, Judgment]] = {}
+        for pool in self.pools:
+            if pool.asking:
+                known = stored(self.archive, pool.asking, list(pool.tasks))
+                listing = asking_of(pool.judge)
+                if listing:
+                    # A query whose claims could not be listed has a failure in their place.
+                    known |= stored(self.archive, listing, self.claims.tasks()[0][1])
+                made[pool.name] = {t: found for t, found in known.items() if not isinstance(found, Written)}
+            elif isinstance(pool.judge, LocalJudge):
+                tasks = list(pool.tasks)
+                with blamed(f"judge {pool.name}: {len(tasks)} judgments", tasks):
+                    made[pool.name] = dict(pool.judge.decide(tasks, self.embed))
+                missing = next((task for task in tasks if task not in made[pool.name]), None)
+                if missing is not None:
+                    raise ConfigError(f"judge {pool.name}: decide gave no judgment for the query {missing.query!r:.60}")
+            else:
+                made[pool.name] = {}
+        return made
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of sentences, (texts, dimensions), for judges that work by themselves."""
+        vectors = self._session.pipeline(self._session.trials[0]).vectors.embed(Local(), texts).vectors
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True) if len(vectors) else np.ones((0, 1), np.float32)
+        return np.asarray(vectors / np.maximum(norms, 1e-12), np.float32)
+
+    def verdicts(self, trial: Trial) -> list[dict[str, Verdict]]:
+        """What the judges say about each query of a trial, by judge."""
+        rows: list[dict[str, Verdict]] = [{} for _ in self._session.pipeline(trial).query_texts]
+        for pool, cases in self._per_judge(trial, self.pools):
+            known = self._judgments[pool.name]
+            for row, case in zip(rows, cases, strict=True):
+                where = f"judge {pool.name}: query '{case.query.id}'"
+                with blamed(where):
+                    verdict = pool.judge.score(case, known)
+                with understood(where, "a Verdict with a Score for each measure, and findings"):
+                    row[pool.name] = _checked(where, pool.judge, verdict)
+        return rows
+
+    def judged(self, trial: Trial, result: TrialResult) -> TrialResult:
+        """The result with what the judges say; its fingerprint then covers every judgment."""
+        rows = self.verdicts(trial)
+        measures: dict[str, Judged] = {}
+        for name, (label, judge, measure) in judge_measures(trial.judges).items():
+            scores = [row[label].scores[measure] for row in rows]
+            values, low, high = (column(scores, side) for side in ("value", "low", "high"))
+            measures[name] = Judged(label, values, low, high, getattr(judge, "max_failed", 0.0))
+        told = [[told_verdict(verdict) for verdict in row.values()] for row in rows]
+        fingerprint = digest({"trial": result.fingerprint, "judges": trial.identity()["judges"], "verdicts": told})
+        return replace(result, judged=measures, fingerprint=fingerprint)
+
+    def rows(self, trial: Trial) -> Iterator[dict[str, Any]]:
+        """Everything about each query of a trial, judgments included: those on passages beside the passages."""
+        pipeline: Pipeline = self._session.pipeline(trial)
+        for row, judged in zip(pipeline.rows(trial), self.verdicts(trial), strict=True):
+            for name, (label, _, measure) in judge_measures(trial.judges).items():
+                score = judged[label].scores[measure]
+                row["scores"][name] = None if score is None else score.value
+            for label, verdict in judged.items():
+                for finding in verdict.findings:
+                    if finding.rank is not None:
+                        row["kept"][finding.rank - 1].setdefault("judged", {})[label] = told_judgments(finding)
+            row["judges"] = {label: told_verdict(verdict) for label, verdict in judged.items()}
+            yield row
+
+
+def _headline(verdict: Verdict) -> float:
+    """The value of a judge's first measure; NaN where there is none."""
+    score = next(iter(verdict.scores.values()))
+    return float("nan") if score is None or score.value is None else score.value
+
+
+def _checked(where: str, judge: Judge, verdict: Verdict) -> Verdict:
+    """Refuse what a researcher's judge must not say, before a number is made of it."""
+    if not isinstance(verdict, Verdict):
+        raise ConfigError(f"{where}: score must return a Verdict, not {type(verdict).__name__}")
+    if set(verdict.scores) != set(judge.measures):
+        told = f"score gave {', '.join(verdict.scores) or 'nothing'}"
+        raise ConfigError(f"{where}: {told}; its measures are {', '.join(judge.measures)}")
+    for name, score in verdict.scores.items():
+        if score is None:
+            continue
+        if not isinstance(score, Score):
+            raise ConfigError(f"{where}: {name}: expected a Score, got {score!r:.40}")
+        numbers = [score.low, score.high, *([] if score.value is None else [score.value])]
+        if not all(isinstance(one, int | float) and -1e-9 <= one <= 1 + 1e-9 for one in numbers):
+            raise ConfigError(f"{where}: {name}: expected scores from 0 to 1, got {numbers}")
+        if not score.low - 1e-9 <= (score.low if score.value is None else score.value) <= score.high + 1e-9:
+            raise ConfigError(f"{where}: {name}: {score.value} is not within its bounds {score.low} to {score.high}")
+    rank = next((one.rank for one in verdict.findings if one.rank is not None and one.rank < 1), None)
+    if rank is not None:
+        raise ConfigError(f"{where}: a finding has rank {rank}; ranks begin at 1")
+    return verdict
+
+
+def results_of(session: Session) -> "tuple[list[TrialResult], JudgingReport, Judging | None]":
+    """The results of all trials, worked out where they are not stored; judgments as far as they are stored."""
+    named = zip(session.trials, session.names, strict=True)
+    results = [session.result(trial, name) for trial, name in named]
+    if not session.trials[0].judges:
+        return results, JudgingReport(), None
+    judging = Judging(session, archive_of(session))
+    judged = [judging.judged(trial, result) for trial, result in zip(session.trials, results, strict=True)]
+    return judged, JudgingReport(judging.outcome(judging.summaries())), judging
+
+
+def _unfound(query: Query, passages: Sequence[Chunk]) -> Case:
+    """A case none of whose items is plain: what is needed is in no passage."""
+    items = tuple(f"{number}: {query.text}" for number, _ in enumerate(query.evidence, 1))
+    nowhere = tuple(replace(item, places=(Span("\0", 0, 1),)) for item in query.evidence)
+    claims = given(Case(query, (), ())) or tuple((query.answer or "").split(". "))
+    return Case(replace(query, evidence=nowhere), items, tuple(passages), claims)

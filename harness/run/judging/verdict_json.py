@@ -1,0 +1,61 @@
+"""Verdicts of judges as columns of numbers, as JSON, and what repeated judgments say of a judge."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.components.component import Judge
+from harness.components.verdict import Finding, Score, Verdict
+from harness.core.records import Floats
+from harness.llm import Failure, Judgment, Label, Task
+
+
+def column(scores: Sequence[Score | None], side: str) -> Floats:
+    """One side (`value`, `low`, `high`) of the scores of all queries; NaN where there is none."""
+    values = (None if score is None else getattr(score, side) for score in scores)
+    return np.array([np.nan if value is None else value for value in values], np.float64)
+
+
+def told_verdict(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as JSON: scores with bounds, and what was found of each passage or item."""
+    return {
+        "scores": {name: None if score is None else score._asdict() for name, score in verdict.scores.items()},
+        "findings": [
+            {("rank" if finding.rank is not None else "item"): finding.rank or finding.item}
+            | {"judgments": told_judgments(finding)}
+            for finding in verdict.findings
+        ],
+        "flags": list(verdict.flags),
+    }
+
+
+def told_judgments(finding: Finding) -> list[dict[str, Any]]:
+    """The judgments of one passage or item as JSON."""
+    return [_told(judgment) for judgment in finding.judgments]
+
+
+def _told(judgment: Judgment) -> dict[str, Any]:
+    if isinstance(judgment, Failure):
+        return {"failed": judgment.kind, "detail": judgment.detail}
+    known: dict[str, Any] = {"grade": judgment.grade, "why": judgment.why, "quote": judgment.quote, "by": judgment.by}
+    told = {name: value for name, value in known.items() if value != ""}
+    return told | ({"flags": list(judgment.flags)} if judgment.flags else {})
+
+
+def flips(judge: Judge, judgments: Mapping[Task, Judgment]) -> float | None:
+    """The share of things judged repeatedly whose judgments disagree; None without repeats.
+
+    Where the judge has a line between relevant and irrelevant, to disagree is to fall on both sides of it.
+    """
+    if getattr(judge, "repeats", 1) < 2:
+        return None
+    line = getattr(judge, "relevant_from", None)
+    sides: dict[Task, list[int]] = {}
+    for task, judgment in judgments.items():
+        if isinstance(judgment, Label):
+            sides.setdefault(task._replace(take=0), []).append(
+                judgment.grade if line is None else judgment.grade >= line
+            )
+    repeated = [found for found in sides.values() if len(found) > 1]
+    return sum(len(set(found)) > 1 for found in repeated) / len(repeated) if repeated else None

@@ -1,0 +1,1 @@
+"""The stages of a trial: chunk, embed, retrieve, rerank, select, score."""

@@ -1,0 +1,110 @@
+"""Where each stage's output lives: keys made of settings alone, so that all are known before anything has run.
+
+Each key names the settings of its own stage and the address of the stage before it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from harness.components.component import (
+    Embedder,
+    EmbeddingChunker,
+    Recorded,
+    Reranker,
+    Retriever,
+    identity,
+    scoring_names,
+)
+from harness.data.manifest import Manifest
+from harness.experiment.experiment import Trial
+from harness.storage.store import Key, digest
+
+FORMAT = 2
+"""Raised when stages begin to store something else, or to score the same selection otherwise: all is then made anew."""
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """The keys of all stages of trials on one corpus, one query set and one tokenizer."""
+
+    manifest: Manifest
+    queries: str
+    tokenizer: str
+
+    @property
+    def _corpus(self) -> str:
+        return self.manifest.corpus.sha256
+
+    @property
+    def _queries(self) -> str:
+        return self.manifest.query_set(self.queries).sha256
+
+    def tokens(self) -> Key:
+        return {"stage": "tokenize", "format": FORMAT, "corpus": self._corpus, "tokenizer": self.tokenizer}
+
+    def chunks(self, trial: Trial) -> Key:
+        # What vectors decide where to cut, the trial's embedder is a part of.
+        embedder = {"embedder": identity(trial.embedder)} if isinstance(trial.chunker, EmbeddingChunker) else {}
+        return {**self.tokens(), "stage": "chunk", "chunker": identity(trial.chunker), **embedder}
+
+    def passages(self, trial: Trial) -> Key:
+        return {"stage": "augment", "chunks": digest(self.chunks(trial)), "augmenter": identity(trial.augmenter)}
+
+    def index(self, trial: Trial, retriever: Retriever) -> Key:
+        known = {**identity(retriever), "settings": retriever.index_settings()}
+        embedder = {"embedder": identity(trial.embedder)} if retriever.uses_vectors else {}
+        return {"stage": "index", "passages": digest(self.passages(trial)), "retriever": known, **embedder}
+
+    def rankings(self, trial: Trial, retriever: Retriever) -> Key:
+        embedded = any(part.uses_vectors for part in (retriever, *retriever.parts))
+        return {
+            "stage": "retrieve",
+            "passages": digest(self.passages(trial)),
+            "queries": self._queries,
+            "embedder": identity(trial.embedder) if embedded else None,
+            "retriever": identity(retriever),
+            **({"run": self.manifest.run(retriever.run).sha256} if isinstance(retriever, Recorded) else {}),
+        }
+
+    def selection(self, trial: Trial) -> Key:
+        steps: list[Any] = [identity(step) for step in trial.selector]
+        compared = any(step.uses_vectors for step in trial.selector)
+        embedder = {"embedder": identity(trial.embedder)} if compared else {}
+        return {
+            "stage": "select",
+            "rankings": digest(self.rankings(trial, trial.retriever)),
+            "steps": steps,
+            **embedder,
+        }
+
+    def scores(self, trial: Trial, metrics: list[str]) -> Key:
+        return {
+            "stage": "score",
+            "selection": digest(self.selection(trial)),
+            "coverage": trial.coverage,
+            "copies": trial.copies,
+            "relevant_from": trial.relevant_from,
+            "unanswerable": trial.unanswerable,
+            "metrics": metrics,
+        }
+
+    def relevance(self, trial: Trial, retriever: Retriever) -> Key:
+        rankings = digest(self.rankings(trial, retriever))
+        counted = {"copies": trial.copies, "relevant_from": trial.relevant_from}
+        return {"stage": "relevance", "rankings": rankings, "queries": self._queries, **counted}
+
+    def latency(self, embedder: Embedder) -> Key:
+        return {"stage": "time", "format": FORMAT, "embedder": identity(embedder), "queries": self._queries}
+
+
+def pair_space(reranker: Reranker) -> str:
+    """What scores of pairs are filed under: what decides them, not how many hits are then kept."""
+    known = identity(reranker)
+    left_out = scoring_names(reranker)
+    told = {name: value for name, value in known["settings"].items() if name not in left_out}
+    return digest({**known, "settings": told})
+
+
+def space(embedder: Embedder, *, queries: bool) -> str:
+    """What vectors of an embedder are filed under; queries and documents may have different prompts."""
+    return digest({"embedder": identity(embedder), "queries": queries})

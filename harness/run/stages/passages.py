@@ -1,0 +1,193 @@
+"""A chunked corpus: spans in arrays, and the chunks, texts and evidence-bearing passages read off them."""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from harness.components.component import Augmenter, Chunker, ScalesChunker
+from harness.core.blame import blamed
+from harness.core.errors import ConfigError
+from harness.core.records import BETWEEN, Chunk, Document, Ints, Rankings, Spans, TokenMap, indexed_text
+from harness.data.dataset import Dataset
+from harness.evaluation.metrics.matching import Items, Passage
+from harness.storage.store import Artifact
+
+Cut = Callable[[Document], list[Spans]]
+"""The spans of a document, which knows its tokens, by scale, the finest first."""
+
+
+def chunk_corpus(chunker: Chunker, data: Dataset, maps: Mapping[str, TokenMap], cut: Cut) -> Artifact:
+    """All chunks in document order, then by start and end: arrays `doc` (document number), `start`, `end`, `tokens`,
+    `scale`.
+
+    Blank spans are left out, and those repeated; one of several scales counts as the finest. Raises ConfigError where
+    a chunker returns a span outside the document.
+    """
+    parts: list[Ints] = []
+    for number, doc in enumerate(data.documents):
+        scales: dict[tuple[int, int], int] = {}
+        with blamed(f"chunker {chunker.name()}: document '{doc.id}'"):
+            tilings = cut(replace(doc, tokens=maps[doc.id]))
+        for scale, returned in enumerate(tilings):
+            for span in _spans(chunker, doc, returned):
+                scales.setdefault(span, scale)
+        for start, end in scales:
+            if not 0 <= start <= end <= len(doc.text):
+                raise ConfigError(
+                    f"chunker {chunker.name()}: document '{doc.id}' has {len(doc.text)} characters, "
+                    f"but it was given the span {start}-{end}"
+                )
+        spans = sorted(span for span in scales if doc.text[span[0] : span[1]].strip())
+        kept = np.array(spans, np.int64).reshape(-1, 2)
+        tokens = maps[doc.id].counts(kept[:, 0], kept[:, 1])
+        levels = np.array([scales[span] for span in spans], np.int64)
+        parts.append(np.column_stack([np.full(len(kept), number), kept, tokens, levels]))
+    if not any(map(len, parts)) and any(doc.text.strip() for doc in data.documents):
+        named = next(doc.id for doc in data.documents if doc.text.strip())
+        raise ConfigError(
+            f"chunker {chunker.name()}: gave no chunk for any of {len(data.documents)} documents, such as '{named}'"
+        )
+    table = np.concatenate(parts) if parts else np.empty((0, 5), np.int64)
+    return Artifact(dict(zip(("doc", "start", "end", "tokens", "scale"), table.T.copy(), strict=True)))
+
+
+def tilings_of(chunker: Chunker) -> Cut:
+    """How a chunker that asks no model cuts a document."""
+    if isinstance(chunker, ScalesChunker):
+        return chunker.tilings
+    return lambda doc: [chunker.split(doc)]
+
+
+def _spans(chunker: Chunker, doc: Document, returned: Spans) -> list[tuple[int, int]]:
+    """What a chunker returned for a document, as whole numbers."""
+    try:
+        return [(operator.index(start), operator.index(end)) for start, end in returned]
+    except (TypeError, ValueError):
+        got = f"split returned {returned!r:.60} for document '{doc.id}'"
+        raise ConfigError(f"chunker {chunker.name()}: {got}; expected a list of (start, end) offsets") from None
+
+
+def spans_by_document(data: Dataset, chunks: Artifact) -> Iterator[tuple[Document, list[tuple[int, int]]]]:
+    """Each document with the spans of its chunks, in corpus order."""
+    docs, starts, ends = (chunks.arrays[name] for name in ("doc", "start", "end"))
+    bounds = np.searchsorted(docs, np.arange(len(data.documents) + 1))
+    for number, doc in enumerate(data.documents):
+        at = slice(bounds[number], bounds[number + 1])
+        yield doc, list(zip(starts[at].tolist(), ends[at].tolist(), strict=True))
+
+
+def augment_corpus(augmenter: Augmenter, data: Dataset, chunks: Artifact, count: Callable[[str], int]) -> Artifact:
+    """One context per chunk, and its tokens."""
+    contexts: list[str] = []
+    for doc, spans in spans_by_document(data, chunks):
+        where = f"augmenter {augmenter.name()}: document '{doc.id}'"
+        with blamed(where, spans):
+            given = augmenter.augment(doc, spans)
+        if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+            raise ConfigError(f"{where}: augment returned {given!r:.60}; expected a list of texts")
+        if len(given) != len(spans):
+            raise ConfigError(
+                f"augmenter {augmenter.name()}: document '{doc.id}': {len(given)} contexts for {len(spans)} chunks"
+            )
+        contexts += given
+    return context_artifact(contexts, count)
+
+
+def context_artifact(contexts: list[str], count: Callable[[str], int]) -> Artifact:
+    """Contexts as they are stored, with their tokens."""
+    # Many chunks share a context: each distinct one is counted once.
+    known = {context: count(context + BETWEEN) if context else 0 for context in set(contexts)}
+    return Artifact({"tokens": np.array([known[context] for context in contexts], np.int64)}, contexts)
+
+
+class Passages:
+    """The chunks of a corpus with their contexts, as trials index and show them."""
+
+    def __init__(
+        self, data: Dataset, maps: Mapping[str, TokenMap], chunks: Artifact, contexts: Artifact | None
+    ) -> None:
+        self._data = data
+        self._maps = maps
+        names = ("doc", "start", "end", "scale")
+        self.doc, self.start, self.end, self.scale = (chunks.arrays[name] for name in names)
+        self._contexts: Sequence[str] | None = contexts.data if contexts else None
+        self._context_tokens = contexts.arrays["tokens"] if contexts else np.zeros(len(self.doc), np.int64)
+        self.tokens = chunks.arrays["tokens"] + self._context_tokens
+        self._made: dict[tuple[int, int], Chunk] = {}
+        self._documents: dict[int, Document] = {}
+
+    def __len__(self) -> int:
+        return len(self.doc)
+
+    def chunk(self, number: int, reach: int = 0) -> Chunk:
+        """One chunk, made once; with a `reach`, the passage from its beginning to that offset."""
+        if (number, reach) not in self._made:
+            doc = self._document(int(self.doc[number]))
+            start, end = int(self.start[number]), int(self.end[number])
+            context_tokens = int(self._context_tokens[number])
+            self._made[number, reach] = Chunk(
+                doc.id,
+                start,
+                reach or end,
+                doc.text[start : reach or end],
+                self._contexts[number] if self._contexts else "",
+                context_tokens + doc.token_map().count(start, reach) if reach else int(self.tokens[number]),
+                context_tokens,
+                int(self.scale[number]),
+                doc,
+            )
+        return self._made[number, reach]
+
+    def hits(self, ranked: Rankings, query: int) -> Iterator[Chunk]:
+        """What a ranking gives a query, best first; hits that reach beyond their chunk as they are."""
+        rows = zip(ranked.row(query)[0].tolist(), ranked.reaches(query).tolist(), strict=True)
+        return (self.chunk(number, reach) for number, reach in rows)
+
+    def _document(self, number: int) -> Document:
+        if number not in self._documents:
+            doc = self._data.documents[number]
+            self._documents[number] = replace(doc, tokens=self._maps[doc.id])
+        return self._documents[number]
+
+    def count(self, doc: int, start: int, end: int) -> int:
+        """The tokens of a stretch of document number `doc`."""
+        return self._document(doc).token_map().count(start, end)
+
+    def blank(self, doc: int, start: int, end: int) -> bool:
+        """Whether a stretch of document number `doc` is nothing but white space."""
+        return not self._data.documents[doc].text[start:end].strip()
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """What is indexed: context and text of every chunk."""
+        documents = self._data.documents
+        rows = zip(self.doc.tolist(), self.start.tolist(), self.end.tolist(), strict=True)
+        texts = [documents[doc].text[start:end] for doc, start, end in rows]
+        return texts if self._contexts is None else list(map(indexed_text, self._contexts, texts))
+
+    def of_documents(self, ids: set[str]) -> dict[str, Ints]:
+        """The chunk numbers of each of these documents."""
+        bounds = {doc: np.searchsorted(self.doc, (self._data.number[doc], self._data.number[doc] + 1)) for doc in ids}
+        return {doc: np.arange(*found, dtype=np.int64) for doc, found in bounds.items()}
+
+    def bearing(self, items: Items, *, touching: bool = False, copies: bool = False) -> list[Passage]:
+        """Every chunk that shares a character with the first place of an evidence item, in corpus order.
+
+        With `copies`, with any of its equivalent places; with `touching`, also the chunks that end where a place begins
+        or begin where it ends.
+        """
+        found: set[int] = set()
+        for item in items.evidence:
+            if item.absent:
+                continue
+            for doc, start, end in item.places if copies else item.places[:1]:
+                number = self._data.number[doc]
+                lo, hi = np.searchsorted(self.doc, (number, number + 1))
+                starts, ends = self.start[lo:hi], self.end[lo:hi]
+                near = (starts <= end) & (ends >= start) if touching else (starts < end) & (ends > start)
+                found |= {int(at) for at in lo + np.flatnonzero(near)}
+        chunks = (self.chunk(number) for number in sorted(found))
+        return [Passage(chunk.doc, chunk.start, chunk.end, chunk.tokens) for chunk in chunks]

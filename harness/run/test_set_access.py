@@ -1,0 +1,56 @@
+"""The locked query set: who opened it and how often, counted by content, whatever becomes of the launch."""
+
+import os
+from pathlib import Path
+
+from harness.run.session import Session
+from harness.storage.sqlite_file import checksum
+from harness.storage.store import explained, locked
+
+
+def open_locked_set(session: Session, launch_id: str) -> None:
+    """Write down that a final launch opens the locked set, before the first score is seen."""
+    record = _record(session)
+    if record is None or not session.final:
+        return
+    with explained(session.store), locked(session.store / "openings" / "lock"):
+        number = len(_read(record)) + 1
+        with record.open("a", encoding="utf-8") as file:
+            told = f"{number} {launch_id} {session.experiment.name!r}"
+            file.write(f"{told} {checksum((told,))}\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def openings(session: Session) -> list[str]:
+    """The launches that have opened the locked set of the session's data, from this store: id and experiment."""
+    record = _record(session)
+    return _read(record) if record is not None else []
+
+
+def _read(record: Path) -> list[str]:
+    """What each opening left; one whose line is damaged, or gone, still counts."""
+    try:
+        lines = record.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    found: dict[int, str] = {}
+    damaged = 0
+    for at, line in enumerate(lines, 1):
+        told, _, check = line.rpartition(" ")
+        number, _, rest = told.partition(" ")
+        if check == str(checksum((told,))) and number.isdigit():
+            found[int(number)] = rest
+        elif " " in line and line.count(" ") == 1 and line[:8].isdigit():
+            found[at] = line  # of the time before lines had numbers
+        else:
+            damaged += 1
+    count = max([len(found) + damaged, *found])
+    return [found.get(number, "(the record of this opening is damaged)") for number in range(1, count + 1)]
+
+
+def _record(session: Session) -> Path | None:
+    locked_sets = [pinned for pinned in session.manifest.queries.values() if pinned.locked]
+    if len(locked_sets) != 1:
+        return None  # `final` needs exactly one, which the session has checked
+    return session.store / "openings" / f"{locked_sets[0].sha256}.txt"

@@ -1,0 +1,1 @@
+"""What is kept on disk: the content-addressed store, SQLite files and locks."""

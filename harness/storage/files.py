@@ -1,0 +1,78 @@
+"""Folders as a whole: what one holds, as a digest, and one that appears when all of it is written."""
+
+import contextlib
+import hashlib
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from harness.core.errors import DataError
+
+
+def folder_digest(folder: Path) -> str:
+    """sha256 over the names and contents of a folder's files; read again only where a size or a time has changed."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    stamps = tuple((str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+    return _hashed(folder.resolve(), stamps)
+
+
+def file_name(name: str) -> str:
+    """A name as the name of one file or folder: it stays where it is put, and fits any file system.
+
+    >>> file_name("chunk size/2"), file_name(".."), file_name("a" * 300)[:4]
+    ('chunk-size-2', 'experiment', 'aaaa')
+    """
+    plain = re.sub(r"[^\w.-]+", "-", name).strip(".-") or "experiment"
+    if len(plain.encode()) <= 120:
+        return plain
+    return f"{plain[:30]}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def free_name(path: Path, word: str) -> Path:
+    """A name beside a path for what is set aside: the path's own with `.word-1`, or the next number that is free."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.{word}-{number}")).exists():
+        number += 1
+    return aside
+
+
+@lru_cache(maxsize=8)
+def _hashed(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for name, _, _ in stamps:
+        with (folder / name).open("rb") as file:
+            digest.update(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def appearing(target: Path) -> Iterator[Path]:
+    """A hidden folder beside `target` that becomes it when the block is done, and vanishes where it is not.
+
+    `target` must be new or an empty folder. Raises DataError where it cannot be written.
+    """
+    target = target.resolve()
+    if target == Path.cwd():
+        raise DataError(f"{target}: is the working folder; name a new folder below it")
+    if target.is_file():
+        raise DataError(f"{target}: is a file; name a folder")
+    if target.exists() and any(target.iterdir()):
+        raise DataError(f"{target}: already holds files; name another folder or remove it")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        root = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise DataError(f"{target}: cannot be made: {error.strerror or error}") from None
+    try:
+        yield root
+        root.chmod(0o755)
+        if target.exists():
+            target.rmdir()
+        root.rename(target)
+    except OSError as error:
+        raise DataError(f"{target}: cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(root, ignore_errors=True)

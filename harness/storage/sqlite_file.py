@@ -1,0 +1,237 @@
+"""One SQLite file in WAL mode that many processes may use: refusals in one line, damage found, a version kept."""
+
+import sqlite3
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from harness.core.errors import StoreError
+from harness.storage.files import free_name
+from harness.storage.store import explained, locked
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+_CORRUPT = {
+    *("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ", "SQLITE_CORRUPT_VTAB", "SQLITE_SCHEMA"),
+    *("SQLITE_CORRUPT_INDEX", "SQLITE_CORRUPT_SEQUENCE", "SQLITE_TOOBIG", "SQLITE_MISMATCH"),
+}
+_REFUSED = {
+    "SQLITE_FULL": "the disk is full; free some space and start again, nothing finished is lost",
+    "SQLITE_READONLY": "the file is read-only; name another folder with --store",
+    "SQLITE_CANTOPEN": "the file cannot be opened; name another folder with --store",
+    "SQLITE_BUSY": "another process has held it for over two minutes",
+    "SQLITE_IOERR": "the disk cannot be read or written",
+}
+
+
+class _ForeignError(sqlite3.DatabaseError):
+    """A file with tables of the same names that were never ours."""
+
+    sqlite_errorname = "SQLITE_CORRUPT"
+
+
+def column_names(columns: Sequence[str]) -> list[str]:
+    return [column.split()[0] for column in columns]
+
+
+def checksum(values: Iterable[Any]) -> int:
+    """CRC-32 of the values of a row, whatever SQLite gives back for them."""
+    total = 0
+    for value in values:
+        if isinstance(value, bytes):
+            part = value
+        elif isinstance(value, float):
+            part = struct.pack("<d", value)
+        else:
+            part = str(value).encode("utf-8", "surrogatepass")
+        total = zlib.crc32(part, zlib.crc32(len(part).to_bytes(8, "little"), total))
+    return total
+
+
+class SqliteFile:
+    """A subclass declares its tables; every access goes through `guarded`.
+
+    The last column of each table is `checksum`, over the columns before it: SQLite itself notices damage to the
+    structure of a file, not to the values in it. `VERSION` is raised when tables change.
+    """
+
+    VERSION: ClassVar[int] = 1
+    TABLES: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """The columns of each table, as in CREATE TABLE, without their checksum; the first `KEYS` of them are its key."""
+    KEYS: ClassVar[Mapping[str, int]] = {}
+    """How many columns the key of a table has, where it is not one."""
+    BLOCK: ClassVar[int] = 500
+    """Values looked up with one statement."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damaged = 0
+        """How often a damaged file was found and set aside."""
+        self.damaged_rows = 0
+        """How many rows were found damaged, and dropped."""
+        self._db: sqlite3.Connection | None = None
+
+    def guarded(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """`work` on the open file; where it turns out damaged, on a new one. Raises StoreError where refused."""
+        try:
+            return work(self._open())
+        except sqlite3.DatabaseError as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if name not in _CORRUPT:
+                refused = next((why for code, why in _REFUSED.items() if name.startswith(code)), None)
+                if refused is None:
+                    raise
+                raise StoreError(f"store {self.path}: {refused}") from error
+        except UnicodeDecodeError:
+            pass  # SQLite quotes what is damaged in its message, and Python cannot read that
+        self.set_aside()
+        return work(self._open())
+
+    def write(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        """`work` as one transaction."""
+
+        def transaction(db: sqlite3.Connection) -> None:
+            with db:
+                work(db)
+
+        self.guarded(transaction)
+
+    def insert(self, db: sqlite3.Connection, table: str, rows: Iterable[Sequence[Any]], *, replace: bool) -> None:
+        """Insert rows with their checksums; one whose key is there already is kept unless `replace`."""
+        marks = ",".join("?" * (len(self.TABLES[table]) + 1))
+        statement = f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO {table} VALUES ({marks})"
+        db.executemany(statement, ((*row, checksum(row)) for row in rows))
+
+    def sound(self, table: str, rows: Iterable[Row]) -> list[Row]:
+        """Whole rows of a table without their checksums; those that do not match it are deleted, to be made again."""
+        good: list[Row] = []
+        bad: list[Row] = []
+        for row in rows:
+            (good if row[-1] == checksum(row[:-1]) else bad).append(row)
+        if bad:
+            self.drop(table, bad)
+        return [row[:-1] for row in good]
+
+    def drop(self, table: str, rows: Sequence[Row]) -> None:
+        """Delete rows that cannot be right."""
+        keys = self.KEYS.get(table, 1)
+        where = " AND ".join(f"{column.split()[0]} IS ?" for column in self.TABLES[table][:keys])
+        self.write(lambda db: db.executemany(f"DELETE FROM {table} WHERE {where}", [row[:keys] for row in rows]))
+        self.damaged_rows += len(rows)
+
+    def lookup(
+        self, query: str, keys: Sequence[Any], *, first: Sequence[Any] = (), last: str = ""
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a query that ends in `IN`, for many keys; `first` are the values of what stands before."""
+        rows: list[tuple[Any, ...]] = []
+        for start in range(0, len(keys), self.BLOCK):
+            block = keys[start : start + self.BLOCK]
+            statement, values = f"{query} ({','.join('?' * len(block))}) {last}", [*first, *block]
+
+            def fetch(db: sqlite3.Connection, text: str = statement, given: list[Any] = values) -> list[Any]:
+                return db.execute(text, given).fetchall()
+
+            rows += self.guarded(fetch)
+        return rows
+
+    def examine(self) -> None:
+        """Look for damage now rather than in the middle of the work, and set a damaged file aside."""
+        if self.path.is_file():
+            found = self.guarded(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
+            if found != "ok":
+                self.set_aside()
+
+    def close(self) -> None:
+        """Close the file; the next call opens it again."""
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._db is None:
+            with explained(self.path.parent):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                if self.path.is_dir():
+                    self.set_aside()
+            # The thread that opens it may differ from the one that goes on with it; two never use it at once.
+            db = sqlite3.connect(self.path, timeout=120, check_same_thread=False)
+            # Text that is no UTF-8 any more fails its checksum, rather than to be read at all.
+            db.text_factory = lambda content: content.decode("utf-8", "replace")
+            self._db = db
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=NORMAL")
+            self._prepare(db)
+        return self._db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        """Make the tables, or bring those of an older version up to this one. Raises StoreError for a newer one."""
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if db.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
+            raise _ForeignError("views and triggers, which are not ours")
+        if version == self.VERSION and all(
+            self._columns(db, table) == [*column_names(columns), "checksum"] for table, columns in self.TABLES.items()
+        ):
+            return
+        if version > self.VERSION:
+            self._disconnect()
+            raise StoreError(
+                f"store {self.path}: is of version {version}, this harness knows {self.VERSION}; upgrade the harness, "
+                "or name another folder with --store"
+            )
+        db.execute("BEGIN IMMEDIATE")  # another process may be doing the same
+        with db:
+            for table, columns in self.TABLES.items():
+                names = column_names(columns)
+                found = self._columns(db, table)
+                if found == names:
+                    self._add_checksums(db, table)
+                elif found and found != [*names, "checksum"]:
+                    raise _ForeignError(f"table {table} has the columns {found}")
+                self._create(db, table)
+            db.execute(f"PRAGMA user_version={self.VERSION}")
+
+    @staticmethod
+    def _columns(db: sqlite3.Connection, table: str) -> list[str]:
+        return [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+
+    def _create(self, db: sqlite3.Connection, table: str) -> None:
+        key = ", ".join(column_names(self.TABLES[table][: self.KEYS.get(table, 1)]))
+        columns = ", ".join((*self.TABLES[table], "checksum INTEGER NOT NULL", f"PRIMARY KEY ({key})"))
+        db.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) WITHOUT ROWID")
+
+    def _add_checksums(self, db: sqlite3.Connection, table: str) -> None:
+        """Rewrite a table of the time before there were checksums; what cannot be right is left behind."""
+        rows = [row for row in db.execute(f"SELECT * FROM {table}").fetchall() if self.plausible(table, row)]
+        db.execute(f"DROP TABLE {table}")
+        self._create(db, table)
+        self.insert(db, table, rows, replace=False)
+
+    def plausible(self, table: str, row: Row) -> bool:
+        """Whether a row without a checksum can be what was once written."""
+        return True
+
+    def set_aside(self) -> None:
+        """Rename what is damaged, and its journals; the next call makes a new file."""
+        self._disconnect()
+        self.damaged += 1
+        with locked(self.path.with_suffix(".lock")):
+            aside = free_name(self.path, "damaged")
+            if not self.path.exists():
+                return  # another process was quicker
+            self.path.replace(aside)
+            for journal in ("-wal", "-shm"):
+                # What a journal holds belongs to the file it was written for.
+                beside = self.path.with_name(self.path.name + journal)
+                if beside.exists():
+                    beside.replace(aside.with_name(aside.name + journal))
+        if aside.is_file():
+            self.salvage(aside)
+
+    def salvage(self, damaged: Path) -> None:
+        """Carry over what can still be read of a damaged file, where it is worth it."""

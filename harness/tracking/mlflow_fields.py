@@ -1,0 +1,201 @@
+"""How a trial looks in MLflow: keys, values, curves and files, as plain data."""
+
+import gzip
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.evaluation.metrics import parse_metric
+from harness.evaluation.results import TrialResult, resampling_seed
+from harness.evaluation.stats import cluster_bootstrap
+
+FORMAT = 1
+"""Of `metrics.json`."""
+
+TABLE = "eval/per_query.json"
+"""The per-query table that MLflow's UI shows side by side: first column `query`, second `result`."""
+
+
+def metric_key(name: str) -> str:
+    """The MLflow name of a metric: no `@`, ranks zero-padded so that they sort. A judge's measure keeps its name.
+
+    >>> metric_key("recall@5"), metric_key("recall@1000t"), metric_key("mrr")
+    ('recall_05', 'recall_1000t', 'mrr')
+    """
+    if "@" not in name:
+        return name
+    metric = parse_metric(name)
+    if metric.k is not None:
+        return f"{metric.measure}_{metric.k:02d}"
+    return metric.measure if metric.tokens is None else f"{metric.measure}_{metric.tokens}t"
+
+
+def trial_metrics(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
+    """All scalar metrics of a trial: the headline ones with their intervals, costs, losses."""
+    values = {metric_key(name): result.mean(name) for name in metrics}
+    return values | dict(_efficiency(result)) | intervals(result, metrics) | dict(_judged(result))
+
+
+def curves(result: TrialResult) -> dict[str, list[tuple[int, float]]]:
+    """Curves over rank (`recall_vs_k`) and over token budget (`recall_vs_tokens`), as `(step, mean)` points."""
+    points: dict[str, list[tuple[int, float]]] = {}
+    for name in result.scores:
+        metric = parse_metric(name)
+        if metric.k is not None:
+            points.setdefault(f"{metric.measure}_vs_k", []).append((metric.k, result.mean(name)))
+        elif metric.tokens is not None:
+            points.setdefault(f"{metric.measure}_vs_tokens", []).append((metric.tokens, result.mean(name)))
+    return {name: sorted(steps) for name, steps in points.items() if len(steps) > 1}
+
+
+def intervals(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
+    """95 % cluster-bootstrap intervals of the headline metrics, as `ci/<metric>_lo` and `_hi`."""
+    bounds = {}
+    for name in metrics:
+        # Where judgments are missing, the interval holds whatever they would have been.
+        judged = result.judged.get(name)
+        low, high = (judged.low, judged.high) if judged else (result.scores[name], result.scores[name])
+        valid = ~np.isnan(low)
+        if valid.any():
+            seed = resampling_seed(result.queries, name)
+            sides = np.array([low[valid], high[valid]])
+            found = cluster_bootstrap(sides, np.array(result.clusters)[valid], seed=seed)
+            bounds[f"ci/{metric_key(name)}_lo"] = float(found.low[0])
+            bounds[f"ci/{metric_key(name)}_hi"] = float(found.high[1])
+    return bounds
+
+
+def _judged(result: TrialResult) -> Iterator[tuple[str, float]]:
+    """How complete each measure of a judge is, and the bounds of its mean over all queries."""
+    for name, judged in result.judged.items():
+        low, high = judged.bounds
+        yield from ((f"judge/{name}_lo", low), (f"judge/{name}_hi", high))
+        yield from ((f"judge/{name}_complete", judged.complete), (f"judge/{name}_total", judged.total))
+
+
+def _efficiency(result: TrialResult) -> Iterator[tuple[str, float]]:
+    """Costs and losses; those a table shows have no slash."""
+    facts = result.efficiency
+    yield from (("lat_p50_ms", facts["latency_p50_ms"]), ("lat_p95_ms", facts["latency_p95_ms"]))
+    yield from ((name, facts[name]) for name in ("context_tokens", "chunks", "redundancy"))
+    shown = {"latency_p50_ms", "latency_p95_ms", "context_tokens", "chunks", "redundancy"}
+    for name, value in facts.items():
+        if name not in shown:
+            group = "selector" if name.startswith("step_") else "latency" if name.endswith("_ms") else "cost"
+            yield f"{group}/{name.removeprefix('step_')}", value
+    lost = result.losses()
+    items = max(1, sum(lost.values()))
+    for fate, count in lost.items():
+        yield f"ledger/{fate.replace(':', '_')}", count / items
+    scored = sum(bool(fates) for fates in result.fates)
+    yield from (
+        ("queries/all", len(result.queries)),
+        ("queries/scored", scored),
+        ("queries/unanswerable", len(result.queries) - scored),
+    )
+
+
+def write_files(
+    folder: Path, result: TrialResult, metrics: Sequence[str], rows: Sequence[Mapping[str, Any]], settings: str
+) -> None:
+    """The artifacts of a trial's run, under `folder`: a table of queries, everything about them, and exact metrics."""
+    (folder / "eval").mkdir()
+    headline, judged = list(metrics), any("judges" in row for row in rows)
+    table = {
+        "columns": ["query", "result", "query_id", "type", *headline, "dropped", *(["judgments"] if judged else [])],
+        "data": [
+            [
+                *(row["query"], _line(row, headline), row["query_id"], row["type"]),
+                *(row["scores"][m] for m in headline),
+                _dropped(row),
+                *([_judgments(row)] if judged else []),
+            ]
+            for row in rows
+        ],
+    }
+    (folder / TABLE).write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
+    with gzip.GzipFile(folder / "per_query.jsonl.gz", "wb", mtime=0) as file:
+        for row in rows:
+            file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+    exact = {
+        "format": FORMAT,
+        "metrics": {name: _finite(value) for name, value in result.means().items()},
+        "efficiency": dict(result.efficiency),
+        "ledger": result.losses(),
+        "warnings": list(result.warnings),
+        "fingerprint": result.fingerprint,
+        "judged": {
+            name: {
+                "judge": judged.judge,
+                "mean": _finite(judged.mean),
+                "withheld": judged.withheld,
+                "complete": judged.complete,
+                "total": judged.total,
+                "bounds": [_finite(side) for side in judged.bounds],
+            }
+            for name, judged in result.judged.items()
+        },
+    }
+    (folder / "metrics.json").write_text(json.dumps(exact, indent=1), encoding="utf-8")
+    (folder / "trial.json").write_text(json.dumps(json.loads(settings), indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
+    """One query's result on one line: scores, then each passage kept with a tick where it is relevant."""
+    scores = " ".join(f"{name} {_short(row['scores'][name])}" for name in metrics[:3])
+    kept = [
+        f"{rank}{'✓' if p['relevant'] else '✗'}{_grades(p)} {p['doc']}:{p['start']}-{p['end']}"
+        for rank, p in enumerate(row["kept"][:8], 1)
+    ]
+    lost = [f"lost {e['doc']}:{e['start']}-{e['end']} {e['fate']}" for e in row["evidence"] if e["fate"] != "found"]
+    return " | ".join([scores, *kept, *lost])
+
+
+def _dropped(row: Mapping[str, Any]) -> str:
+    """What each step dropped and why, the commonest reasons first: `dedup 2: near-copy of a:0-90 | top_k 40: …`."""
+    steps: dict[str, dict[str, int]] = {}
+    for passage in row["dropped"]:
+        reasons = steps.setdefault(passage["step"], {})
+        reasons[passage["reason"]] = reasons.get(passage["reason"], 0) + 1
+    return " | ".join(
+        f"{step} {sum(reasons.values())}: {'; '.join(sorted(reasons, key=lambda why: (-reasons[why], why))[:3])}"
+        for step, reasons in steps.items()
+    )
+
+
+def _grades(passage: Mapping[str, Any]) -> str:
+    """What judges say of a passage: `[3]`, or `[?]` where a judgment is missing."""
+    first = (judgments[0] for judgments in passage.get("judged", {}).values())
+    return "".join(f"[{judgment.get('grade', '?')}]" for judgment in first)
+
+
+def _judgments(row: Mapping[str, Any]) -> str:
+    """What each judge found of each passage or item, and why: `context_precision: 1[3] names the oven …`."""
+    told = []
+    for judge, verdict in row["judges"].items():
+        found = [
+            f"{finding.get('rank') or repr(finding['item'][:60])}{_judgment(one)}"
+            for finding in verdict["findings"]
+            for one in finding["judgments"]
+        ]
+        told.append(f"{judge}: {'; '.join([*verdict['flags'], *found]) or 'nothing to judge'}")
+    return " | ".join(told)
+
+
+def _judgment(judgment: Mapping[str, Any]) -> str:
+    if "failed" in judgment:
+        return f"[?] {judgment['failed']}"
+    flags = "".join(f" ({flag})" for flag in judgment.get("flags", ()))
+    return f"[{judgment['grade']}] {judgment.get('why', '')}{flags}".rstrip()
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

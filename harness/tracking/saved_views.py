@@ -1,0 +1,150 @@
+"""Saved views of the MLflow UI: a leaderboard, charts, and a view of the launches, each behind one link.
+
+The format is MLflow's own but undocumented: an experiment tag holds the page's state, deflated and in base64. Tried on
+3.17; a version that does not know the tag shows its default page instead.
+"""
+
+import base64
+import json
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from harness.evaluation.results import TrialResult
+from harness.experiment.trial_names import SLOTS, varied
+
+LARGEST = 20_000
+"""MLflow's limit on the characters of a saved view."""
+
+
+_WIDE = {"difference": 200, "interval": 130, "verdict": 100}
+"""Pixels of columns that are wider than MLflow's default, which cuts them."""
+
+
+class View(NamedTuple):
+    """A saved view: its key in the link, its name, the page's state, and what the link needs besides."""
+
+    key: str
+    name: str
+    state: Mapping[str, Any]
+    suffix: str = ""
+
+    def encoded(self) -> str:
+        """The value of the experiment tag."""
+        packed = zlib.compress(json.dumps(self.state, separators=(",", ":")).encode())
+        now = int(time.time() * 1000)
+        state = "deflate;" + base64.b64encode(packed).decode()
+        text = json.dumps({"name": self.name, "createdAt": now, "updatedAt": now, "state": state})
+        if len(text) > LARGEST:
+            raise ValueError(f"view '{self.name}' has {len(text)} characters, MLflow takes {LARGEST}")
+        return text
+
+
+def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> Iterator[View]:
+    """The views of a launch: its trials as a table, as charts, query by query, and all launches of the experiment.
+
+    `keys` are the MLflow keys of the headline metrics, the one to sort by first.
+    """
+    headline = list(keys)[:8]
+    telling = sorted(varied([result.params for result in results]), key=lambda name: name not in SLOTS)
+    axes = telling[:5] or ["chunker"]
+    trials = f"tags.kind = 'trial' and tags.launch = '{launch}'"
+    columns = [*(f"params.`{name}`" for name in telling[:6]), *(f"metrics.`{key}`" for key in headline)]
+    said = [f"tags.`{tag}`" for tag in ("verdict", "difference", "p", "interval", "p_best")]
+    columns[len(telling[:6]) + 1 : len(telling[:6]) + 1] = said
+    columns += [f"metrics.`{key}`" for key in ("context_tokens", "lat_p50_ms")]
+    shared = _state(trials, f"metrics.`{headline[0]}`", columns)
+    yield View("leaderboard", "Leaderboard", shared)
+    yield View("charts", "Charts", {**shared, **_charts(headline[0], axes)}, "&compareRunsMode=CHART")
+    yield View("per-query", "Query by query", shared, "&compareRunsMode=ARTIFACT")
+    facts = [f"tags.`{tag}`" for tag in ("top_trial", "trials", "final", "test_openings")]
+    launches = _state("tags.kind = 'launch'", "attributes.`Created`", [*facts, f"metrics.`{headline[0]}`"])
+    yield View("launches", "Launches", launches)
+
+
+def _state(query: str, order: str, columns: Sequence[str]) -> dict[str, Any]:
+    return {
+        "searchFilter": query,
+        "orderByKey": order,
+        "orderByAsc": False,
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "datasetsFilter": [],
+        "modelVersionFilter": "All Runs",
+        "selectedColumns": list(columns),
+        "columnOrder": list(columns),
+        "columnWidths": {f"tags.`{tag}`": width for tag, width in _WIDE.items()},
+        "runsExpanded": {},
+        "runsPinned": [],
+        "runsHidden": [],
+        "runsVisibilityMap": {},
+        "runsHiddenMode": "SHOW_ALL",
+        "viewMaximized": False,
+        "runListHidden": False,
+        "isAccordionReordered": True,
+        "useGroupedValuesInCharts": True,
+        "hideEmptyCharts": True,
+        "groupBy": None,
+        "groupsExpanded": {},
+        "autoRefreshEnabled": False,
+        "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
+        "compareRunCharts": [],
+        "compareRunSections": [],
+    }
+
+
+def trend_view(keys: Sequence[str]) -> View:
+    """The nights of a regression gate: a line over time for each metric, a run per trial."""
+    shared = _state(
+        "tags.kind = 'trend'", "attributes.`Created`", [*(f"metrics.`{key}`" for key in keys), "tags.`gate`"]
+    )
+    charts = [
+        _line(f"c{at}", "s0", key, xAxisKey="time", xAxisScaleType="linear", useGlobalXaxisKey=False)
+        for at, key in enumerate(keys)
+    ]
+    drawn = {"compareRunCharts": charts, "compareRunSections": [_section("s0", "Nights of the regression gate")]}
+    return View("nights", "Nights", {**shared, **drawn}, "&compareRunsMode=CHART")
+
+
+def _charts(metric: str, axes: Sequence[str]) -> dict[str, Any]:
+    sections = {"s0": "Which settings win", "s1": "Quality against cost", "s2": "Recall over rank and token budget"}
+    charts = [
+        _chart(
+            "c0",
+            "PARALLEL",
+            "s0",
+            selectedParams=list(axes),
+            selectedMetrics=["context_tokens", metric],
+            showAllRuns=True,
+        ),
+        _chart("c1", "BAR", "s0", metricKey=metric),
+        _chart("c2", "SCATTER", "s1", xaxis=_axis("context_tokens"), yaxis=_axis(metric)),
+        _chart("c3", "SCATTER", "s1", xaxis=_axis("lat_p50_ms"), yaxis=_axis(metric)),
+        *(
+            _line(f"c{4 + at}", "s2", key, xAxisKey="step", xAxisScaleType="log", useGlobalXaxisKey=False)
+            for at, key in enumerate(("curve/recall_vs_k", "curve/recall_vs_tokens"))
+        ),
+    ]
+    return {
+        "compareRunCharts": charts,
+        "compareRunSections": [_section(key, name) for key, name in sections.items()],
+    }
+
+
+def _section(key: str, name: str) -> dict[str, Any]:
+    return {"uuid": key, "name": name, "display": True, "isReordered": True, "deleted": False, "isGenerated": False}
+
+
+def _line(key: str, section: str, metric: str, **settings: Any) -> dict[str, Any]:
+    shared = {"scaleType": "linear", "lineSmoothness": 0, "useGlobalLineSmoothing": False, "range": {}}
+    return _chart(key, "LINE", section, metricKey=metric, selectedMetricKeys=[metric], **shared, **settings)
+
+
+def _axis(metric: str) -> dict[str, str]:
+    return {"key": metric, "type": "METRIC"}
+
+
+def _chart(key: str, kind: str, section: str, **settings: Any) -> dict[str, Any]:
+    shared = {"deleted": False, "isGenerated": False, "runsCountToCompare": 500}
+    return {"uuid": key, "type": kind, "metricSectionId": section, **shared, **settings}

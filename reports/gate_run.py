@@ -1,0 +1,109 @@
+"""A night of the regression gate: run, hold against what was accepted, and log; or accept."""
+
+import getpass
+import math
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.core.errors import ConfigError
+from harness.evaluation.results import TrialResult
+from harness.experiment.experiment import Experiment
+from harness.run.baseline import Accepted, accept, require_comparable
+from harness.run.judging.judging import Models
+from harness.run.launch import run
+from harness.run.session import Session, store_folder
+from harness.tracking import Night, Nights
+from harness.tracking.mlflow_fields import intervals, metric_key
+from reports.gate import CODES, GateResult, hold_against, margins, trend_keys
+from reports.launch import launch_report
+from reports.nightly import files
+
+
+def gate(
+    experiment: Experiment,
+    *,
+    workers: int = 1,
+    store: Path | str | None = None,
+    tracking: str | None = None,
+    models: Models | None = None,
+    fresh: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> GateResult:
+    """Run an experiment and hold it against the baseline accepted in its MLflow experiment.
+
+    `fresh` forgets everything stored, so that models elsewhere answer anew. The launch, the verdict and a point of
+    each trial's history are logged. Raises ConfigError where no baseline has been accepted, or where data, queries or
+    judges are not those of the baseline; then no night is counted.
+    """
+    nights = Nights(experiment.name, tracking)
+    accepted = nights.accepted()
+    if accepted is None:
+        told = f"no baseline of '{experiment.name}' has been accepted in {nights.uri}"
+        raise ConfigError(f"gate: {told}; `--accept --why TEXT` accepts today's results")
+    require_comparable(accepted, Session(experiment, store_folder(store)))
+    with tempfile.TemporaryDirectory() as forgotten:
+        place = Path(forgotten) if fresh else store_folder(store)
+        launch = run(
+            experiment, workers=workers, store=place, tracking=tracking, report=launch_report, models=models, tell=tell
+        )
+        found = hold_against(launch, accepted)
+        metrics = list(margins(launch))
+        keys = [key for metric in metrics for key in trend_keys(metric)]
+        points = {result.name: _point(found, result) for result in launch.results}
+        before = nights.history([result.name for result in launch.results], keys)
+        now = int(time.time() * 1000)
+        history = {name: [*past, Night(now, points[name])] for name, past in before.items()}
+        found = replace(found, history=history)
+        link = nights.log_night(launch.id, found.verdict, points, files(found), list(map(metric_key, metrics)))
+    return replace(found, link=link)
+
+
+def accept_launch(
+    experiment: Experiment,
+    *,
+    why: str,
+    who: str | None = None,
+    workers: int = 1,
+    store: Path | str | None = None,
+    tracking: str | None = None,
+    models: Models | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Accepted:
+    """Run an experiment and accept its results as the baseline of its gate, in the name of `who` (default: the user).
+
+    Raises ConfigError where a judge's mean is withheld: a baseline with holes would let anything pass.
+    """
+    if not why.strip():
+        raise ConfigError("gate: --accept needs a reason: --why TEXT")
+    launch = run(
+        experiment, workers=workers, store=store, tracking=tracking, report=launch_report, models=models, tell=tell
+    )
+    if launch.withheld:
+        raise ConfigError(f"gate: too many judgments of {', '.join(launch.withheld)} are missing to accept this")
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    accepted = accept(launch, who=who or _user(), when=when, why=why.strip())
+    Nights(experiment.name, tracking).accept(accepted)
+    return accepted
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may run as a user without a name
+        raise ConfigError("gate: this user has no name; say who accepts with --who NAME") from None
+
+
+def _point(found: GateResult, result: TrialResult) -> dict[str, float]:
+    """Tonight's point of a trial's trend: each metric's mean with its interval, the accepted mean, and the verdict."""
+    values: dict[str, float] = {}
+    for check in found.checks:
+        if check.trial != result.name:
+            continue
+        mean, _, _, accepted, verdict = trend_keys(check.metric)
+        values |= {mean: check.today, accepted: check.accepted, verdict: CODES[check.verdict]}
+        values |= intervals(result, [check.metric])
+    return {name: value for name, value in values.items() if not math.isnan(value)}

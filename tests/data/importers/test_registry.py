@@ -1,0 +1,119 @@
+"""Imports: the counts of the published sets, and nothing half-written."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.core.errors import ConfigError, DataError
+from harness.data.dataset import load_dataset, read_corpus
+from harness.data.importers import Options, import_dataset
+from harness.data.manifest import read_manifest
+
+
+@pytest.fixture
+def beir(tmp_path: Path) -> Path:
+    folder = tmp_path / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text('{"_id": "d#1", "title": "T", "text": "x"}\n{"_id": "d2", "text": "y"}\n')
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "?"}\n{"_id": "q2", "text": "!"}\n')
+    (folder / "qrels/dev.tsv").write_bytes(b"query-id\tcorpus-id\tscore\r\nq1\td#1\t2\r\nq1\td2\t0\r\nq2\tgone\t1\r\n")
+    return folder
+
+
+def test_grades_negatives_and_absent_documents(beir: Path, tmp_path: Path) -> None:
+    """Grade 0 is no evidence; a judged document that the corpus lacks is kept and counted; `#` in an id is a letter."""
+    counts = import_dataset("beir", beir, tmp_path / "out")
+    assert counts["dev judgments of documents that the corpus lacks, kept"] == 1
+    first, second = load_dataset(tmp_path / "out", "dev").query_set.queries
+    assert [(item.places[0].doc, item.grade) for item in first.evidence] == [("d#1", 2)]
+    assert [(item.places[0].doc, item.absent) for item in second.evidence] == [("gone", True)]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "what"),
+    [
+        ("qrels/dev.tsv", b"q1\td2\n", "dev.tsv:1: expected query, document and score"),
+        (
+            "qrels/dev.tsv",
+            b"q1\td2\t1\nq1\td2\tyes\n",
+            "dev.tsv:2: score: expected a whole number",
+        ),
+        ("qrels/dev.tsv", b"q1\td2\t1\nq1\td2\t2\n", "dev.tsv:2: query 'q1' judges document 'd2' a second time"),
+        ("qrels/dev.tsv", b"q\xe9\td2\t1\n", "dev.tsv:1: not UTF-8"),
+        ("corpus.jsonl", b'{"_id": "d2", "text": "x"}\n' * 2, "corpus.jsonl:2: document 'd2' stands in line 1 already"),
+        ("queries.jsonl", b'{"_id": "q1", "text": "x"}\n' * 2, "queries.jsonl:2: query 'q1' stands in line 1 already"),
+        ("qrels/dev.tsv", b"q9\td2\t1\n", "dev.tsv:1: no query 'q9'"),
+        ("corpus.jsonl", b'{"_id": [7], "text": "x"}\n', "corpus.jsonl:1: _id: expected text, got [7]"),
+        ("queries.jsonl", b"{]\n", "queries.jsonl:1: not valid JSON"),
+        ("corpus.jsonl", b'{"_id": "d2", "text": "\\udfff"}\n', "half a surrogate pair"),
+    ],
+)
+def test_nothing_is_left_of_a_failed_import(beir: Path, tmp_path: Path, file: str, content: bytes, what: str) -> None:
+    """One line naming file and line, and no folder."""
+    (beir / file).write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        import_dataset("beir", beir, tmp_path / "out")
+    assert what in str(caught.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["beir"]
+
+
+def test_an_existing_data_set_is_not_overwritten(beir: Path, tmp_path: Path) -> None:
+    """Not even by an equal one."""
+    import_dataset("beir", beir, tmp_path / "out")
+    with pytest.raises(DataError, match="already holds files"):
+        import_dataset("beir", beir, tmp_path / "out")
+
+
+def test_titles_are_treated_as_asked_and_it_is_said(beir: Path, tmp_path: Path) -> None:
+    """`beir` puts them into the text, tables keep them beside it; both do either, and count what they did."""
+    table = tmp_path / "table"
+    table.mkdir()
+    (table / "documents.jsonl").write_text('{"id": "d#1", "title": "T", "text": "x"}\n{"id": "d2", "text": "y"}\n')
+    (table / "queries.jsonl").write_text('{"id": "q1", "text": "?", "doc": "d#1"}\n')
+    columns = {"evidence.doc": "doc"}
+    into, beside = "titles put into the text, as its first paragraph", "titles kept beside the text"
+    for kind, source, usual in (("beir", beir, into), ("jsonl", table, beside)):
+        for titles in (None, "text", "beside"):
+            target = tmp_path / f"{kind}-{titles}"
+            options = Options(titles=titles, columns=columns if kind == "jsonl" else {})  # type: ignore[arg-type]
+            counts = import_dataset(kind, source, target, options=options)
+            wanted = {None: usual, "text": into, "beside": beside}[titles]
+            assert [count for what, count in counts.items() if what.startswith(wanted)] == [1], (kind, titles)
+            first = read_corpus(read_manifest(target))[0]
+            assert (first.text, first.title) == ("T\n\nx" if wanted == into else "x", "T")
+
+
+def test_offsets_do_not_go_with_titles_in_the_text(tmp_path: Path) -> None:
+    """They count from the text as it is; a format whose evidence is offsets has no use for the option at all."""
+    table = tmp_path / "table"
+    table.mkdir()
+    (table / "documents.csv").write_text("id,title,text\nd,T,x y z\n")
+    (table / "queries.csv").write_text("id,text,doc,start,end\nq,?,d,0,1\n")
+    columns = {"evidence.doc": "doc", "evidence.start": "start", "evidence.end": "end"}
+    with pytest.raises(DataError, match="offsets count from a text without its title; leave out --titles text"):
+        import_dataset("csv", table, tmp_path / "out", options=Options(columns=columns, titles="text"))
+    with pytest.raises(ConfigError, match="import squad has no use for --titles"):
+        import_dataset("squad", table, tmp_path / "out", options=Options(titles="text"))
+
+
+def test_judgments_of_grade_zero_are_kept_as_irrelevant(beir: Path, tmp_path: Path) -> None:
+    """From qrels and from tables; the second as the harness itself writes them, too."""
+    import_dataset("beir", beir, tmp_path / "out")
+    assert load_dataset(tmp_path / "out", "dev").query_set.queries[0].irrelevant == ("d2",)
+    table = tmp_path / "table"
+    table.mkdir()
+    (table / "documents.csv").write_text("id,text\nd,x\ne,y\nf,z\n")
+    (table / "queries.csv").write_text('id,text,doc,grade,unjudged\nq,?,d,1,"[""f""]"\nq,?,e,0,\n')
+    columns = {"evidence.doc": "doc", "evidence.grade": "grade"}
+    import_dataset("csv", table, tmp_path / "again", options=Options(columns=columns))
+    (query,) = load_dataset(tmp_path / "again", "validation").query_set.queries
+    assert (query.irrelevant, query.unjudged, len(query.evidence)) == (("e",), ("f",), 1)
+
+
+def test_further_columns_of_judgments_separated_by_tabs(beir: Path, tmp_path: Path) -> None:
+    """A header says which column is the grade; what stands behind it is left out, in every line."""
+    (beir / "qrels/dev.tsv").write_text("query-id\tcorpus-id\tscore\tassessor\nq1\td#1\t2\t7\nq2\td2\t1\tAda\n")
+    counts = import_dataset("beir", beir, tmp_path / "out")
+    assert counts["judgments with further columns, left out"] == 2
+    first, second = load_dataset(tmp_path / "out", "dev").query_set.queries
+    assert [(item.places[0].doc, item.grade) for q in (first, second) for item in q.evidence] == [("d#1", 2), ("d2", 1)]

@@ -1,0 +1,203 @@
+"""Adding queries by hand: places, sentences, the dialogue, the line and the set it goes to."""
+
+import gzip
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.core.errors import DataError, HarnessError
+from harness.core.records import Document
+from harness.data.annotation import between, places, query_line
+from harness.data.dataset import load_dataset
+from harness.data.manifest import PinnedFile, read_manifest, write_manifest
+from harness.data.passage_search import Finder, stretches
+from harness.data.write import add_record, write_set
+
+HARNESS = str(Path(sys.executable).parent / "harness")
+TEXT = "Salt the water.\n\nBoil the  pasta in it. Boil it for nine minutes.\n\nDrain. Boil no more."
+DOC = Document("pasta", TEXT, "Pasta")
+
+
+def test_places() -> None:
+    """Exact ones; else those that differ in white space."""
+    assert [(mark.start, mark.end) for mark in places([DOC], "Boil")] == [(17, 21), (40, 44), (74, 78)]
+    (loose,) = places([DOC], "Boil the pasta in\nit.")
+    assert loose.text == "Boil the  pasta in it."
+    assert places([DOC], "Sugar") == []
+
+
+def test_from_a_beginning_to_an_end() -> None:
+    """The next end behind each beginning."""
+    (mark,) = between([DOC], "Salt … it.")
+    assert mark.text == "Salt the water.\n\nBoil the  pasta in it."
+    assert between([DOC], "Drain ... Salt") == []
+
+
+def test_stretches_cover_the_words() -> None:
+    """Paragraphs packed; longer ones cut; nothing but white space is left out."""
+    for length in (8, 20, 60, 999):
+        parts = list(stretches(DOC, length))
+        assert all(len(part.text) <= length and part.text == part.text.strip() for part in parts)
+        assert "".join("".join(part.text.split()) for part in parts) == "".join(TEXT.split())
+        assert all(a.end <= b.start for a, b in itertools.pairwise(parts))
+
+
+def test_search() -> None:
+    """The stretch with the words; titles count; what shares no word is not found."""
+    finder = Finder([DOC, Document("bread", "Bake it.", "Rye")])
+    assert [part.doc.id for part in finder.search("salty water")] == ["pasta"]
+    assert [part.doc.id for part in finder.search("rye")] == ["bread"]
+    assert finder.search("saffron") == []
+
+
+@pytest.fixture
+def data(make_data: Callable[..., Path]) -> Path:
+    asked = {"id": "validation-001", "text": "?", "evidence": [{"doc": "pasta", "start": 0, "end": 15}]}
+    return make_data([{"id": "pasta", "text": TEXT}, {"id": "twin", "text": "Drain. Then rest."}], [asked])
+
+
+def harness(cwd: Path, *arguments: str, told: str = "", code: int = 0) -> tuple[str, str]:
+    done = subprocess.run(
+        [HARNESS, "data", "evidence", "tiny", *arguments],
+        capture_output=True, text=True, check=False, cwd=cwd, input=told,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stdout, done.stderr
+
+
+def test_a_quote_gives_its_line(data: Path, tmp_path: Path) -> None:
+    """Printed with exact offsets; added to a set, whose hash is renewed, so that a run accepts it."""
+    out, _ = harness(tmp_path, "--query", "How?", "--quote", "Boil the pasta in it.", "--answer", "in water")
+    line = json.loads(out)
+    assert line == {
+        "id": "q-001",
+        "text": "How?",
+        "answer": "in water",
+        "evidence": [{"doc": "pasta", "start": 17, "end": 39, "quote": "Boil the  pasta in it."}],
+    }
+    out, _ = harness(tmp_path, "--query", "How?", "--quote", "Salt the water.", "--to", "validation")
+    assert json.loads(out)["id"] == "validation-002"
+    added = load_dataset(data, "validation").query_set.queries[-1]
+    assert (added.id, added.text) == ("validation-002", "How?")
+    harness(tmp_path, "--query", "New?", "--quote", "Salt the water.", "--to", "mine", "--id", "x")
+    assert [query.id for query in load_dataset(data, "mine").query_set.queries] == ["x"]
+    _, err = harness(tmp_path, "--query", "How?", "--quote", "oil the  pasta", "--id", "y")
+    assert "begins inside a word" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--quote", "x"], "--quote goes with --query"),
+        (["--query", "?", "--quote", "Sugar"], "does not stand in any document"),
+        (["--query", "?", "--quote", "Sugar", "--doc", "pasta"], "does not stand in document 'pasta'"),
+        (["--query", "?", "--quote", "Drain."], "stands in 2 places, in pasta, twin; choose with --doc"),
+        (["--query", "?", "--quote", "Boil", "--doc", "pasta"], "stands 3 times in 'pasta', at 17, 40, 74; give more"),
+        (["--query", "?", "--quote", "Salt the", "--to", "../x"], "'../x': expected a name of letters"),
+        (["--query", "?", "--quote", "Salt", "--doc", "zz"], "--doc zz: no such document"),
+        (["--query", "?", "--quote", "Salt", "--id", "validation-001", "--to", "validation"], "is there already"),
+    ],
+)
+def test_wrong_usage(data: Path, tmp_path: Path, arguments: list[str], what: str) -> None:
+    """One line, and nothing written."""
+    before = (data / "queries/validation.jsonl").read_bytes()
+    _, err = harness(tmp_path, *arguments, code=2)
+    assert what in err
+    assert (data / "queries/validation.jsonl").read_bytes() == before
+
+
+def test_the_dialogue(data: Path, tmp_path: Path) -> None:
+    """Search, open, mark sentences, mark by a quote and by its ends, take back, answer; end of input ends it."""
+    told = (
+        'How long?\n1\n3\n"Salt the water."\nu\n"Boil it … minutes."\n2024-01-15\n²\nnonsense\n99\na nine minutes\nd\n'
+    )
+    out, _ = harness(tmp_path, "--to", "validation", told=told)
+    added = load_dataset(data, "validation").query_set.queries[-1]
+    spans = [TEXT[place.start : place.end] for item in added.evidence for place in item.places[:1]]
+    assert added.answer == "nine minutes"
+    assert spans == ["Boil it for nine minutes."]
+    assert "nothing found" in out
+    assert "there are 0 passages" in out
+
+
+def test_what_changed_behind_the_manifests_back_is_not_accepted(data: Path) -> None:
+    """Adding a line must not bless another."""
+    manifest = read_manifest(data)
+    line: dict[str, Any] = query_line(manifest, "validation", "?", places([DOC], "Salt the water."))
+    with (data / "queries/validation.jsonl").open("a") as file:
+        file.write("\n")
+    with pytest.raises(DataError, match="the manifest pins"):
+        add_record(manifest, "validation", line)
+
+
+def test_marks_are_not_lost_in_silence(data: Path, tmp_path: Path) -> None:
+    """At the end of the input, or at `q`; a question without evidence is asked for twice."""
+    _, err = harness(tmp_path, "--query", "How?", told='"Salt the water."\nq\n')
+    assert "1 marked and not written" in err
+    out, _ = harness(tmp_path, "--query", "How?", told="d\nd\n")
+    assert "nothing is marked" in out
+    assert json.loads(out[out.index('{"id"') :])["evidence"] == []
+
+
+def _pinned(data: Path, **changes: Any) -> None:
+    manifest = read_manifest(data)
+    write_manifest(replace(manifest, queries={**manifest.queries, **changes}))
+
+
+def test_what_is_not_to_be_written(data: Path) -> None:
+    """A locked or gzipped set, a file the manifest does not know, another set's file, a generated set, a bad name."""
+    before = (data / "queries/validation.jsonl").read_bytes()
+    (data / "queries/stray.jsonl").write_text('{"id": "mine", "text": "?"}\n')
+    (data / "queries/zipped.jsonl.gz").write_bytes(gzip.compress(before))
+    (data / "queries/made.jsonl").write_text('{"id": "m", "text": "?"}\n')
+    _pinned(
+        data,
+        locked=PinnedFile(data / "queries/validation.jsonl", "", locked=True),
+        zipped=PinnedFile(data / "queries/zipped.jsonl.gz", ""),
+        made=PinnedFile(data / "queries/made.jsonl", "", synthetic=True),
+    )
+    manifest, record = read_manifest(data), {"id": "new", "text": "?"}
+    for name, what in {
+        "locked": "is locked",
+        "zipped": "is gzipped",
+        "stray": "is there, and no query set of the manifest",
+        "validation": "is the file of several query sets",
+        "made": "holds generated queries",
+        "a/b": "expected a name of letters",
+    }.items():
+        with pytest.raises(HarnessError, match=what):
+            add_record(manifest, name, record)
+    assert (data / "queries/validation.jsonl").read_bytes() == before
+    assert read_manifest(data) == manifest
+
+
+def test_nothing_else_is_accepted_in_passing(data: Path) -> None:
+    """A corpus, or another set, that was changed behind the manifest's back."""
+    manifest = read_manifest(data)
+    with (data / "corpus.jsonl").open("a") as file:
+        file.write("\n")
+    with pytest.raises(DataError, match="corpus.jsonl: sha256 is"):
+        write_set(manifest, "new", [{"id": "q", "text": "?"}])
+    assert read_manifest(data) == manifest
+
+
+def test_a_manifest_that_cannot_be_written(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves the query file as it was, and a new one away."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    manifest, before = read_manifest(data), (data / "queries/validation.jsonl").read_bytes()
+    monkeypatch.setattr("harness.data.write.write_manifest", full)
+    for name in ("validation", "new"):
+        with pytest.raises(DataError, match="cannot be written: No space left"):
+            add_record(manifest, name, {"id": "new", "text": "?"})
+    assert (data / "queries/validation.jsonl").read_bytes() == before
+    assert sorted(path.name for path in (data / "queries").iterdir()) == ["validation.jsonl"]

@@ -1,0 +1,174 @@
+"""Names in YAML to checked components: the wanted style of every fault."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.components.chunkers import Fixed
+from harness.components.component import identity
+from harness.components.embedders import Api, Local
+from harness.components.retrievers import BM25, Hybrid
+from harness.core.errors import ConfigError
+from harness.experiment.catalog import component, to_spec
+
+GOOD = '''"""One."""
+from dataclasses import dataclass
+from harness import Chunker, Document, Spans
+
+@dataclass(frozen=True)
+class Halves(Chunker):
+    """Cut a document into `parts` equal parts."""
+    parts: int = 2
+
+    def split(self, doc: Document) -> Spans:
+        step = max(1, len(doc.text) // self.parts)
+        return [(at, min(at + step, len(doc.text))) for at in range(0, len(doc.text), step)]
+
+@dataclass
+class Soft(Chunker):
+    def split(self, doc: Document) -> Spans:
+        return []
+
+@dataclass(frozen=True)
+class Undone(Chunker):
+    pass
+
+class NoChunker:
+    pass
+'''
+
+
+def made(spec: Any, role: str = "chunker", beside: Path = Path()) -> Any:
+    return component(role, spec, where="x.yaml: grid.chunker[1]", beside=beside)
+
+
+def test_ways_to_write_a_component() -> None:
+    """A name, a name with nothing, a name with settings; a list where a tuple is wanted."""
+    assert made("fixed") == made({"fixed": None}) == made({"fixed": {}}) == Fixed()
+    assert made({"fixed": {"size": 7}}) == Fixed(7)
+    assert made({"recursive": {"separators": ["\n"]}}).separators == ("\n",)
+    assert made(None, "augmenter").name() == "none"
+
+
+def test_parts_of_a_component_are_settings() -> None:
+    """A nested mapping, checked as strictly."""
+    hybrid = made({"hybrid": {"bm25": {"k1": 1.2}}}, "retriever")
+    assert hybrid == Hybrid(bm25=BM25(k1=1.2))
+    with pytest.raises(ConfigError, match="hybrid has no setting 'bm25.k2'"):
+        made({"hybrid": {"bm25": {"k2": 1.2}}}, "retriever")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            "recursve",
+            "x.yaml: grid.chunker[1]: no chunker named 'recursve'. Did you mean 'recursive'? Built in: fixed, sentence",
+        ),
+        (
+            {"recursive": {"overlp": 1}},
+            "grid.chunker[1].recursive: recursive has no setting 'overlp'. Did you mean 'overlap'? Settings:",
+        ),
+        ({"fixed": {"size": "512"}}, 'grid.chunker[1].fixed: size: input should be a valid integer, got "512"'),
+        ({"fixed": {"size": 0}}, "size: input should be greater than 0, got 0"),
+        ({"fixed": {"size": 1.5}}, "size: input should be a valid integer"),
+        ({"fixed": {"size": True}}, "size: input should be a valid integer"),
+        ({"fixed": {"size": 9, "overlap": 9}}, "overlap 9 must be smaller than size 9"),
+        ({"fixed": {"unit": "words"}}, "unit: input should be 'tokens' or 'characters', got \"words\""),
+        ({"fixed": 512}, "fixed: expected a mapping of settings, got 512"),
+        ({"fixd": 512}, "no chunker named 'fixd'. Did you mean 'fixed'?"),
+        (512, "expected a name or {name: {setting: value}}"),
+        ({"fixed": {}, "sentence": {}}, "expected a name or {name: {setting: value}}"),
+        ({"fixed": {"size": 10**20}}, "size: input should be less than or equal to 2147483647"),
+        (":X", "cannot import ''"),
+        (["fixed"], "expected a name or {name: {setting: value}}"),
+        ("nowhere.py:X", "nowhere.py does not exist"),
+        ("no_such_module:X", "cannot import 'no_such_module'"),
+    ],
+)
+def test_faults(spec: Any, message: str) -> None:
+    """Where, what, and what else is possible, on one line."""
+    with pytest.raises(ConfigError) as caught:
+        made(spec)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(GOOD)
+    return tmp_path
+
+
+def test_a_part_of_ones_own(own: Path) -> None:
+    """Named by reference, its source in the identity, readable from anywhere by its spec."""
+    part = made({"mine.py:Halves": {"parts": 3}}, beside=own)
+    assert part.parts == 3
+    assert part.name() == "halves"
+    assert len(identity(part)["source"]) == 64
+    assert made(to_spec(part), beside=Path("/")) == part
+
+
+def test_an_edited_part_is_another_one(own: Path) -> None:
+    """The hash of the file is part of its identity."""
+    before = identity(made("mine.py:Halves", beside=own))
+    (own / "mine.py").write_text(GOOD.replace("parts: int = 2", "parts: int = 2  # thought over"))
+    after = identity(made("mine.py:Halves", beside=own))
+    assert before["source"] != after["source"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("mine.py:Half", "mine.py has no class Half. Did you mean 'Halves'?"),
+        ("mine.py:Soft", "put @dataclass(frozen=True) above class Soft in mine.py"),
+        ("mine.py:Undone", "class Undone in mine.py does not define split"),
+        ("mine.py:NoChunker", "mine.py:NoChunker is not a chunker; derive it from harness.Chunker"),
+        ("broken.py:X", "broken.py:2: "),
+    ],
+)
+def test_faults_of_ones_own(own: Path, reference: str, message: str) -> None:
+    """What is missing, and where to put it."""
+    (own / "broken.py").write_text("x = 1\ny = = 2\n")
+    with pytest.raises(ConfigError) as caught:
+        made(reference, beside=own)
+    assert message in str(caught.value)
+
+
+def test_an_error_inside_ones_own_file_shows_its_traceback(own: Path) -> None:
+    """It is a bug there, not a fault of the experiment file."""
+    (own / "raises.py").write_text("1 / 0\n")
+    with pytest.raises(ZeroDivisionError):
+        made("raises.py:X", beside=own)
+
+
+def test_a_subclass_is_not_its_parent(own: Path) -> None:
+    """Each class has its own reference and identity, also where only one file was named before."""
+    (own / "child.py").write_text(
+        "from dataclasses import dataclass\nfrom harness import Chunker, Document, Spans\n\n"
+        "@dataclass(frozen=True)\nclass Parent(Chunker):\n    def split(self, doc: Document) -> Spans:\n"
+        "        return []\n\n"
+        "@dataclass(frozen=True)\nclass Child(Parent):\n    pass\n"
+    )
+    parent, child = made("child.py:Parent", beside=own), type(made("child.py:Child", beside=own))()
+    assert next(iter(to_spec(parent))).endswith(":Parent")
+    assert next(iter(to_spec(child))).endswith(":Child")
+
+
+def test_a_model_folder_is_known_by_its_content(tmp_path: Path) -> None:
+    """A model trained further in place is another model; a server named by the environment another server."""
+    (tmp_path / "weights").write_text("one")
+    before = identity(Local(str(tmp_path)))
+    assert before == identity(Local(str(tmp_path)))
+    (tmp_path / "weights").write_text("three")
+    assert identity(Local(str(tmp_path))) != before
+
+
+def test_the_server_is_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the settings name it or the environment does."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://one/v1")
+    one = identity(Api())
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://two/v1")
+    assert identity(Api()) != one
+    assert identity(Api(base_url="http://x/v1")) == identity(Api(base_url="http://x/v1"))
