@@ -18,7 +18,8 @@ import numpy as np
 
 from harness import read_experiment, run
 from harness.evaluation.results import Judged
-from harness.run.judging.judging import Judging, Models, archive_of
+from harness.run.judging.judging import Judging
+from harness.run.models import Models, archive_of
 from harness.run.session import Session
 
 FENCE = re.compile(r"<<(c\d\d|question):\w+>>\n(.*?)\n<</\1:", re.DOTALL)

@@ -4,10 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.components.component import (
+    from harness.components.component import Component, runtime, scoring
+    from harness.components.context_window import allocate
+    from harness.components.llm_roles import LlmAugmenter, LlmChunker, LlmJudge, LlmReranker
+    from harness.components.roles import (
         Augmenter,
         Chunker,
-        Component,
         Embedder,
         EmbeddingChunker,
         Fusion,
@@ -19,12 +21,9 @@ if TYPE_CHECKING:
         Searched,
         Selector,
         best_hits_first,
-        runtime,
-        scoring,
     )
-    from harness.components.context_window import allocate
-    from harness.components.llm_roles import LlmAugmenter, LlmChunker, LlmJudge, LlmReranker
     from harness.core.errors import ConfigError, DataError, HarnessError
+    from harness.core.rankings import Rankings, best_first
     from harness.core.records import (
         Case,
         Chunk,
@@ -34,19 +33,19 @@ if TYPE_CHECKING:
         Hit,
         Outcome,
         Query,
-        Rankings,
         Span,
         Spans,
         Vectors,
-        best_first,
         spanning,
     )
-    from harness.experiment.experiment import Compare, Experiment, Trial
+    from harness.experiment.experiment import Experiment
     from harness.experiment.reader_price import Reader
+    from harness.experiment.settings import Compare
+    from harness.experiment.trial import Trial
     from harness.experiment.yaml_file import read_experiment
-    from harness.run.judging.judging import Models
     from harness.run.launch import run
     from harness.run.launch_result import Launch
+    from harness.run.models import Models
     from harness.run.plan import plan
     from harness.storage.store import Artifact
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.components.component import LocalJudge, Positive, scoring
+from harness.components.component import Positive, scoring
+from harness.components.roles import LocalJudge
 from harness.components.verdict import Finding, Score, Verdict, share
 from harness.core.records import Case, Chunk, Vectors
 from harness.llm import Judgment, Label, Task

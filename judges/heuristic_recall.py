@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from harness.components.component import Fraction, LocalJudge, Positive, scoring
+from harness.components.component import Fraction, Positive, scoring
+from harness.components.roles import LocalJudge
 from harness.components.verdict import Finding, Score, Verdict, share
 from harness.core.records import Case, Vectors
 from harness.llm import Judgment, Label, Task

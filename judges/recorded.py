@@ -8,8 +8,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from harness.components.component import LocalJudge, Positive, runtime, scoring
+from harness.components.component import Positive, runtime, scoring
 from harness.components.labels import Labels, labels_sha256, read_labels
+from harness.components.roles import LocalJudge
 from harness.components.verdict import Finding, Score, Verdict, average_precision, share
 from harness.core.records import Case, Chunk, Vectors
 from harness.llm import Failure, Judgment, Label, Task

@@ -1,10 +1,12 @@
 """What a launch means: the comparison of its trials and the report on it, as records, tables, figures and a page."""
 
-from reports.compare import Best, Comparison, Row, compare
+from reports.compare import compare
+from reports.comparison import Best, Comparison
+from reports.comparison_row import Row
 from reports.frames import scores_frame
-from reports.gate import GateResult
+from reports.gate_result import GateResult
 from reports.gate_run import accept_launch, gate
-from reports.launch import launch_report
+from reports.launch_files import launch_report
 from reports.report import Report, report
 
 __all__ = [

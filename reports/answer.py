@@ -2,7 +2,8 @@
 
 import math
 
-from reports.compare import Comparison, Row
+from reports.comparison import Comparison
+from reports.comparison_row import Row
 
 
 def answer(comparison: Comparison) -> str:

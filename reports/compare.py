@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from harness.components.component import judge_measures
+from harness.components.roles import judge_measures
 from harness.evaluation.metrics import parse_metric
 from harness.evaluation.results import TrialResult
 from harness.evaluation.stats import (
@@ -25,118 +25,20 @@ from harness.evaluation.stats import (
     queries_needed,
 )
 from harness.evaluation.stats.clusters import standard_errors
-from harness.experiment.experiment import Compare, find_baseline
+from harness.experiment.params import find_baseline
+from harness.experiment.settings import Compare
 from harness.run.launch_result import Launch
 from harness.run.primary_metric import Scores, chunkings, headline_metric, scores_of
-from reports.judging import notes_on
+from reports.comparison import Best, Comparison
+from reports.comparison_row import Matters, Row, Verdict
+from reports.judge_notes import notes_on
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    pass
 
-Verdict = Literal["baseline", "better", "worse", "cannot tell"]
-Matters = Literal["", "yes", "no", "cannot tell"]
 
 ALPHA = 0.05
 """The chance that any of a comparison's words is wrong, if no trial differs from the baseline."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One trial: its mean, and its paired difference to the baseline. Bounds are of 95 % intervals, NaN where refused.
-
-    `least` and `most` bound the mean over all queries, whatever missing judgments would have been; without any, they
-    are the mean. `difference_low` and `difference_high` hold for all trials at once, `alone_low` and `alone_high` for
-    this one by itself. The `verdict` follows from the former; `no_interval` says why there is none. `p` is adjusted for
-    the number of trials, and at most .05 just where that interval leaves out 0; `p_alone` is not adjusted, `p_holm` by
-    Holm's method. `matters` says whether the difference exceeds the experiment's margin, empty without one. `needed`
-    are the queries that would show a difference of the experiment's `effect`. `p_best` is the chance to be the best
-    trial, `may_be_best` whether it cannot be told from the best.
-    """
-
-    name: str
-    mean: float
-    least: float
-    most: float
-    low: float
-    high: float
-    difference: float
-    difference_low: float
-    difference_high: float
-    alone_low: float
-    alone_high: float
-    p: float
-    p_alone: float
-    p_holm: float
-    verdict: Verdict
-    no_interval: str
-    matters: Matters
-    needed: float
-    p_best: float
-    may_be_best: bool
-    losses: Mapping[str, int]
-    context_tokens: float
-    complete: int
-    """Queries that have a value; fewer than those compared where a judge failed. Intervals then hold in any case."""
-
-
-@dataclass(frozen=True)
-class Best:
-    """The trial with the greatest mean, and the mean to expect of it on queries it was not chosen by.
-
-    `low` and `high` bound `corrected`: the trial's own interval, moved by what it owes to having been chosen.
-    """
-
-    name: str
-    mean: float
-    corrected: float
-    low: float
-    high: float
-    not_separable: Sequence[str]
-    """All trials that cannot be told from the best at 95 %, itself included: one of them is, whichever."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All trials of a launch on one metric, in grid order. `clusters` is the number of independent units of queries.
-
-    `design_effect` is how many times larger the variance of a mean is than if queries were independent (the median
-    over trials); `effect` the difference that `Row.needed` is about.
-    """
-
-    question: str
-    metric: str
-    baseline: str
-    rows: Sequence[Row]
-    best: Best
-    queries: int
-    unanswerable: int
-    unmeasured: int
-    clusters: int
-    clusters_by: str
-    design_effect: float
-    margin: float
-    effect: float
-    final: bool
-    """Whether this is the locked query set, where nothing is chosen any more."""
-    warnings: Sequence[str]
-    synthetic: bool = False
-    """Whether a model wrote the queries."""
-
-    def frame(self) -> "DataFrame":
-        """A row per trial, a column per field of `Row`; losses as `lost_…` columns, counts of evidence items."""
-        from reports.frames import comparison_frame
-
-        return comparison_frame(self)
-
-    def _repr_html_(self) -> str:
-        from reports.tables import html
-
-        return html(self)
-
-    def __str__(self) -> str:
-        from reports.tables import text
-
-        return text(self)
 
 
 def compare(

@@ -8,8 +8,9 @@ from harness.core.errors import HarnessError
 from harness.run.launch_history import final_of, stored_launch
 from harness.run.launch_result import Launch
 from harness.run.test_set_access import openings
-from reports.compare import Comparison, compare
-from reports.tables import probability
+from reports.compare import compare
+from reports.comparison import Comparison
+from reports.numbers import probability
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Results as pandas data frames: one table of everything, and a comparison."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,8 +8,6 @@ from harness.run.launch_result import Launch
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from reports.compare import Comparison
 
 
 def scores_frame(launch: Launch) -> "DataFrame":
@@ -30,16 +27,3 @@ def scores_frame(launch: Launch) -> "DataFrame":
             failed = np.isnan(judged.values) & ~np.isnan(judged.low)
             parts.append(pd.DataFrame({**queries, "metric": measure, "value": judged.values, "failed": failed}))
     return pd.concat(parts, ignore_index=True)
-
-
-def comparison_frame(comparison: "Comparison") -> "DataFrame":
-    """A row per trial, a column per field; losses as `lost_…` columns, 0 where a trial has none of a kind."""
-    import pandas as pd
-
-    fates = sorted({fate for row in comparison.rows for fate in row.losses if fate != "found"})
-    rows = []
-    for row in comparison.rows:
-        told = asdict(row)
-        losses = told.pop("losses")
-        rows.append({**told, "found": losses.get("found", 0), **{f"lost_{f}": losses.get(f, 0) for f in fates}})
-    return pd.DataFrame(rows)

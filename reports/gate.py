@@ -1,111 +1,30 @@
 """The regression gate: is today's retrieval as good as what was accepted?"""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from harness.core.errors import ConfigError
 from harness.core.records import Floats
+from harness.evaluation.baseline import Accepted, AcceptedTrial
 from harness.evaluation.results import TrialResult, resampling_seed
 from harness.evaluation.stats import Differences, cluster_sums, paired_differences
-from harness.experiment.experiment import Gate
-from harness.run.baseline import Accepted, AcceptedTrial
+from harness.experiment.settings import Gate
 from harness.run.launch_result import Launch
 from harness.run.primary_metric import bounds_of, headline_metric
-from harness.tracking import Night
-from harness.tracking.mlflow_fields import metric_key
-from reports.tables import fate_words
+from reports.gate_result import Check, Drop, GateResult, Verdict
+from reports.numbers import fate_words
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    pass
 
-Verdict = Literal["fine", "worse", "cannot tell"]
 
 MARGIN = 0.02
 """How far the headline metric may fall where the experiment gives no margins."""
 _TOLD = 20
 """Queries that are named for each check, those that lost most."""
-CODES: Mapping[Verdict, float] = {"fine": 0, "worse": 1, "cannot tell": 3}
-"""Exit codes, and the verdict in a trial's trend."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """One metric of one trial: its mean as accepted and today, and the paired difference with its bounds.
-
-    Bounds hold for all checks at once, each side at the gate's alpha; they are NaN where there are too few clusters for
-    any. `complete` counts the queries with a value today, of `queries`.
-    """
-
-    trial: str
-    metric: str
-    accepted: float
-    today: float
-    difference: float
-    low: float
-    high: float
-    margin: float
-    complete: int
-    queries: int
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
-class Drop:
-    """A query that lost on a metric, and why: what became of its evidence then and now."""
-
-    trial: str
-    metric: str
-    query: str
-    text: str
-    before: float
-    after: float
-    why: str
-
-
-@dataclass(frozen=True)
-class GateResult:
-    """What the gate says of a launch. `verdict` is the worst of all checks; `exit_code` 0, 1 or 3 accordingly."""
-
-    experiment: str
-    launch: Launch
-    accepted: Accepted
-    alpha: float
-    checks: Sequence[Check]
-    drops: Sequence[Drop]
-    changed: Sequence[str]
-    """Settings that are not as they were accepted, a line each."""
-    history: Mapping[str, Sequence[Night]]
-    link: str = ""
-    """The page of the MLflow UI that shows the nights."""
-
-    @property
-    def verdict(self) -> Verdict:
-        words = {check.verdict for check in self.checks}
-        return "worse" if "worse" in words else "cannot tell" if "cannot tell" in words else "fine"
-
-    @property
-    def exit_code(self) -> int:
-        return int(CODES[self.verdict])
-
-    def frame(self) -> "DataFrame":
-        """A row per check, a column per field."""
-        import pandas as pd
-
-        return pd.DataFrame(self.checks)
-
-    def _repr_html_(self) -> str:
-        from reports.nightly import html
-
-        return html(self)
-
-    def __str__(self) -> str:
-        from reports.nightly import markdown
-
-        return markdown(self)
 
 
 def hold_against(launch: Launch, accepted: Accepted) -> GateResult:
@@ -249,9 +168,3 @@ def _changed(result: TrialResult, before: AcceptedTrial) -> list[str]:
         for key in keys
         if key != "data" and before.params.get(key) != result.params.get(key)
     ]
-
-
-def trend_keys(metric: str) -> tuple[str, str, str, str, str]:
-    """The MLflow keys of a metric in a trial's trend: mean, its interval, the accepted mean, the verdict's code."""
-    key = metric_key(metric)
-    return key, f"ci/{key}_lo", f"ci/{key}_hi", f"accepted/{key}", f"gate/{key}"

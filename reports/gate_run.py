@@ -10,17 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.core.errors import ConfigError
+from harness.evaluation.baseline import Accepted
 from harness.evaluation.results import TrialResult
 from harness.experiment.experiment import Experiment
-from harness.run.baseline import Accepted, accept, require_comparable
-from harness.run.judging.judging import Models
+from harness.run.acceptance import accept, require_comparable
 from harness.run.launch import run
+from harness.run.models import Models
 from harness.run.session import Session, store_folder
 from harness.tracking import Night, Nights
 from harness.tracking.mlflow_fields import intervals, metric_key
-from reports.gate import CODES, GateResult, hold_against, margins, trend_keys
-from reports.launch import launch_report
-from reports.nightly import files
+from reports.gate import hold_against, margins
+from reports.gate_result import CODES, GateResult, files, trend_keys
+from reports.launch_files import launch_report
 
 
 def gate(

@@ -9,7 +9,8 @@ from harness.core.errors import ConfigError
 from harness.core.secrecy import redact
 from harness.run.launch_result import Launch
 from reports.answer import answer
-from reports.compare import Comparison, compare
+from reports.compare import compare
+from reports.comparison import Comparison
 from reports.final import final_scores
 from reports.page import page
 

@@ -31,7 +31,7 @@ def add_check_options(made: argparse.ArgumentParser) -> None:
 
 def check(options: argparse.Namespace) -> int:
     """Exit code 1 where there is an error, with --strict also where there is a warning."""
-    from harness.cli.data import dataset_folder
+    from harness.cli.arguments import dataset_folder
 
     if options.effect is not None and not 0 < options.effect <= 1:
         raise ConfigError(f"--effect {options.effect:g}: expected a difference above 0 and at most 1")

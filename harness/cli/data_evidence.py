@@ -36,7 +36,7 @@ def add_evidence_options(made: argparse.ArgumentParser) -> None:
 
 
 def evidence(options: argparse.Namespace) -> int:
-    from harness.cli.data import dataset_folder
+    from harness.cli.arguments import dataset_folder
     from harness.data.dataset import read_corpus
     from harness.data.manifest import read_manifest
     from harness.data.passage_search import Finder

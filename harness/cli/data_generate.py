@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.arguments import add_model_options, models_of
 from harness.cli.exit_codes import OK
-from harness.cli.judge import add_model_options, models_of
 from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def add_review_options(made: argparse.ArgumentParser) -> None:
 
 
 def generate(options: argparse.Namespace) -> int:
-    from harness.cli.data import dataset_folder
+    from harness.cli.arguments import dataset_folder
     from harness.data.dataset import read_corpus, read_queries
     from harness.data.manifest import read_manifest
     from harness.data.synthesis import AnswerChecker, QueryWriter, write_sheet
@@ -126,10 +126,10 @@ def _plan(options: argparse.Namespace) -> "Plan":
 
 
 def review(options: argparse.Namespace) -> int:
-    from harness.cli.data import dataset_folder
+    from harness.cli.arguments import dataset_folder
     from harness.core.text_files import json_lines
     from harness.data.manifest import read_manifest
-    from harness.data.records import query as parse_query
+    from harness.data.raw_records import query as parse_query
     from harness.data.synthesis import apply_sheet
     from harness.data.write import writable_set, write_set
 

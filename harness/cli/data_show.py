@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
+def add_show_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dataset", help="a data set folder, or a name under datasets/")
+    parser.add_argument("--queries", metavar="SET", help="one query set (default: all)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
 def show(options: argparse.Namespace) -> int:
-    from harness.cli.data import dataset_folder
+    """Print the profile of a data set; exit code 0."""
+    from harness.cli.arguments import dataset_folder
     from harness.data.dataset import load_dataset
     from harness.data.manifest import read_manifest
     from harness.data.profile import corpus_profile, query_profile

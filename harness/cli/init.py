@@ -1,13 +1,33 @@
-"""A folder to begin with: an experiment, a small data set, and a component of one's own."""
+"""`harness init`: a folder to begin with, with an experiment, a small data set and a component."""
 
+import argparse
 import shutil
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from harness.cli.arguments import CommandGroup
+from harness.cli.exit_codes import OK
 from harness.core.errors import ConfigError
 from harness.data.manifest import Manifest, PinnedFile, write_manifest
 
 _DATA = "workshop"
+
+
+def add_init_command(commands: CommandGroup) -> None:
+    commands.add(
+        "init", _init, "write the beginning of a project: an experiment, a small data set, a component", _init_options
+    )
+
+
+def _init_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, help="the folder to make")
+
+
+def _init(options: argparse.Namespace) -> int:
+    for path in scaffold(options.folder):
+        print(path)
+    print(f"now: cd {options.folder} && harness run experiment.yaml")
+    return OK
 
 
 def scaffold(folder: Path) -> list[Path]:

@@ -5,84 +5,62 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.cli.arguments import CommandGroup, add_model_options, add_store_option, models_of
 from harness.cli.exit_codes import OK
 from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from harness.run.judging.agreement import Agreement
-    from harness.run.judging.judging import Models
 
 
-def add_model_options(made: argparse.ArgumentParser, *, spends: bool = True) -> None:
-    """Options on what language models cost and, for a command that asks them, on what may be spent."""
-    made.add_argument("--price", metavar="IN,OUT", help="dollars per million tokens, where no list has them")
-    if spends:
-        made.add_argument("--budget", type=float, metavar="USD", help="spend no more than this on models elsewhere")
-        made.add_argument("--offline", action="store_true", help="ask no model elsewhere; use stored answers only")
-
-
-def models_of(options: argparse.Namespace) -> "Models":
-    """The options as the engine takes them; raises ConfigError."""
-    from harness.run.judging.judging import Models
-
-    budget = getattr(options, "budget", None)
-    if budget is not None and not 0 <= budget < 1e9:
-        raise ConfigError(f"--budget {budget:g}: expected dollars, such as 0.50")
-    price = None
-    if options.price is not None:
-        try:
-            prompt, answer = (float(part) for part in options.price.split(","))
-        except ValueError:
-            prompt = answer = -1.0
-        if not (0 <= prompt < 1e6 and 0 <= answer < 1e6):
-            raise ConfigError(f"--price {options.price}: write IN,OUT in dollars per million tokens, such as 0.1,0.5")
-        price = (prompt, answer)
-    return Models(budget, price, getattr(options, "offline", False))
-
-
-def add_judge_commands(commands: Any) -> None:
+def add_judge_commands(commands: CommandGroup) -> None:
     """Add `judge` with its own commands."""
-    judge = commands.add_parser("judge", help="compare judges with people").add_subparsers(
-        required=True, metavar="COMMAND"
-    )
+    judge = commands.add_group("judge", "compare judges with people")
+    judge.add("sample", _sample, "draw passages at random for people to grade", _sample_options)
+    judge.add("label", _label, "grade the passages of a sheet, one after the other; stop at any time", _label_options)
+    judge.add("agree", _agree, "how well a judge agrees with a graded sheet, and its corrected means", _agree_options)
+    judge.add("claims", _claims, "print the claims of the reference answers, as JSON lines to edit", _claims_options)
 
-    def command(name: str, work: Any, summary: str) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = judge.add_parser(name, help=summary, description=summary)
-        made.set_defaults(command=work)
-        return made
 
-    sampled = command("sample", _sample, "draw passages at random for people to grade")
-    sampled.add_argument("experiment", type=Path, help="the experiment file; its trials must have run")
-    sampled.add_argument("--out", type=Path, required=True, metavar="FILE", help="the sheet to write, JSON lines")
-    sampled.add_argument("--per-query", type=int, default=2, metavar="N", help="passages drawn per query (default 2)")
-    sampled.add_argument("--queries", type=int, metavar="N", help="queries drawn (default: all)")
-    sampled.add_argument("--seed", type=int, default=0)
-    labelled = command("label", _label, "grade the passages of a sheet, one after the other; stop and go on at will")
-    labelled.add_argument("sheet", type=Path)
-    agreed = command("agree", _agree, "how well a judge agrees with a graded sheet, and what its means become")
-    agreed.add_argument("experiment", type=Path, nargs="?", help="the experiment file; its trials must have run")
-    agreed.add_argument("sheet", type=Path, nargs="?", help="the sheet that people have graded")
-    agreed.add_argument(
+def _sample_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", type=Path, help="the experiment file; its trials must have run")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the sheet to write, JSON lines")
+    parser.add_argument("--per-query", type=int, default=2, metavar="N", help="passages drawn per query (default 2)")
+    parser.add_argument("--queries", type=int, metavar="N", help="queries drawn (default: all)")
+    parser.add_argument("--seed", type=int, default=0)
+    add_store_option(parser)
+
+
+def _label_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sheet", type=Path)
+
+
+def _agree_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", type=Path, nargs="?", help="the experiment file; its trials must have run")
+    parser.add_argument("sheet", type=Path, nargs="?", help="the sheet that people have graded")
+    parser.add_argument(
         "--people", type=Path, metavar="FILE", help="people's labels instead of a sheet: CSV, JSON lines or qrels"
     )
-    agreed.add_argument(
+    parser.add_argument(
         "--labels",
         type=Path,
         metavar="FILE",
         help="a judge's labels instead of an experiment; or both raters' in the columns people and judge",
     )
-    agreed.add_argument(
+    parser.add_argument(
         "--relevant-from", type=int, default=2, metavar="GRADE", help="with --labels: the grade to call relevant (2)"
     )
-    agreed.add_argument("--judge", help="the judge's name (default: the first that grades passages with a model)")
-    agreed.add_argument("--swap", action="store_true", help="ask again with passages in reverse order: position bias")
-    agreed.add_argument("--json", action="store_true", help="print JSON")
-    listed = command("claims", _claims, "print the claims of the reference answers, as JSON lines to edit")
-    listed.add_argument("experiment", type=Path)
-    for made in (sampled, agreed, listed):
-        made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
-    for made in (agreed, listed):
-        add_model_options(made)
+    parser.add_argument("--judge", help="the judge's name (default: the first that grades passages with a model)")
+    parser.add_argument("--swap", action="store_true", help="ask again with passages in reverse order: position bias")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_store_option(parser)
+    add_model_options(parser)
+
+
+def _claims_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", type=Path)
+    add_store_option(parser)
+    add_model_options(parser)
 
 
 def _sample(options: argparse.Namespace) -> int:
@@ -112,7 +90,7 @@ def _label(options: argparse.Namespace) -> int:
 
 
 def _agree(options: argparse.Namespace) -> int:
-    from reports.agreement import as_json, text
+    from reports.agreement_text import as_json, text
 
     found = _of_labels(options) if options.labels else _of_experiment(options)
     print(as_json(found) if options.json else text(found))

@@ -4,9 +4,11 @@ import contextlib
 import io
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TextIO
 
 from harness.core.characters import visible
+from harness.core.errors import ConfigError
 from harness.core.secrecy import redact
 
 
@@ -94,3 +96,19 @@ def safe_file(content: bytes) -> bytes:
         return visible(redact(content.decode())).encode()
     except UnicodeDecodeError:
         return content
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file with its folder, its text without secrets. Raises ConfigError where that is refused."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(safe_file(content))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def how_to_open(tracking: str | None) -> str:
+    """How a person reaches the MLflow UI of a tracking URI (None: the default one)."""
+    from harness.tracking import default_uri
+
+    return "on its server" if (tracking or default_uri()).startswith("http") else "after `harness ui`"

@@ -8,23 +8,13 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from harness.components.component import (
-    Augmenter,
-    Chunker,
-    Component,
-    Fraction,
-    Judge,
-    Reranker,
-    identity,
-    scoring,
-    scoring_names,
-    settings,
-)
+from harness.components.component import Component, Fraction, identity, scoring, scoring_names, settings
+from harness.components.roles import Augmenter, Chunker, Judge, Reranker
 from harness.core.errors import JudgeError
 from harness.core.records import Case, Document, Drop, Floats, Hit, Outcome, Query, Spans
 from harness.llm import Asking, Failure, Label, Task
 from harness.llm import Outcome as Answer
-from harness.storage.store import digest
+from harness.storage.digest import digest
 
 
 class AskingComponent(Asking, Component):

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from harness.core.blame import FaultyReturn
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Vectors = npt.NDArray[np.float32]
@@ -231,63 +229,6 @@ class Embedded(NamedTuple):
     truncated: npt.NDArray[np.bool_]
 
 
-Row = tuple[Ints, Floats] | tuple[Ints, Floats, Ints]
-"""The hits of one query, best first: chunk numbers, scores, and perhaps where each ends (`Rankings.reach`)."""
-
-
-class Rankings(NamedTuple):
-    """One ranking per query, flat: row `i` is `ids[offsets[i]:offsets[i+1]]`, best first.
-
-    `ids` are chunk numbers, (total,); `scores` their scores, (total,), float64; `offsets` has shape (queries + 1,).
-    `reach`, (total,), is the offset in its document up to which a hit extends beyond its chunk, 0 where it does not.
-    """
-
-    ids: Ints
-    scores: Floats
-    offsets: Ints
-    reach: Ints
-
-    @classmethod
-    def of(cls, rows: Sequence[Row]) -> "Rankings":
-        """Join the hits of each query. Raises ConfigError for what are no whole chunk numbers with a score each."""
-        for at, row in enumerate(rows):
-            _require_row(at, row)
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(row[0]) for row in rows], out=offsets[1:])
-        ids = np.concatenate([row[0] for row in rows]) if rows else np.empty(0, np.int64)
-        scores = np.concatenate([row[1] for row in rows]) if rows else np.empty(0)
-        reach = [row[2] if len(row) == 3 else np.zeros(len(row[0])) for row in rows]
-        ends = np.concatenate(reach) if rows else np.empty(0)
-        return cls(ids.astype(np.int64), scores.astype(np.float64), offsets, ends.astype(np.int64))
-
-    def row(self, query: int) -> tuple[Ints, Floats]:
-        """The chunk numbers and scores of one query."""
-        at = slice(self.offsets[query], self.offsets[query + 1])
-        return self.ids[at], self.scores[at]
-
-    def reaches(self, query: int) -> Ints:
-        """The reaches of one query's hits."""
-        return self.reach[self.offsets[query] : self.offsets[query + 1]]
-
-    @property
-    def queries(self) -> int:
-        return len(self.offsets) - 1
-
-
-def _require_row(at: int, row: Row) -> None:
-    parts = [np.asarray(part) for part in row] if isinstance(row, tuple) and len(row) in (2, 3) else []
-    if len(parts) < 2 or any(part.ndim != 1 or len(part) != len(parts[0]) for part in parts):
-        raise FaultyReturn(
-            f"row {at} of the rankings: expected (chunk numbers, scores), of one length, got {row!r:.60}"
-        )
-    ids, scores = parts[0].dtype.kind, parts[1].dtype.kind
-    if len(parts[0]) and (ids not in "iu" or scores not in "fiu"):
-        raise FaultyReturn(
-            f"row {at} of the rankings: expected whole chunk numbers with real scores, got {parts[0].dtype} and "
-            f"{parts[1].dtype}"
-        )
-
-
 class Corpus(Protocol):
     """All chunks of a corpus, ordered by document and start, as arrays of shape (chunks,), and what is indexed."""
 
@@ -305,24 +246,3 @@ class Corpus(Protocol):
 
     def blank(self, doc: int, start: int, end: int) -> bool:
         """Whether a stretch of document number `doc` is nothing but white space."""
-
-
-def unit_rows(vectors: Vectors) -> Vectors:
-    """The rows scaled to unit length, (rows, dimensions) float32; a row of zeros stays as it is."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return scaled
-
-
-def best_first(ids: Ints, scores: Floats, limit: int, decimals: int = 5) -> tuple[Ints, Floats]:
-    """The `limit` best hits, scores rounded to `decimals` and ties in chunk order (document, then start).
-
-    Rounding makes equal texts tie whatever noise the last bits carry; chunk order then settles the tie the same way in
-    every run.
-
-    >>> best_first(np.array([7, 2, 5]), np.array([0.5, 0.500001, 0.9]), 2)
-    (array([5, 2]), array([0.9, 0.5]))
-    """
-    rounded = np.round(scores, decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
-    order = np.lexsort((ids, -rounded))[:limit]
-    return ids[order], rounded[order]

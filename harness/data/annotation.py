@@ -13,7 +13,7 @@ from harness.data.checks.evidence import evidence_findings
 from harness.data.dataset import read_queries
 from harness.data.manifest import Manifest
 from harness.data.quotes import loose_occurrences, occurrences
-from harness.data.records import query as parse_query
+from harness.data.raw_records import query as parse_query
 
 
 class Mark(NamedTuple):

@@ -14,7 +14,7 @@ from harness.core.text_files import Line, json_lines
 from harness.data.evidence_faults import evidence_faults, unknown_ignored
 from harness.data.manifest import MANIFEST, Copies, Manifest, PinnedFile, read_manifest, sha256_of
 from harness.data.quotes import inside_word, occurrences
-from harness.data.records import RawEvidence, RawQuery, document, query
+from harness.data.raw_records import RawEvidence, RawQuery, document, query
 
 Record = TypeVar("Record", Document, RawQuery)
 SHORTEST_COPY = 20

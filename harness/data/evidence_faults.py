@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from harness.core.records import Document
 from harness.data.quotes import inside_word, loose_occurrences, occurrences
-from harness.data.records import RawPlace, RawQuery
+from harness.data.raw_records import RawPlace, RawQuery
 
 Code = Literal["unknown-document", "not-absent", "out-of-range", "shifted", "quote-differs"]
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from harness.core.records import Floats
 from harness.evaluation.metrics.measures import GEOMETRIC_FLOOR, GEOMETRIC_MEASURES
-from harness.llm import Estimate, Spend
-from harness.storage.store import digest
+from harness.storage.digest import digest
 
 
 def resampling_seed(queries: Sequence[str], metric: str) -> int:
@@ -126,49 +125,6 @@ class Judged:
             return math.nan, math.nan
         low, high = (math.fsum(side[~np.isnan(side)]) / self.total for side in (self.low, self.high))
         return low, high
-
-
-@dataclass(frozen=True)
-class JudgeSummary:
-    """What a judge did in a launch: calls one by one, pooled over all trials, and not yet stored; then how it went.
-
-    `estimate` is for what was not stored. `failures` counts distinct judgments by kind, `example` tells of one;
-    `models` those by the model that gave them, as the server named it; `flips` is the share of repeated judgments
-    that do not agree (None without repeats).
-    """
-
-    judge: str
-    model: str
-    naive: int = 0
-    pooled: int = 0
-    missing: int = 0
-    judgments: int = 0
-    estimate: Estimate = field(default_factory=Estimate)
-    failures: Mapping[str, int] = field(default_factory=dict)
-    example: str = ""
-    models: Mapping[str, int] = field(default_factory=dict)
-    flips: float | None = None
-    paid: float = 0.0
-    """Dollars that the judgments in use have cost, whenever they were asked for."""
-    unpriced: int = 0
-    """Calls among them whose cost is not known."""
-    suspicious: int = 0
-    empty: int = 0
-    calibration: str = ""
-
-    @property
-    def cost(self) -> str:
-        """One line on what asking takes, told before the first call."""
-        calls = f"{self.naive} calls trial by trial -> {self.pooled} pooled -> {self.missing} not stored"
-        return f"{self.judge} ({self.model}): {calls}; {self.estimate}"
-
-
-@dataclass(frozen=True)
-class JudgingReport:
-    """What judging a launch took: judge by judge, and the use made of models by all that asked one."""
-
-    judges: Sequence[JudgeSummary] = ()
-    spend: Spend = field(default_factory=Spend)
 
 
 @dataclass(frozen=True)

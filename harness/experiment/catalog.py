@@ -17,7 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 
 import judges
 from harness.components import augmenters, chunkers, embedders, retrievers, selectors
-from harness.components.component import ROLES, Component, settings
+from harness.components.component import Component, settings
+from harness.components.roles import ROLES
 from harness.core.errors import ConfigError, did_you_mean
 
 _PACKAGES = {

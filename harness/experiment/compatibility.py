@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from harness.components.component import Judge, Retriever, Selector, step_labels
+from harness.components.component import step_labels
 from harness.components.llm_roles import LlmReranker
+from harness.components.roles import Judge, Retriever, Selector
 from harness.components.selectors import TopK
 from harness.core.errors import ConfigError
 

@@ -10,15 +10,20 @@ from typing import Any
 
 import yaml
 
-from harness.components.component import judge_measures, step_labels
+from harness.components.component import step_labels
+from harness.components.roles import judge_measures
 from harness.core.errors import ConfigError, did_you_mean
 from harness.core.secrecy import reveals
 from harness.core.strict_yaml import load_yaml
 from harness.evaluation.metrics import is_metric, parse_metric
 from harness.evaluation.results import FACTS
-from harness.experiment.experiment import Compare, Experiment, Gate, Trial, param_text, slot_value, trial_of
+from harness.experiment.experiment import Experiment
+from harness.experiment.params import param_text
+from harness.experiment.parsing import slot_value
 from harness.experiment.published import KAPPAS, Published, PublishedRow
 from harness.experiment.reader_price import Reader
+from harness.experiment.settings import Compare, Gate
+from harness.experiment.trial import Trial, trial_of
 from harness.experiment.trial_names import SLOTS
 
 _KEYS = (

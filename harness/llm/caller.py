@@ -21,7 +21,7 @@ from harness.llm.rate_limiter import Gate
 from harness.llm.request import FRAME, MODES, Abilities, output_limit, request_body, sampling
 from harness.llm.retry_policy import Patience
 from harness.llm.transport import LONGEST_WAIT, Connection, Refused, Reply
-from harness.storage.store import digest
+from harness.storage.digest import digest
 
 _OUT_OF_FORM = {"invalid_json", "schema", "missing_label", "extra_label", "bad_request", "truncated"}
 """Failures that another way of asking may cure."""

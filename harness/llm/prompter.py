@@ -11,7 +11,7 @@ from pydantic import Field
 from harness.core.secrecy import address_fault, bare_address, holds_credentials
 from harness.llm.answer_schema import Choice, Entry, Form
 from harness.llm.answers import GREATEST_GRADE, Outcome
-from harness.storage.store import digest
+from harness.storage.digest import digest
 
 _OPENAI = "https://api.openai.com/v1"
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from harness.core.characters import visible
 from harness.llm.lookalikes import folded_to_ascii, skeletons
 from harness.llm.steering import encoded, steers
-from harness.storage.store import digest
+from harness.storage.digest import digest
 
 _OPENING = re.compile("<{2,}")
 _SLOT = "[cgq][0-9ol|]{2}"

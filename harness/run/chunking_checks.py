@@ -8,7 +8,8 @@ import numpy as np
 from harness.core.records import Evidence, Ints
 from harness.data.checks import Finding
 from harness.data.dataset import Dataset, read_queries
-from harness.experiment.experiment import Experiment, Trial
+from harness.experiment.experiment import Experiment
+from harness.experiment.trial import Trial
 from harness.run.session import Session, store_folder
 from harness.run.stages.passages import spans_by_document
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from harness.core.errors import ConfigError
 from harness.evaluation.stats import best_of, cluster_sums
-from harness.experiment.experiment import Experiment, find_baseline
+from harness.experiment.experiment import Experiment
+from harness.experiment.params import find_baseline
 from harness.run.judging.judging import results_of
 from harness.run.primary_metric import headline_metric, scores_of
 from harness.run.session import Session, store_folder

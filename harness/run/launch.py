@@ -10,19 +10,22 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.components.component import Embedder
+from harness.components.roles import Embedder
 from harness.core.errors import ConfigError, HarnessError
 from harness.core.progress import progress
 from harness.core.secrecy import api_key
-from harness.evaluation.results import JudgingReport, TrialResult, gathered
-from harness.experiment.experiment import Experiment, Trial
+from harness.evaluation.results import TrialResult, gathered
+from harness.experiment.experiment import Experiment
+from harness.experiment.trial import Trial
 from harness.llm import Asking, Caller
 from harness.llm.transport import KEY
 from harness.run.executors import open_executor
 from harness.run.final_test import finalists
-from harness.run.judging.judging import Judging, Models, archive_of
+from harness.run.judging.judge_summary import JudgingReport
+from harness.run.judging.judging import Judging
 from harness.run.launch_history import record_launch
 from harness.run.launch_result import Findings, Launch
+from harness.run.models import Models, archive_of
 from harness.run.pipeline import Pipeline
 from harness.run.prefetch import charge_embedding, cut_and_write, rerank
 from harness.run.primary_metric import headline_metric

@@ -7,14 +7,16 @@ from typing import Any
 
 from harness.core.errors import ConfigError, HarnessError, did_you_mean
 from harness.evaluation.results import gathered
-from harness.experiment.experiment import Compare, Experiment, Gate, Trial
+from harness.experiment.experiment import Experiment
 from harness.experiment.reader_price import Reader
+from harness.experiment.settings import Compare, Gate
+from harness.experiment.trial import Trial
 from harness.run.judging.judging import results_of
 from harness.run.launch_result import Launch
 from harness.run.session import Session, store_folder
 from harness.run.trial_result import PriceGiven
+from harness.storage.digest import canonical, digest
 from harness.storage.sealed import read_sealed, write_sealed
-from harness.storage.store import canonical, digest
 
 FORMAT = 2
 """Of a launch's record."""

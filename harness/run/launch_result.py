@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from harness.evaluation.results import JudgingReport, ScoreBands, TrialResult
+from harness.evaluation.results import ScoreBands, TrialResult
 from harness.experiment.experiment import Experiment
+from harness.run.judging.judge_summary import JudgingReport
 from harness.run.judging.judging import Judging
 from harness.run.session import Session
 

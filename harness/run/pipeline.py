@@ -10,17 +10,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from harness.components.component import Embedder, EmbeddingChunker, Fusion, Recorded, Retriever, Searched, asks_models
 from harness.components.llm_roles import LlmAugmenter, LlmChunker, few_enough
+from harness.components.roles import Embedder, EmbeddingChunker, Fusion, Recorded, Retriever, Searched, asks_models
 from harness.core.blame import blamed, understood
 from harness.core.errors import ConfigError
-from harness.core.records import Case, Chunk, Document, Rankings, Row, Spans, TokenMap, unit_rows
+from harness.core.rankings import Rankings, Row, unit_rows
+from harness.core.records import Case, Chunk, Document, Spans, TokenMap
 from harness.core.timing import TIMED_QUERIES, milliseconds
 from harness.core.tokenizer import Tokenizer, use_bundled_ranks
 from harness.data.dataset import Dataset, load_dataset, verify
 from harness.data.manifest import Copies, Manifest
 from harness.evaluation.results import Selection
-from harness.experiment.experiment import Trial
+from harness.experiment.trial import Trial
 from harness.llm import Archive, Task, Written, stored
 from harness.run.stages.cache_keys import Addresses
 from harness.run.stages.embed import Embeddings
@@ -36,8 +37,9 @@ from harness.run.stages.passages import (
 from harness.run.stages.rerank import scores
 from harness.run.stages.score import query_rows, relevance, score_trial, scored_metrics
 from harness.run.stages.select import Means, Walk, read_selections
+from harness.storage.digest import canonical, digest
 from harness.storage.model_outputs import Pair, ScoreCache, VectorCache
-from harness.storage.store import Artifact, Store, canonical, digest
+from harness.storage.store import Artifact, Store
 
 _CHUNKINGS = 4
 """Chunked corpora kept in memory, each about as large as the corpus; trials of one chunking follow each other."""

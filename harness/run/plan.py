@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from harness.components.llm_roles import LlmJudge
 from harness.experiment.experiment import Experiment
-from harness.run.judging.judging import Judging, Models, archive_of
+from harness.run.judging.judging import Judging
+from harness.run.models import Models, archive_of
 from harness.run.prefetch import costs, select_bounds, undecided, unwritten
 from harness.run.session import Session, store_folder
 

@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from harness.components.component import Component, Embedder, Reranker
+from harness.components.component import Component
 from harness.components.llm_roles import AskingComponent, LlmAugmenter, LlmChunker, LlmReranker
+from harness.components.roles import Embedder, Reranker
 from harness.core.progress import progress
-from harness.experiment.experiment import Trial
+from harness.experiment.trial import Trial
 from harness.llm import Archive, Caller, Estimate, Panel, Task, all_missing, estimate
 from harness.run.pipeline import Pipeline
 from harness.run.session import Session

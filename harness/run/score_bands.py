@@ -6,13 +6,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from harness.components.component import Embedder, Retriever, identity, settings
+from harness.components.component import identity, settings
+from harness.components.roles import Embedder, Retriever
 from harness.evaluation.results import Band, ScoreBands
 from harness.evaluation.stats import clustered_rate
-from harness.experiment.experiment import Trial
+from harness.experiment.trial import Trial
 from harness.run.pipeline import Pipeline
 from harness.run.session import Session
-from harness.storage.store import digest
+from harness.storage.digest import digest
 
 EDGES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """Where bands part, by default."""

@@ -8,18 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.components.component import Embedder, EmbeddingChunker, identity
+from harness.components.component import identity
+from harness.components.roles import Embedder, EmbeddingChunker
 from harness.core.errors import ConfigError
 from harness.core.tokenizer import Tokenizer
 from harness.data.dataset import open_query_set, verify
 from harness.data.manifest import Copies, Manifest, find_dataset, read_manifest
 from harness.evaluation.metrics.loss_attribution import ABSENT
 from harness.evaluation.results import TrialResult
-from harness.experiment.experiment import Experiment, Trial, find_baseline
+from harness.experiment.experiment import Experiment
+from harness.experiment.params import find_baseline
+from harness.experiment.trial import Trial
 from harness.experiment.trial_names import names
 from harness.run.pipeline import Pipeline
 from harness.run.trial_result import PriceGiven, trial_result, unpriced
-from harness.storage.store import digest
+from harness.storage.digest import digest
 
 
 def store_folder(given: Path | str | None) -> Path:

@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 
 from harness.run.session import Session
+from harness.storage.files import explained
+from harness.storage.locks import locked
 from harness.storage.sqlite_file import checksum
-from harness.storage.store import explained, locked
 
 
 def open_locked_set(session: Session, launch_id: str) -> None:

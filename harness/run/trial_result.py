@@ -5,13 +5,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.components.component import Embedder, EmbeddingChunker, Reranker
 from harness.components.llm_roles import LlmAugmenter, LlmChunker
+from harness.components.roles import Embedder, EmbeddingChunker, Reranker
 from harness.evaluation.results import TrialResult
-from harness.experiment.experiment import Trial
+from harness.experiment.trial import Trial
 from harness.run.pipeline import Pipeline
 from harness.run.stages.score import efficiency, metric_values
-from harness.storage.store import Artifact, digest
+from harness.storage.digest import digest
+from harness.storage.store import Artifact
 
 PriceGiven = tuple[float, float] | None
 """Dollars per million tokens of prompts and of answers, where the user gives them."""

@@ -1,6 +1,7 @@
 """Folders as a whole: what one holds, as a digest, and one that appears when all of it is written."""
 
 import contextlib
+import errno
 import hashlib
 import re
 import shutil
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from harness.core.errors import DataError
+from harness.core.errors import DataError, StoreError
 
 
 def folder_digest(folder: Path) -> str:
@@ -76,3 +77,21 @@ def appearing(target: Path) -> Iterator[Path]:
         raise DataError(f"{target}: cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def explained(root: Path) -> Iterator[None]:
+    """Turn a disk's refusals into one line that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        remedy = {
+            errno.ENOSPC: "the disk is full; free some space and start again, nothing finished is lost",
+            errno.EDQUOT: "the disk quota is used up; free some space and start again, nothing finished is lost",
+            errno.EROFS: "the file system is read-only; name another folder with --store",
+            errno.EACCES: "permission denied; name another folder with --store",
+            errno.EPERM: "permission denied; name another folder with --store",
+            errno.ENOTDIR: "a part of the path is a file; name another folder with --store",
+            errno.EEXIST: "it is a file, not a folder; name another folder with --store",
+        }.get(error.errno or 0, f"it cannot be used ({error.strerror or error}); name another folder with --store")
+        raise StoreError(f"store {root}: {remedy}") from error

@@ -10,8 +10,8 @@ import numpy as np
 
 from harness.core.errors import DataError
 from harness.core.records import Embedded
+from harness.storage.locks import locked
 from harness.storage.sqlite_file import Row, SqliteFile
-from harness.storage.store import locked
 
 
 def text_key(text: str) -> bytes:

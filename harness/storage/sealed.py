@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from harness.storage.files import free_name
-from harness.storage.store import canonical, explained
+from harness.storage.digest import canonical
+from harness.storage.files import explained, free_name
 
 
 def write_sealed(path: Path, content: Any, version: int) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from harness.core.errors import StoreError
-from harness.storage.files import free_name
-from harness.storage.store import explained, locked
+from harness.storage.files import explained, free_name
+from harness.storage.locks import locked
 
 T = TypeVar("T")
 Row = tuple[Any, ...]

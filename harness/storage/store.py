@@ -2,14 +2,13 @@
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.core.errors import StoreError
+from harness.storage.digest import canonical, digest
+from harness.storage.files import explained
+from harness.storage.locks import locked
 
 Key = Mapping[str, Any]
 """JSON-able settings and upstream digests; equal keys mean equal output."""
@@ -26,16 +27,6 @@ FORMAT = 1
 """Of the record beside an artifact."""
 
 _ARRAYS, _KEY = "arrays.npz", "key.json"
-
-
-def canonical(value: Any) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def digest(value: Any) -> str:
-    """sha256 over `canonical(value)`, in hex."""
-    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -48,33 +39,6 @@ class Artifact:
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays.values())
-
-
-@contextlib.contextmanager
-def explained(root: Path) -> Iterator[None]:
-    """Turn a disk's refusals into one line that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        remedy = {
-            errno.ENOSPC: "the disk is full; free some space and start again, nothing finished is lost",
-            errno.EDQUOT: "the disk quota is used up; free some space and start again, nothing finished is lost",
-            errno.EROFS: "the file system is read-only; name another folder with --store",
-            errno.EACCES: "permission denied; name another folder with --store",
-            errno.EPERM: "permission denied; name another folder with --store",
-            errno.ENOTDIR: "a part of the path is a file; name another folder with --store",
-            errno.EEXIST: "it is a file, not a folder; name another folder with --store",
-        }.get(error.errno or 0, f"it cannot be used ({error.strerror or error}); name another folder with --store")
-        raise StoreError(f"store {root}: {remedy}") from error
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file; the kernel releases it when the process dies, however it dies."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 class Store:

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 from harness.core.errors import HarnessError
 from harness.core.secrecy import bare_address, learn, redact
 from harness.storage.files import file_name
-from harness.storage.store import locked
+from harness.storage.locks import locked
 from harness.tracking.database import make_database
 from harness.tracking.saved_views import View
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from harness.core.secrecy import redact, redact_file
 from harness.data.manifest import Manifest
 from harness.evaluation.results import TrialResult
-from harness.storage.store import digest, locked
+from harness.storage.digest import digest
+from harness.storage.locks import locked
 from harness.tracking.mlflow_fields import TABLE, curves, metric_key, trial_metrics, write_files
 from harness.tracking.mlflow_store import MlflowExperiment, measured, surroundings
 from harness.tracking.saved_views import views

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.core.errors import DataError
-from harness.run.baseline import Accepted
+from harness.evaluation.baseline import Accepted
 from harness.tracking.mlflow_store import MlflowExperiment, measured, surroundings
 from harness.tracking.saved_views import trend_view
 

@@ -12,7 +12,7 @@ from harness.core.errors import ConfigError
 from harness.run.launch_result import Launch
 from harness.run.score_bands import score_bands
 from reports.answer import answer
-from reports.compare import Comparison
+from reports.comparison import Comparison
 from reports.final import Final, conclusion
 from reports.page.explorer import Packed, pack
 from reports.page.parts import Section

@@ -26,7 +26,7 @@ from harness.evaluation.stats import Flags
 from harness.run.judging.verdict_json import told_verdict
 from harness.run.launch_result import Launch
 from harness.run.stages.select import KEPT
-from reports.tables import fate_words
+from reports.numbers import fate_words
 
 _LENGTH_BITS = 24
 """A passage is one number: where it begins in the corpus, and these bits for its length."""

@@ -18,8 +18,9 @@ from harness.data.profile import CorpusProfile, QueryProfile
 from harness.evaluation.results import ScoreBands
 from harness.evaluation.stats import Effect
 from reports.bands import label as band_label
-from reports.compare import Comparison, Row
-from reports.tables import fate_words
+from reports.comparison import Comparison
+from reports.comparison_row import Row
+from reports.numbers import fate_words
 
 INK, FAINT = "#010203", "#040506"
 """Stand-ins for the page's own colours of text and of lines that step back."""

@@ -12,14 +12,16 @@ from harness.evaluation.stats import Floats, cluster_bootstrap
 from harness.run.launch_result import Launch
 from harness.tracking.mlflow_fields import curves as curves_of
 from reports.columns import shown
-from reports.compare import Comparison, Row, losses_at
-from reports.effects import effects
+from reports.compare import losses_at
+from reports.comparison import Comparison, footnotes
+from reports.comparison_row import HEAD, Row, cells
+from reports.factors import effects
 from reports.final import Final, conclusion, times
-from reports.judging import cell, headline_measures, judge_notes, variance_notes
+from reports.judge_notes import cell, headline_measures, judge_notes, variance_notes
+from reports.numbers import fate_words, interval
 from reports.page import figures
 from reports.page.facts import data_facts, experiment_text, provenance, queries_of, trials_text
 from reports.page.parts import Cell, Explorer, Facts, Figure, Folded, Heading, Line, Notes, Part, Section, Table, Text
-from reports.tables import HEAD, cells, fate_words, footnotes, interval
 
 TOLD = 6
 """Trials that are drawn with colour and band where all would be too many."""

@@ -10,7 +10,7 @@ import pytest
 
 from harness.components.chunkers import Chonkie, LangChain, LlamaIndex
 from harness.components.chunkers.alignment import aligned
-from harness.components.component import Chunker
+from harness.components.roles import Chunker
 from harness.core.errors import ConfigError
 from harness.core.records import Document
 from harness.data.dataset import load_dataset

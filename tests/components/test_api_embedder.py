@@ -13,11 +13,11 @@ import pytest
 from harness import Experiment, Trial, plan, run
 from harness.components.chunkers import Fixed, Semantic
 from harness.components.embedders import Api, Local
-from harness.components.embedders.prompts import expected_prompts
+from harness.components.embedders.model_prompts import expected_prompts
 from harness.components.retrievers import BM25, Dense
 from harness.components.selectors import MMR, Normalize
 from harness.core.errors import ConfigError, JudgeError
-from harness.run.judging.judging import Models
+from harness.run.models import Models
 
 
 class Server(ThreadingHTTPServer):

@@ -10,7 +10,7 @@ from harness import Experiment, Trial, run
 from harness.components.chunkers import Fixed
 from harness.components.embedders import Hashing
 from harness.components.retrievers import Dense, Hybrid
-from harness.core.records import Rankings
+from harness.core.rankings import Rankings
 from harness.run.pipeline import overlap
 
 RNG = np.random.default_rng(11)

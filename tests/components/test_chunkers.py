@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.components.chunkers import Fixed, LangChain, Paragraph, Recursive, Sentence
-from harness.components.component import Chunker
+from harness.components.roles import Chunker
 from harness.core.records import Document
 from harness.core.tokenizer import Tokenizer
 from harness.data.dataset import load_dataset

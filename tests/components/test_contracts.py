@@ -28,23 +28,22 @@ from harness.components.chunkers import (
     Semantic,
     Sentence,
 )
-from harness.components.component import (
-    Chunker,
-    Component,
-    EmbeddingChunker,
-    Recorded,
-    ScalesChunker,
-    Searched,
-    Selector,
-    best_hits_first,
-    identity,
-)
+from harness.components.component import Component, identity
 from harness.components.component import settings as settings_of
 from harness.components.embedders import BUILTINS as EMBEDDERS
 from harness.components.embedders import Api, Hashing
 from harness.components.llm_roles import LlmChunker
 from harness.components.retrievers import BM25, Dense, Hybrid
 from harness.components.retrievers import BUILTINS as RETRIEVERS
+from harness.components.roles import (
+    Chunker,
+    EmbeddingChunker,
+    Recorded,
+    ScalesChunker,
+    Searched,
+    Selector,
+    best_hits_first,
+)
 from harness.components.selectors import BUILTINS as SELECTORS
 from harness.components.selectors import (
     MMR,

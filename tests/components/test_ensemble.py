@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from harness import Experiment, Trial, run
 from harness.components.augmenters import Heading
 from harness.components.chunkers import Scales
-from harness.components.component import Searched
 from harness.components.embedders import Hashing
 from harness.components.retrievers import BM25, Ensemble
 from harness.components.retrievers.ensemble import _View
 from harness.components.retrievers.intent import expected, has_form
+from harness.components.roles import Searched
 from harness.components.selectors import Threshold
 from harness.core.records import Document
 from harness.core.tokenizer import Tokenizer

@@ -17,7 +17,7 @@ from harness.core.errors import JudgeError
 from harness.core.records import Document
 from harness.core.tokenizer import Tokenizer
 from harness.llm import Failure, Task, Written
-from harness.run.judging.judging import Models
+from harness.run.models import Models
 
 WORDS = Tokenizer("words")
 TEXT = " ".join(f"Piece {n} is here." for n in range(20))

@@ -17,7 +17,7 @@ from harness.components.selectors import Rerank, RerankApi, RerankLlm, TopK
 from harness.core.errors import ConfigError, HarnessError, JudgeError
 from harness.core.records import Chunk, Drop, Hit, Query
 from harness.experiment.reader_price import Reader
-from harness.run.judging.judging import Models
+from harness.run.models import Models
 from harness.run.stages.rerank import WARM_UP
 from reports import columns
 

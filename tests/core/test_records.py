@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from harness.core.records import Chunk, Document, Rankings, TokenMap, best_first
+from harness.core.rankings import Rankings, best_first
+from harness.core.records import Chunk, Document, TokenMap
 
 MAP = TokenMap(np.array([0, 4, 4, 9, 12]))
 DOC = Document("d", "", tokens=MAP)

@@ -13,9 +13,9 @@ from harness.components.embedders import Hashing, Local
 from harness.components.retrievers import BM25, Dense, Hybrid
 from harness.components.selectors import Dedup, Threshold, TokenBudget, TopK
 from harness.core.errors import ConfigError
-from harness.experiment.experiment import find_baseline
+from harness.experiment.params import find_baseline
 from harness.experiment.trial_names import labels, names
-from harness.storage.store import digest
+from harness.storage.digest import digest
 
 YAML = """
 name: sizes

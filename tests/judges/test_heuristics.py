@@ -10,7 +10,7 @@ import pytest
 from courtroom import case
 
 from harness.core.records import Case, Chunk, Evidence, Query, Span
-from harness.evaluation.stats.agreement import Confusion, kappa
+from harness.evaluation.stats.rater_agreement import Confusion, kappa
 from harness.llm import Label, Task
 from judges import HeuristicPrecision, HeuristicRecall
 from judges.support import containment, numbers_kept, supported

@@ -9,12 +9,12 @@ import pytest
 from openai_server import Asked, Server, grade_all
 
 from harness import run
-from harness.evaluation.stats.agreement import kappa, ppi_by_query
+from harness.evaluation.stats.rater_agreement import kappa, ppi_by_query
 from harness.experiment.yaml_file import read_experiment
 from harness.run.judging.agreement_study import agree
 from harness.run.judging.grading_sheet import Row
-from harness.run.judging.judging import Models
-from harness.storage.store import digest
+from harness.run.models import Models
+from harness.storage.digest import digest
 
 RETRIEVER = '''
 import json

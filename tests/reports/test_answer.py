@@ -8,8 +8,8 @@ import pytest
 from harness.evaluation.results import TrialResult
 from reports import Best, Comparison, Row
 from reports.answer import answer
-from reports.effects import factors
-from reports.tables import probability
+from reports.factors import factors
+from reports.numbers import probability
 
 
 def row(name: str, difference: float, verdict: str, **others: object) -> Row:

@@ -22,8 +22,9 @@ from judges import HeuristicPrecision, HeuristicRecall
 from reports import Comparison, Row, columns, compare, scores_frame
 from reports.answer import answer
 from reports.compare import _matters, _verdict, _within, losses_at
+from reports.comparison import as_csv, as_json, html, markdown
+from reports.comparison_row import mean_in_bounds
 from reports.figure import recall_over_budget
-from reports.tables import as_csv, as_json, html, markdown, mean_in_bounds
 
 QUERIES = 40
 

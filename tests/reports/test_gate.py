@@ -17,13 +17,13 @@ from harness import ConfigError, DataError, Experiment, Launch, Trial, read_expe
 from harness.components.chunkers import Fixed
 from harness.components.retrievers import BM25
 from harness.data.manifest import read_manifest, write_manifest
+from harness.evaluation.baseline import Accepted, AcceptedTrial
 from harness.evaluation.results import Judged, TrialResult
 from harness.evaluation.stats import Differences, Floats
-from harness.experiment.experiment import Compare, Gate
-from harness.run.baseline import Accepted, AcceptedTrial
+from harness.experiment.settings import Compare, Gate
 from reports import accept_launch, gate
-from reports.gate import MARGIN, GateResult, _check, hold_against, margins
-from reports.nightly import as_json, files, junit, markdown
+from reports.gate import MARGIN, _check, hold_against, margins
+from reports.gate_result import GateResult, as_json, files, junit, markdown
 
 QUERIES = 120
 HARNESS = str(Path(sys.executable).parent / "harness")

@@ -13,7 +13,7 @@ from harness import read_experiment
 from harness.core.errors import ConfigError
 from harness.data.importers import Options, import_dataset
 from harness.run.launch_history import stored_launch
-from reports.published import Figure, differing, figures, text
+from reports.published_check import Figure, differing, figures, text
 
 HARNESS = Path(sys.executable).parent / "harness"
 ROOT = Path(__file__).parents[2]

@@ -354,8 +354,7 @@ def test_a_process_that_outlives_an_edit_reads_the_data_again(project: Path) -> 
 def test_a_script_that_defines_its_component_runs_once(project: Path) -> None:
     """Its class is taken from the running script, not by running it again."""
     (project / "script.py").write_text(
-        OWN
-        + "\nfrom harness import Experiment, Trial, run\nfrom harness.components.retrievers import BM25\n"
+        OWN + "\nfrom harness import Experiment, Trial, run\nfrom harness.components.retrievers import BM25\n"
         "print('begin')\n"
         "launch = run(Experiment('s', Trial('garden', Lines(), BM25(), tokenizer='words')), log=False)\n"
         "print(launch.results[0].params['chunker'])\n"

@@ -9,7 +9,7 @@ from harness.components.chunkers import Fixed
 from harness.components.retrievers import TrecRun
 from harness.components.selectors import TopK
 from harness.data.importers import Options, import_dataset
-from harness.run.baseline import accept
+from harness.run.acceptance import accept
 from reports import compare, report
 from reports.gate import hold_against
 

@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 from harness.core.errors import StoreError
-from harness.storage.store import Artifact, Store, canonical, digest, explained, locked
+from harness.storage.digest import canonical, digest
+from harness.storage.files import explained
+from harness.storage.locks import locked
+from harness.storage.store import Artifact, Store
 
 KEY = {"stage": "chunk", "size": 256}
 

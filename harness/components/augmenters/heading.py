@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.components.component import Augmenter
+from harness.components.roles import Augmenter
 from harness.core.records import Document
 
 _LINE = re.compile(

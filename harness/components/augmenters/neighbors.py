@@ -4,7 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.components.component import Augmenter, NotNegative
+from harness.components.component import NotNegative
+from harness.components.roles import Augmenter
 from harness.core.records import Document
 from harness.core.sentences import sentence_spans
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.components.component import Augmenter
+from harness.components.roles import Augmenter
 from harness.core.records import Document
 
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from harness.components.chunkers.gaps import joined
 from harness.components.chunkers.recursive import SENTENCES, KeepSeparator, small_pieces
-from harness.components.component import EmbeddingChunker, Positive
+from harness.components.component import Positive
+from harness.components.roles import EmbeddingChunker
 from harness.core.records import Document, Floats, Ints, Spans, Vectors
 
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from harness.components.chunkers.packing import Unit, windows
-from harness.components.component import Chunker, NotNegative, Positive
+from harness.components.component import NotNegative, Positive
+from harness.components.roles import Chunker
 from harness.core.records import Document, Spans
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import JsonValue
 
 from harness.components.chunkers.alignment import aligned
-from harness.components.component import Chunker
+from harness.components.roles import Chunker
 from harness.core.errors import ConfigError, HarnessError, did_you_mean
 from harness.core.records import Document, Spans
 from harness.core.tokenizer import Tokenizer, use_bundled_ranks

@@ -9,7 +9,8 @@ from typing import Any
 
 from harness.components.chunkers.packing import Length, packed, pieces_at, tidied
 from harness.components.chunkers.recursive import Recursive
-from harness.components.component import Chunker, Positive
+from harness.components.component import Positive
+from harness.components.roles import Chunker
 from harness.core.records import Document, Spans
 
 _LINE_END = re.compile(r"\r\n?|\n")

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 
 from harness.components.chunkers.packing import packed, pieces_at, tidied, trimmed, windows
-from harness.components.component import Chunker, Positive
+from harness.components.component import Positive
+from harness.components.roles import Chunker
 from harness.core.records import Document, Spans
 
 _BREAK = re.compile(r"(?:\r\n|\r|\n)(?:[^\S\r\n]*(?:\r\n|\r|\n))+")

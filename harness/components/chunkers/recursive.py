@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.components.chunkers.packing import Length, Unit, length_in, packed, pieces_at, tidied, trimmed, windows
-from harness.components.component import Chunker, NotNegative, Positive
+from harness.components.component import NotNegative, Positive
+from harness.components.roles import Chunker
 from harness.core.records import Document, Spans
 
 KeepSeparator = Literal["end", "start"]

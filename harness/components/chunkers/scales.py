@@ -7,7 +7,8 @@ from harness.components.chunkers.fixed import Fixed
 from harness.components.chunkers.markdown import Markdown
 from harness.components.chunkers.recursive import Recursive
 from harness.components.chunkers.sentence import Sentence
-from harness.components.component import Positive, ScalesChunker
+from harness.components.component import Positive
+from harness.components.roles import ScalesChunker
 from harness.core.records import Document, Spans
 
 _BY = {"fixed": Fixed, "sentence": Sentence, "recursive": Recursive, "markdown": Markdown}

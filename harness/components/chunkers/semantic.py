@@ -9,7 +9,8 @@ from pydantic import Field
 
 from harness.components.chunkers.gaps import gap_similarities, joined, sentences
 from harness.components.chunkers.packing import Length, trimmed
-from harness.components.component import EmbeddingChunker, NotNegative, Positive
+from harness.components.component import NotNegative, Positive
+from harness.components.roles import EmbeddingChunker
 from harness.core.records import Document, Floats, Spans, Vectors
 
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from harness.components.chunkers.gaps import sentences
 from harness.components.chunkers.packing import packed, tidied
-from harness.components.component import Chunker, NotNegative, Positive
+from harness.components.component import NotNegative, Positive
+from harness.components.roles import Chunker
 from harness.core.records import Document, Spans
 
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from harness.components.component import Embedder, Positive, runtime
-from harness.components.embedders.prompts import missing_prompts
+from harness.components.component import Positive, runtime
+from harness.components.embedders.model_prompts import missing_prompts
+from harness.components.roles import Embedder
 from harness.core.errors import ConfigError
 from harness.core.records import Embedded
 from harness.core.secrecy import address_fault, bare_address, holds_credentials

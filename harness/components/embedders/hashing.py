@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.components.component import Embedder, Positive
+from harness.components.component import Positive
+from harness.components.roles import Embedder
 from harness.core.records import Embedded
 
 _WORD = re.compile(r"\w+")

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.components.component import Embedder, runtime
-from harness.components.embedders.prompts import missing_prompts
+from harness.components.component import runtime
+from harness.components.embedders.model_prompts import missing_prompts
 from harness.components.padding import padded_batches
+from harness.components.roles import Embedder
 from harness.core.errors import ConfigError
 from harness.core.records import Embedded
 from harness.core.tokenizer import installed_file

@@ -8,11 +8,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from harness.components.component import Fraction, Positive, Retriever
+from harness.components.component import Fraction, Positive
 from harness.components.retrievers.index_cache import Latest
+from harness.components.roles import Retriever
 from harness.components.text_analysis import Analyzer, Stemmer, StopWords
 from harness.core.errors import ConfigError
-from harness.core.records import Floats, Ints, Rankings, Vectors, best_first
+from harness.core.rankings import Rankings, best_first
+from harness.core.records import Floats, Ints, Vectors
 from harness.storage.store import Artifact
 
 Variant = Literal["lucene", "okapi"]

@@ -6,9 +6,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from harness.components.component import Positive, Retriever, Scale
+from harness.components.component import Positive
 from harness.components.retrievers.index_cache import Latest
-from harness.core.records import Rankings, Vectors, best_first, unit_rows
+from harness.components.roles import Retriever, Scale
+from harness.core.rankings import Rankings, best_first, unit_rows
+from harness.core.records import Vectors
 from harness.storage.store import Artifact
 
 _SPARE = 16

@@ -10,14 +10,16 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from harness.components.component import Fraction, Fusion, NotNegative, Positive, Retriever, Scale, Searched
+from harness.components.component import Fraction, NotNegative, Positive
 from harness.components.retrievers.bm25 import BM25
 from harness.components.retrievers.dense import Dense
 from harness.components.retrievers.fusing import reciprocal_ranks, weighted_sum
 from harness.components.retrievers.intent import expected, has_form
+from harness.components.roles import Fusion, Retriever, Scale, Searched
 from harness.components.score_scaling import min_max
 from harness.components.text_analysis import Analyzer
-from harness.core.records import Floats, Ints, Row, Vectors
+from harness.core.rankings import Row
+from harness.core.records import Floats, Ints, Vectors
 from harness.storage.store import Artifact
 
 Weight = Annotated[float, Field(ge=0)]

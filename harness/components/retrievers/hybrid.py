@@ -6,12 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.components.component import Fraction, Fusion, Positive, Retriever, Scale, Searched
+from harness.components.component import Fraction, Positive
 from harness.components.retrievers.bm25 import BM25
 from harness.components.retrievers.dense import Dense
 from harness.components.retrievers.fusing import reciprocal_ranks, weighted_sum
+from harness.components.roles import Fusion, Retriever, Scale, Searched
 from harness.components.score_scaling import min_max
-from harness.core.records import Floats, Ints, Row, best_first
+from harness.core.rankings import Row, best_first
+from harness.core.records import Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.components.component import Positive, Recorded
+from harness.components.component import Positive
+from harness.components.roles import Recorded
 from harness.core.errors import DataError
-from harness.core.records import Rankings, Row
+from harness.core.rankings import Rankings, Row
 from harness.core.text_files import Line, is_comment, text_lines
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.components.component import Fraction, Positive, Selector
+from harness.components.component import Fraction, Positive
+from harness.components.roles import Selector
 from harness.components.selectors.cutting import cut, range_problem
 from harness.core.records import Hit, Outcome, Query
 

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.components.component import NotNegative, Positive, Selector
+from harness.components.component import NotNegative, Positive
 from harness.components.context_window import Allocation, allocate
+from harness.components.roles import Selector
 from harness.components.selectors.fitting import Overflow, fitted
 from harness.core.errors import ConfigError
 from harness.core.records import Hit, Outcome, Query

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from harness.components.component import Selector
+from harness.components.roles import Selector
 from harness.components.selectors.similarity import By, cosines, jaccard, word_set
 from harness.core.records import Drop, Hit, Outcome, Query
 

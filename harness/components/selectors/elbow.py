@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from harness.components.component import Positive, Scale, Selector
+from harness.components.component import Positive
+from harness.components.roles import Scale, Selector
 from harness.components.selectors.cutting import cut, range_problem
 from harness.core.records import Hit, Outcome, Query
 

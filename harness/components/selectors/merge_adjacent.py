@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.components.component import Positive, Selector
+from harness.components.component import Positive
+from harness.components.roles import Selector
 from harness.core.records import Chunk, Drop, Hit, Outcome, Query, spanning
 
 

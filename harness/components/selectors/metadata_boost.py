@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.components.component import Fraction, Scale, Selector, best_hits_first
+from harness.components.component import Fraction
+from harness.components.roles import Scale, Selector, best_hits_first
 from harness.components.selectors.dating import age_in_days, now_problem
 from harness.core.records import Chunk, Hit, Outcome, Query
 

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from harness.components.component import Fraction, Positive, Scale, Selector
+from harness.components.component import Fraction, Positive
+from harness.components.roles import Scale, Selector
 from harness.components.selectors.similarity import cosines
 from harness.core.records import Drop, Hit, Outcome, Query
 

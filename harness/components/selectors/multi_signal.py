@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from harness.components.component import Scale, Selector, best_hits_first
+from harness.components.roles import Scale, Selector, best_hits_first
 from harness.components.score_scaling import min_max
 from harness.components.selectors.dating import age_in_days, now_problem
 from harness.components.text_analysis import Analyzer

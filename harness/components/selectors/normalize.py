@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from harness.components.component import Scale, Selector
+from harness.components.roles import Scale, Selector
 from harness.components.score_scaling import min_max, rank_scores, z_scores
 from harness.core.records import Hit, Outcome, Query
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from harness.components.component import Reranker, Selector
+from harness.components.roles import Reranker, Selector
 from harness.components.selectors import MMR, Normalize, Rerank, TopK
 
 

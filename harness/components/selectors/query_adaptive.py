@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.components.component import Fraction, Positive, Scale, Selector
+from harness.components.component import Fraction, Positive
+from harness.components.roles import Scale, Selector
 from harness.components.selectors.cutting import adaptive, cut
 from harness.components.selectors.wording import mentions
 from harness.core.records import Hit, Outcome, Query

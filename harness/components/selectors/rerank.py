@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.components.component import Reranker, runtime
+from harness.components.component import runtime
 from harness.components.padding import padded_batches
+from harness.components.roles import Reranker
 from harness.core.errors import ConfigError
 from harness.core.records import Floats
 from harness.storage.files import folder_digest

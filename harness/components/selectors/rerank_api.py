@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from harness.components.component import Positive, Reranker, runtime
+from harness.components.component import Positive, runtime
+from harness.components.roles import Reranker
 from harness.core.errors import ConfigError
 from harness.core.records import Floats
 from harness.core.secrecy import address_fault, holds_credentials

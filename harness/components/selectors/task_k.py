@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.components.component import Selector
+from harness.components.roles import Selector
 from harness.components.selectors.cutting import cut
 from harness.components.selectors.wording import mentions
 from harness.core.records import Hit, Outcome, Query

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.components.component import Selector
+from harness.components.roles import Selector
 from harness.core.records import Drop, Hit, Outcome, Query
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.components.component import Positive, Selector
+from harness.components.component import Positive
+from harness.components.roles import Selector
 from harness.components.selectors.fitting import Overflow, fitted
 from harness.core.records import Hit, Outcome, Query
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.components.component import Positive, Selector
+from harness.components.component import Positive
+from harness.components.roles import Selector
 from harness.components.selectors.cutting import cut
 from harness.core.records import Hit, Outcome, Query
 

@@ -16,7 +16,7 @@ from harness.data.checks.sizes import EFFECT, few_queries, short_documents
 from harness.data.checks.words import words
 from harness.data.dataset import verify
 from harness.data.manifest import PinnedFile, read_manifest
-from harness.data.records import RawQuery, document, query
+from harness.data.raw_records import RawQuery, document, query
 
 
 def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from harness.core.records import Document
 from harness.data.checks.findings import Finding
 from harness.data.evidence_faults import evidence_faults, unknown_ignored
 from harness.data.quotes import inside_word, occurrences
-from harness.data.records import RawPlace, RawQuery
+from harness.data.raw_records import RawPlace, RawQuery
 
 
 def evidence_findings(item: RawQuery, documents: Mapping[str, Document]) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from harness.core.text_files import Line, byte_lines, decoded, json_object
 from harness.data.dataset import read_corpus, verify
 from harness.data.evidence_faults import place_fault
 from harness.data.manifest import Manifest, PinnedFile, read_manifest, write_manifest
-from harness.data.records import RawPlace, query
+from harness.data.raw_records import RawPlace, query
 from harness.storage.files import appearing
 
 DIFF = "fixes.diff"

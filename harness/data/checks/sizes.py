@@ -8,7 +8,7 @@ import numpy as np
 from harness.core.records import Document
 from harness.data.checks.findings import Finding
 from harness.data.checks.words import words
-from harness.data.records import RawQuery
+from harness.data.raw_records import RawQuery
 from harness.evaluation.stats import queries_needed
 
 SHORT = 150

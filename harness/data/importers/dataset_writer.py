@@ -11,7 +11,7 @@ from harness.core.errors import DataError
 from harness.core.records import Document
 from harness.core.text_files import Line
 from harness.data.importers.options import Titles
-from harness.data.records import query as parse_query
+from harness.data.raw_records import query as parse_query
 
 
 class Imported(dict[str, int]):

@@ -15,7 +15,7 @@ from harness.data.importers.fields import id_of, list_of, object_of, text_of, wh
 from harness.data.importers.judgments import Asked, Judged, note_judgment, write_judged
 from harness.data.importers.options import Options
 from harness.data.importers.source import Row, Source
-from harness.data.importers.tables import import_tables
+from harness.data.importers.user_tables import import_tables
 
 _CONVERTED = "refs/convert/parquet"
 """Where the Hub keeps a data set as Parquet files, whatever its own form."""

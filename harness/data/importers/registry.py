@@ -17,8 +17,8 @@ from harness.data.importers.huggingface import import_huggingface, located
 from harness.data.importers.options import Options
 from harness.data.importers.source import Source
 from harness.data.importers.squad import import_squad
-from harness.data.importers.tables import import_csv, import_jsonl
 from harness.data.importers.trec import import_trec
+from harness.data.importers.user_tables import import_csv, import_jsonl
 from harness.data.importers.wice import import_wice
 from harness.data.manifest import Manifest, PinnedFile, sha256_of, write_manifest
 from harness.storage.files import appearing

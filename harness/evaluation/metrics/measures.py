@@ -6,7 +6,12 @@ A token budget is not a second kind of measure: the ranking is first cut to the 
 import math
 from collections.abc import Callable
 
-from harness.evaluation.metrics.chroma import chroma_iou, chroma_precision, chroma_precision_omega, chroma_recall
+from harness.evaluation.metrics.chroma_formulas import (
+    chroma_iou,
+    chroma_precision,
+    chroma_precision_omega,
+    chroma_recall,
+)
 from harness.evaluation.metrics.matching import Ranking
 
 Measure = Callable[[Ranking, int | None], float]

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.components.llm_roles import LlmJudge
+from harness.storage.digest import digest
 from harness.storage.sealed import read_sealed, write_sealed
-from harness.storage.store import digest
 
 FORMAT = 1
 """Of the file."""

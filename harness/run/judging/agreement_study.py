@@ -8,20 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from harness.components.component import Judge, LocalJudge, judge_measures
 from harness.components.labels import Labels
 from harness.components.llm_roles import LlmJudge
+from harness.components.roles import Judge, LocalJudge, judge_measures
 from harness.core.errors import ConfigError, DataError
 from harness.core.records import Case, Chunk, Floats
-from harness.evaluation.stats.agreement import Estimate, ppi_by_query, wilson
-from harness.experiment.experiment import Experiment, Trial, find_baseline
+from harness.evaluation.stats.rater_agreement import Estimate, ppi_by_query, wilson
+from harness.experiment.experiment import Experiment
+from harness.experiment.params import find_baseline
+from harness.experiment.trial import Trial
 from harness.llm import SWAPPED, Caller, Failure, Judgment, Label, Panel, Task, estimate, missing, stored
 from harness.run.judging.agreement import Agreement, Corrected, agreement_of
 from harness.run.judging.agreement_store import keep_calibration
 from harness.run.judging.grading_sheet import Row
-from harness.run.judging.judging import Judging, Models, archive_of
+from harness.run.judging.judging import Judging
+from harness.run.models import Models, archive_of
 from harness.run.session import Session, store_folder
-from harness.storage.store import digest
+from harness.storage.digest import digest
 
 FEWEST = 50
 """Grades below which no mean is corrected."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from harness.components.component import Judge
 from harness.components.llm_roles import LlmJudge, claims_task
+from harness.components.roles import Judge
 from harness.core.records import Case
 from harness.llm import Archive, Asking, Caller, Estimate, Panel, Task, Written, all_missing, estimate, stored
 from harness.run.session import Session

@@ -1,22 +1,23 @@
 """Judging a launch: what all its trials need judged is pooled, asked once, and made into scores trial by trial."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from harness.components.component import Judge, LocalJudge, judge_measures, step_labels
+from harness.components.component import step_labels
 from harness.components.embedders import Local
 from harness.components.llm_roles import LlmJudge
-from harness.components.verdict import Score, Verdict
+from harness.components.roles import Judge, LocalJudge, judge_measures
+from harness.components.verdict import Verdict
 from harness.core.blame import blamed, understood
 from harness.core.errors import ConfigError
 from harness.core.records import Case, Chunk, Query, Span, Vectors
-from harness.evaluation.results import Judged, JudgeSummary, JudgingReport, TrialResult
+from harness.evaluation.results import Judged, TrialResult
 from harness.evaluation.stats import Variance, variance_of_repeats
-from harness.experiment.experiment import Trial
+from harness.experiment.trial import Trial
 from harness.llm import (
     SWAPPED,
     Archive,
@@ -27,7 +28,6 @@ from harness.llm import (
     Judgment,
     Label,
     Panel,
-    Patience,
     Task,
     Written,
     all_missing,
@@ -35,56 +35,15 @@ from harness.llm import (
     stored,
 )
 from harness.run.judging.agreement_store import calibration_of
+from harness.run.judging.checked_verdict import checked_verdict
 from harness.run.judging.claims import Claims, asking_of, given
+from harness.run.judging.judge_summary import JudgeSummary, JudgingReport
+from harness.run.judging.judge_tasks import Pool
 from harness.run.judging.verdict_json import column, flips, told_judgments, told_verdict
-from harness.run.pipeline import ARCHIVE, Pipeline
+from harness.run.models import archive_of
+from harness.run.pipeline import Pipeline
 from harness.run.session import Session
-from harness.storage.store import digest
-
-
-def archive_of(session: Session) -> Archive:
-    """The answers kept in a session's store."""
-    return Archive(session.store / ARCHIVE)
-
-
-@dataclass(frozen=True)
-class Models:
-    """What a launch may spend on language models.
-
-    `budget` is in dollars for all of them, `offline` sends nothing. `price` is in dollars per million tokens, of
-    prompts and of answers.
-    """
-
-    budget: float | None = None
-    price: tuple[float, float] | None = None
-    offline: bool = False
-    patience: Patience = field(default_factory=Patience)
-
-    def caller(self, archive: Archive, tell: Callable[[str], None] = lambda _: None) -> Caller:
-        """What makes the calls of one launch; `tell` is given a line where it has to wait."""
-        return Caller(
-            archive,
-            budget=self.budget,
-            price=self.price,
-            offline=self.offline,
-            patience=self.patience,
-            tell=tell,
-        )
-
-
-@dataclass
-class Pool:
-    """What one judge has to judge in all trials: distinct tasks, and the calls it would take trial by trial."""
-
-    name: str
-    judge: Judge
-    tasks: dict[Task, None] = field(default_factory=dict)
-    naive: int = 0
-    empty: int = 0
-
-    @property
-    def asking(self) -> LlmJudge | None:
-        return self.judge if isinstance(self.judge, LlmJudge) else None
+from harness.storage.digest import digest
 
 
 class Judging:
@@ -314,7 +273,7 @@ class Judging:
                 with blamed(where):
                     verdict = pool.judge.score(case, known)
                 with understood(where, "a Verdict with a Score for each measure, and findings"):
-                    row[pool.name] = _checked(where, pool.judge, verdict)
+                    row[pool.name] = checked_verdict(where, pool.judge, verdict)
         return rows
 
     def judged(self, trial: Trial, result: TrialResult) -> TrialResult:
@@ -348,29 +307,6 @@ def _headline(verdict: Verdict) -> float:
     """The value of a judge's first measure; NaN where there is none."""
     score = next(iter(verdict.scores.values()))
     return float("nan") if score is None or score.value is None else score.value
-
-
-def _checked(where: str, judge: Judge, verdict: Verdict) -> Verdict:
-    """Refuse what a researcher's judge must not say, before a number is made of it."""
-    if not isinstance(verdict, Verdict):
-        raise ConfigError(f"{where}: score must return a Verdict, not {type(verdict).__name__}")
-    if set(verdict.scores) != set(judge.measures):
-        told = f"score gave {', '.join(verdict.scores) or 'nothing'}"
-        raise ConfigError(f"{where}: {told}; its measures are {', '.join(judge.measures)}")
-    for name, score in verdict.scores.items():
-        if score is None:
-            continue
-        if not isinstance(score, Score):
-            raise ConfigError(f"{where}: {name}: expected a Score, got {score!r:.40}")
-        numbers = [score.low, score.high, *([] if score.value is None else [score.value])]
-        if not all(isinstance(one, int | float) and -1e-9 <= one <= 1 + 1e-9 for one in numbers):
-            raise ConfigError(f"{where}: {name}: expected scores from 0 to 1, got {numbers}")
-        if not score.low - 1e-9 <= (score.low if score.value is None else score.value) <= score.high + 1e-9:
-            raise ConfigError(f"{where}: {name}: {score.value} is not within its bounds {score.low} to {score.high}")
-    rank = next((one.rank for one in verdict.findings if one.rank is not None and one.rank < 1), None)
-    if rank is not None:
-        raise ConfigError(f"{where}: a finding has rank {rank}; ranks begin at 1")
-    return verdict
 
 
 def results_of(session: Session) -> "tuple[list[TrialResult], JudgingReport, Judging | None]":

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.components.component import Judge
+from harness.components.roles import Judge
 from harness.components.verdict import Finding, Score, Verdict
 from harness.core.records import Floats
 from harness.llm import Failure, Judgment, Label, Task

@@ -6,18 +6,12 @@ Each key names the settings of its own stage and the address of the stage before
 from dataclasses import dataclass
 from typing import Any
 
-from harness.components.component import (
-    Embedder,
-    EmbeddingChunker,
-    Recorded,
-    Reranker,
-    Retriever,
-    identity,
-    scoring_names,
-)
+from harness.components.component import identity, scoring_names
+from harness.components.roles import Embedder, EmbeddingChunker, Recorded, Reranker, Retriever
 from harness.data.manifest import Manifest
-from harness.experiment.experiment import Trial
-from harness.storage.store import Key, digest
+from harness.experiment.trial import Trial
+from harness.storage.digest import digest
+from harness.storage.store import Key
 
 FORMAT = 2
 """Raised when stages begin to store something else, or to score the same selection otherwise: all is then made anew."""

@@ -7,13 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness.components.component import Embedder, identity
+from harness.components.component import identity
+from harness.components.roles import Embedder
 from harness.core.blame import blamed, shown
 from harness.core.errors import ConfigError
-from harness.core.records import Chunk, Embedded, unit_rows
+from harness.core.rankings import unit_rows
+from harness.core.records import Chunk, Embedded
 from harness.run.stages.cache_keys import space
+from harness.storage.digest import digest
+from harness.storage.locks import locked
 from harness.storage.model_outputs import VectorCache
-from harness.storage.store import digest, locked
 
 _SLAB = 256
 """Texts embedded between two writes to the cache: what a killed launch can lose."""

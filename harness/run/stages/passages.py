@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from harness.components.component import Augmenter, Chunker, ScalesChunker
+from harness.components.roles import Augmenter, Chunker, ScalesChunker
 from harness.core.blame import blamed
 from harness.core.errors import ConfigError
-from harness.core.records import BETWEEN, Chunk, Document, Ints, Rankings, Spans, TokenMap, indexed_text
+from harness.core.rankings import Rankings
+from harness.core.records import BETWEEN, Chunk, Document, Ints, Spans, TokenMap, indexed_text
 from harness.data.dataset import Dataset
 from harness.evaluation.metrics.matching import Items, Passage
 from harness.storage.store import Artifact

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from harness.components.component import Reranker
 from harness.components.llm_roles import UNGRADED, LlmReranker, few_enough
+from harness.components.roles import Reranker
 from harness.core.blame import blamed, shown
 from harness.core.errors import ConfigError
 from harness.core.progress import progress

@@ -7,7 +7,8 @@ import numpy as np
 
 from harness.components.component import step_labels
 from harness.core.errors import ConfigError
-from harness.core.records import Floats, Query, Rankings, TokenMap
+from harness.core.rankings import Rankings
+from harness.core.records import Floats, Query, TokenMap
 from harness.core.timing import percentiles
 from harness.data.dataset import Dataset
 from harness.evaluation.metrics import Items, Ranking, Step, Trace, losses, parse_metric, score_queries
@@ -15,7 +16,7 @@ from harness.evaluation.metrics.intervals import size, union
 from harness.evaluation.metrics.matching import Passage
 from harness.evaluation.metrics.measures import JUDGMENT_MEASURES, SPAN_MEASURES
 from harness.evaluation.results import Picked, Selection
-from harness.experiment.experiment import Trial
+from harness.experiment.trial import Trial
 from harness.run.stages.passages import Passages
 from harness.storage.store import Artifact
 

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.components.component import Reranker, Selector, step_labels
+from harness.components.component import step_labels
 from harness.components.llm_roles import UNGRADED, LlmReranker
+from harness.components.roles import Reranker, Selector
 from harness.core.blame import blamed, understood
 from harness.core.errors import ConfigError
-from harness.core.records import Chunk, Hit, Outcome, Query, Rankings
+from harness.core.rankings import Rankings
+from harness.core.records import Chunk, Hit, Outcome, Query
 from harness.core.timing import TIMED_QUERIES
 from harness.evaluation.results import Picked, Selection
 from harness.run.stages.passages import Passages

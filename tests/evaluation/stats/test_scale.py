@@ -18,9 +18,9 @@ from harness.evaluation.stats import (
     queries_needed,
     variance_of_repeats,
 )
-from harness.evaluation.stats.agreement import kappa_interval, ppi_by_query
 from harness.evaluation.stats.bootstrap import times_drawn
 from harness.evaluation.stats.clusters import standard_errors
+from harness.evaluation.stats.rater_agreement import kappa_interval, ppi_by_query
 
 QUERIES = 100_000
 CLUSTERS = [pytest.param(10_000, id="documents"), pytest.param(QUERIES, id="queries", marks=pytest.mark.long)]

@@ -16,7 +16,7 @@ from harness.core.errors import DataError
 from harness.run.judging.agreement_store import calibration_of, keep_calibration
 from harness.run.judging.agreement_study import agree, sample
 from harness.run.judging.grading_sheet import Row, read_sheet, write_sheet
-from harness.run.judging.judging import Models
+from harness.run.models import Models
 from harness.run.session import Session
 from judges import ContextPrecision
 

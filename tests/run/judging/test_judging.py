@@ -22,13 +22,14 @@ from harness.components.retrievers import BM25
 from harness.components.selectors import TopK
 from harness.core.errors import ConfigError, JudgeError
 from harness.run.judging.agreement_study import claims
-from harness.run.judging.judging import Judging, Models, archive_of
+from harness.run.judging.judging import Judging
 from harness.run.launch_history import stored_launch
+from harness.run.models import Models, archive_of
 from harness.run.session import Session
 from judges import ContextPrecision, ContextRecall, HeuristicPrecision, HeuristicRecall
 from reports import compare, launch_report
-from reports.judging import judge_notes, judge_table, variance_notes
-from reports.tables import text
+from reports.comparison import text
+from reports.judge_notes import judge_notes, judge_table, variance_notes
 
 HARNESS = Path(sys.executable).parent / "harness"
 PRICE = (1.0, 2.0)

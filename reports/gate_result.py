@@ -1,17 +1,103 @@
-"""What the regression gate found, as Markdown, HTML, JSON, JUnit XML, and a picture of the nights so far."""
+"""What the regression gate found: its records, and how they read as Markdown, HTML, JSON, JUnit XML and a picture."""
 
 import html as escaping
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
+from harness.evaluation.baseline import Accepted
 from harness.evaluation.stats import FEW_CLUSTERS
+from harness.run.launch_result import Launch
 from harness.tracking import Night
-from reports.gate import Check, Drop, GateResult, trend_keys
+from harness.tracking.mlflow_fields import metric_key
 from reports.page.figures import NightSeries, nights, standalone
 from reports.plain import plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+Verdict = Literal["fine", "worse", "cannot tell"]
+
+
+CODES: Mapping[Verdict, float] = {"fine": 0, "worse": 1, "cannot tell": 3}
+"""Exit codes, and the verdict in a trial's trend."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One metric of one trial: its mean as accepted and today, and the paired difference with its bounds.
+
+    Bounds hold for all checks at once, each side at the gate's alpha; they are NaN where there are too few clusters for
+    any. `complete` counts the queries with a value today, of `queries`.
+    """
+
+    trial: str
+    metric: str
+    accepted: float
+    today: float
+    difference: float
+    low: float
+    high: float
+    margin: float
+    complete: int
+    queries: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A query that lost on a metric, and why: what became of its evidence then and now."""
+
+    trial: str
+    metric: str
+    query: str
+    text: str
+    before: float
+    after: float
+    why: str
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What the gate says of a launch. `verdict` is the worst of all checks; `exit_code` 0, 1 or 3 accordingly."""
+
+    experiment: str
+    launch: Launch
+    accepted: Accepted
+    alpha: float
+    checks: Sequence[Check]
+    drops: Sequence[Drop]
+    changed: Sequence[str]
+    """Settings that are not as they were accepted, a line each."""
+    history: Mapping[str, Sequence[Night]]
+    link: str = ""
+    """The page of the MLflow UI that shows the nights."""
+
+    @property
+    def verdict(self) -> Verdict:
+        words = {check.verdict for check in self.checks}
+        return "worse" if "worse" in words else "cannot tell" if "cannot tell" in words else "fine"
+
+    @property
+    def exit_code(self) -> int:
+        return int(CODES[self.verdict])
+
+    def frame(self) -> "DataFrame":
+        """A row per check, a column per field."""
+        import pandas as pd
+
+        return pd.DataFrame(self.checks)
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+    def __str__(self) -> str:
+        return markdown(self)
+
 
 _HEAD = ("trial", "metric", "accepted", "today", "difference", "bounds", "margin", "queries", "verdict")
 _SAYS = {
@@ -211,3 +297,9 @@ def _series(check: Check, past: Sequence[Night]) -> NightSeries:
     mean, low, high, accepted, verdict = ([night.values.get(key, math.nan) for night in told] for key in keys)
     name, when = f"{check.trial}: {check.metric}", [night.when for night in told]
     return NightSeries(name, when, mean, low, high, accepted, verdict, check.margin)
+
+
+def trend_keys(metric: str) -> tuple[str, str, str, str, str]:
+    """The MLflow keys of a metric in a trial's trend: mean, its interval, the accepted mean, the verdict's code."""
+    key = metric_key(metric)
+    return key, f"ci/{key}_lo", f"ci/{key}_hi", f"accepted/{key}", f"gate/{key}"

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Sequence
 
-from harness.components.component import Judge, judge_measures
-from harness.evaluation.results import Judged, JudgeSummary
+from harness.components.roles import Judge, judge_measures
+from harness.evaluation.results import Judged
 from harness.evaluation.stats import Variance
+from harness.run.judging.judge_summary import JudgeSummary
 from harness.run.launch_result import Launch
 
 TITLE = "what the judges say: mean over queries (complete/all)"

@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import asdict
 
-from harness.evaluation.stats.agreement import Estimate
+from harness.evaluation.stats.rater_agreement import Estimate
 from harness.run.judging.agreement import Agreement
 from harness.run.judging.agreement_store import ENOUGH
 from reports.plain import plain

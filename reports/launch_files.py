@@ -5,12 +5,13 @@ import json
 from harness.run.launch_result import Findings, Launch
 from reports import bands, columns
 from reports.answer import answer
-from reports.compare import Comparison, Row, compare
+from reports.compare import compare
+from reports.comparison import Comparison, as_json, markdown
+from reports.comparison_row import Row, cells
 from reports.figure import recall_over_budget
 from reports.final import Final, final_scores, lines
-from reports.judging import judge_markdown
+from reports.judge_notes import judge_markdown
 from reports.page import page
-from reports.tables import as_json, cells, markdown
 
 _COLUMNS = (
     *("trial", "mean", "interval", "difference", "difference_interval", "p", "verdict", "queries_needed", "p_best"),

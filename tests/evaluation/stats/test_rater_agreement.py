@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from harness.evaluation.stats.agreement import Confusion, kappa, kappa_interval, ppi_by_query, wilson
+from harness.evaluation.stats.rater_agreement import Confusion, kappa, kappa_interval, ppi_by_query, wilson
 
 
 def test_kappa_by_hand() -> None:
@@ -77,7 +77,7 @@ def test_the_kappa_interval_resamples_all_four_cells(monkeypatch: pytest.MonkeyP
     # The error of kappa here is 0.04.
     assert (found.low, found.high) == (pytest.approx(0.32, abs=0.02), pytest.approx(0.48, abs=0.02))
     for block in (1000, 100):
-        monkeypatch.setattr("harness.evaluation.stats.agreement.BLOCK", block)
+        monkeypatch.setattr("harness.evaluation.stats.rater_agreement.BLOCK", block)
         assert kappa_interval(people, judge, np.arange(500), seed=0, resamples=401) == pytest.approx(found)
     same = kappa_interval(np.ones(6, bool), np.ones(6, bool), range(6), seed=0)
     assert np.isnan(same).all()

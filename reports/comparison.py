@@ -1,19 +1,87 @@
-"""A comparison as text, Markdown, HTML and JSON."""
+"""The comparison of a launch's trials: what was found, and how it reads as text, HTML, CSV, JSON and data frame."""
 
 import html as escaping
 import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-from reports.compare import Comparison, Row
+from reports.comparison_row import HEAD, Row, cells
 from reports.plain import plain
 
-HEAD = (
-    *("trial", "mean", "95 % interval", "difference", "95 % interval", "p", "verdict", "needed", "P(best)"),
-    *("lost mostly", "tokens"),
-)
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Best:
+    """The trial with the greatest mean, and the mean to expect of it on queries it was not chosen by.
+
+    `low` and `high` bound `corrected`: the trial's own interval, moved by what it owes to having been chosen.
+    """
+
+    name: str
+    mean: float
+    corrected: float
+    low: float
+    high: float
+    not_separable: Sequence[str]
+    """All trials that cannot be told from the best at 95 %, itself included: one of them is, whichever."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All trials of a launch on one metric, in grid order. `clusters` is the number of independent units of queries.
+
+    `design_effect` is how many times larger the variance of a mean is than if queries were independent (the median
+    over trials); `effect` the difference that `Row.needed` is about.
+    """
+
+    question: str
+    metric: str
+    baseline: str
+    rows: Sequence[Row]
+    best: Best
+    queries: int
+    unanswerable: int
+    unmeasured: int
+    clusters: int
+    clusters_by: str
+    design_effect: float
+    margin: float
+    effect: float
+    final: bool
+    """Whether this is the locked query set, where nothing is chosen any more."""
+    warnings: Sequence[str]
+    synthetic: bool = False
+    """Whether a model wrote the queries."""
+
+    def frame(self) -> "DataFrame":
+        """A row per trial, a column per field of `Row`; losses as `lost_…` columns, counts of evidence items."""
+        return comparison_frame(self)
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+    def __str__(self) -> str:
+        return text(self)
+
+
+def comparison_frame(comparison: "Comparison") -> "DataFrame":
+    """A row per trial, a column per field; losses as `lost_…` columns, 0 where a trial has none of a kind."""
+    import pandas as pd
+
+    fates = sorted({fate for row in comparison.rows for fate in row.losses if fate != "found"})
+    rows = []
+    for row in comparison.rows:
+        told = asdict(row)
+        losses = told.pop("losses")
+        rows.append({**told, "found": losses.get("found", 0), **{f"lost_{f}": losses.get(f, 0) for f in fates}})
+    return pd.DataFrame(rows)
+
+
 _DISPENSABLE = (10, 9, 8, 7, 2, 5)
 """Columns to do without in a narrow terminal: tokens, lost mostly, P(best), needed, the mean's interval, p."""
 
@@ -124,38 +192,6 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 8 else f"{', '.join(names[:7])} and {len(names) - 7} more"
 
 
-def cells(row: Row) -> tuple[str, ...]:
-    """One row of the table, in the order of its columns."""
-    own = row.verdict == "baseline"
-    return (
-        row.name,
-        mean_in_bounds(row),
-        interval(row.low, row.high, ".3f"),
-        "" if own or math.isnan(row.difference) else f"{row.difference:+.3f}",
-        "" if own else difference_interval(row),
-        "" if own or math.isnan(row.p) else probability(row.p),
-        row.verdict,
-        "" if math.isnan(row.needed) else f"{row.needed:,.0f}",
-        probability(row.p_best),
-        _loss(row),
-        f"{row.context_tokens:.0f}",
-    )
-
-
-def difference_interval(row: Row) -> str:
-    """The interval of the difference to the baseline, or why there is none."""
-    return row.no_interval or interval(row.difference_low, row.difference_high, "+.3f")
-
-
-def mean_in_bounds(row: Row) -> str:
-    """The mean; where judgments are missing, with the bounds that hold whatever they would have been.
-
-    `0.412`, `0.412 [0.402 … 0.427]`, `withheld [0.310 … 0.610]`.
-    """
-    mean = "withheld" if math.isnan(row.mean) else f"{row.mean:.3f}"
-    return mean if row.least == row.most else f"{mean} [{row.least:.3f} … {row.most:.3f}]"
-
-
 def markdown(comparison: Comparison) -> str:
     """The comparison for a run's note or a CI summary."""
     lines = [f"**{comparison.question}**", ""] if comparison.question else []
@@ -197,49 +233,3 @@ def as_json(comparison: Comparison, beside: Beside = ()) -> str:
     for row, (_, values) in zip(told["rows"], beside, strict=False):
         row["values"] = dict(values)
     return json.dumps(plain(told), indent=1, ensure_ascii=False, allow_nan=False)
-
-
-def probability(value: float) -> str:
-    """A probability to two digits; never 0 or 1 where it is not.
-
-    >>> probability(0.0004), probability(0.049), probability(0.997)
-    ('<.001', '.049', '>.99')
-    """
-    if math.isnan(value):
-        return "–"
-    if 0 < value < 0.001:
-        return "<.001"
-    if 0.99 < value < 1:
-        return ">.99"
-    if value in (0, 1):
-        return f"{value:.0f}"
-    return f"{value:{'.3f' if value < 0.1 else '.2f'}}".lstrip("0")
-
-
-def fate_words(fate: str) -> str:
-    """A fate of the loss ledger in words.
-
-    >>> fate_words("dropped:top_k"), fate_words("not_retrieved")
-    ('dropped by top_k', 'not retrieved')
-    """
-    return f"dropped by {fate.removeprefix('dropped:')}" if fate.startswith("dropped:") else fate.replace("_", " ")
-
-
-def interval(low: float, high: float, form: str) -> str:
-    """`0.711 … 0.865`, each bound in the given form; why there is none where clusters are too few for one."""
-    return "too few clusters" if math.isnan(low) else f"{_signed(low):{form}} … {_signed(high):{form}}"
-
-
-def _signed(value: float) -> float:
-    """The value, without the sign of a zero. A bound just below 0 reads -0.000, so that 0 is seen to lie inside."""
-    return value + 0.0
-
-
-def _loss(row: Row) -> str:
-    """The commonest first cause of lost evidence, with its share of all items."""
-    total = sum(row.losses.values())
-    lost = {fate: count for fate, count in row.losses.items() if fate != "found" and count}
-    if not lost:
-        return "nothing"
-    fate = max(lost, key=lambda name: (lost[name], name))
-    return f"{fate_words(fate)} {100 * lost[fate] / total:.0f} %"

@@ -1,0 +1,77 @@
+"""`harness gate`: hold today's results against the accepted baseline, or accept them."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness.cli.arguments import (
+    CommandGroup,
+    add_model_options,
+    add_store_option,
+    add_tracking_option,
+    add_workers_option,
+    models_of,
+)
+from harness.cli.exit_codes import OK
+from harness.cli.output import how_to_open, write_file
+from harness.core.errors import ConfigError, HarnessError
+
+
+def add_gate_command(commands: CommandGroup) -> None:
+    commands.add(
+        "gate", _gate, "hold today's results against the accepted baseline; exit code 1 if worse", _gate_options
+    )
+
+
+def _gate_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", type=Path, help="the experiment file")
+    parser.add_argument("--accept", action="store_true", help="accept today's results as the baseline instead")
+    parser.add_argument("--why", default="", metavar="TEXT", help="why they are accepted")
+    parser.add_argument("--who", metavar="NAME", help="who accepts them (default: the user)")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="write gate.md, gate.json, junit.xml, history.svg there"
+    )
+    parser.add_argument("--fresh", action="store_true", help="forget what is stored: remote models answer again")
+    add_workers_option(parser)
+    add_store_option(parser)
+    add_tracking_option(parser)
+    add_model_options(parser)
+
+
+def _gate(options: argparse.Namespace) -> int:
+    from harness.experiment.yaml_file import read_experiment
+    from reports.gate_result import files, markdown, refused
+    from reports.gate_run import accept_launch, gate
+
+    experiment = read_experiment(options.experiment)
+    given: dict[str, Any] = {
+        "workers": options.workers,
+        "store": options.store,
+        "tracking": options.tracking,
+        "models": models_of(options),
+        "tell": lambda line: print(line, file=sys.stderr, flush=True),
+    }
+    if options.accept:
+        accepted = accept_launch(experiment, why=options.why, who=options.who, **given)
+        print(f"{experiment.name}: {accepted.who} accepts launch {accepted.launch}: {accepted.why}")
+        for trial in accepted.trials:
+            told = (f"{name} {trial.mean(name):.3f}" for name in (*experiment.metrics, *experiment.judged))
+            print(f"  {trial.name}: {', '.join(told)}")
+        return OK
+    if options.why or options.who:
+        raise ConfigError("gate: --why and --who go with --accept")
+    try:
+        found = gate(experiment, fresh=options.fresh, **given)
+    except HarnessError as error:
+        # What lies there from an earlier night must not be taken for this one's result.
+        if options.out:
+            for name, content in refused(experiment.name, str(error)).items():
+                write_file(options.out / name, content)
+        raise
+    if options.out:
+        for name, content in files(found).items():
+            write_file(options.out / name, content)
+    print(markdown(found))
+    print(f"In MLflow, {how_to_open(options.tracking)}: {found.link}")
+    return found.exit_code

@@ -1,0 +1,146 @@
+"""`harness compare`, `report` and `bands`: what the results of a launch mean."""
+
+import argparse
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.cli.arguments import CommandGroup, add_store_option, experiment_of, launch_of, params_of
+from harness.cli.exit_codes import CANNOT_TELL, INVALID, OK
+from harness.cli.output import show, width, write_file
+from harness.core.errors import ConfigError
+from harness.experiment.settings import CLUSTERS
+
+if TYPE_CHECKING:
+    from harness.run.launch_result import Launch
+
+
+def add_compare_command(commands: CommandGroup) -> None:
+    commands.add("compare", _compare, "compare the trials of an experiment on one metric", _compare_options)
+
+
+def _compare_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", help="the experiment file, or the name of an experiment that has run")
+    parser.add_argument("--metric", help="the metric (default: the experiment's compare.on)")
+    parser.add_argument(
+        "--baseline", action="append", default=[], metavar="PARAM=VALUE", help="params of the baseline trial"
+    )
+    parser.add_argument("--margin", type=float, metavar="D", help="the difference that matters in practice")
+    parser.add_argument("--effect", type=float, metavar="D", help="the difference to tell queries needed for")
+    parser.add_argument(
+        "--clusters", choices=CLUSTERS, help="whether the claim is about further documents, or queries on the same"
+    )
+    parser.add_argument("--final", action="store_true", help="the newest launch that opened the locked query set")
+    parser.add_argument(
+        "--published", action="store_true", help="show published figures beside ours; exit code 1 if any differs"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON, with every metric and fact of each trial")
+    form.add_argument("--csv", action="store_true", help="print CSV, a row per trial, a column per metric and fact")
+    parser.add_argument(
+        "--show",
+        metavar="NAMES",
+        help="metrics and other facts to show too, separated by commas; only these in JSON and CSV",
+    )
+    add_store_option(parser)
+
+
+def add_report_command(commands: CommandGroup) -> None:
+    commands.add(
+        "report", _report, "write the report on an experiment: one HTML file that opens from disk", _report_options
+    )
+
+
+def _report_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", help="the experiment file, or the name of an experiment that has run")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write (default NAME.html)")
+    parser.add_argument("--metric", help="the metric (default: the experiment's compare.on)")
+    parser.add_argument("--final", action="store_true", help="the newest launch that opened the locked query set")
+    parser.add_argument(
+        "--explore", action="append", default=[], metavar="TRIAL", help="a trial the query explorer holds in any case"
+    )
+    add_store_option(parser)
+
+
+def add_bands_command(commands: CommandGroup) -> None:
+    commands.add("bands", _bands, "tell how often a hit in each band of cosine scores is relevant", _bands_options)
+
+
+def _bands_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", help="the experiment file; its trials must have run")
+    parser.add_argument("--edges", metavar="NUMBERS", help="where bands part (default 0.9,0.8,…,0.3)")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write a picture as well (PNG)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_store_option(parser)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from reports import columns, compare
+    from reports.comparison import as_csv, as_json, table
+
+    launch = launch_of(options)
+    if options.published:
+        return _published(options, launch)
+    comparison = compare(
+        launch,
+        on=options.metric,
+        baseline=params_of("--baseline", options.baseline),
+        margin=options.margin,
+        effect=options.effect,
+        clusters=options.clusters,
+    )
+    named = options.show.split(",") if options.show else launch.experiment.compare.show
+    if options.json or options.csv:
+        values = columns.beside(launch, named if options.show else columns.every(launch))
+        print(as_json(comparison, values) if options.json else as_csv(comparison, values), end="\n" * options.json)
+    else:
+        beside = [columns.table(launch, named)] if named else []
+        for shown in (table(comparison, width()), *beside):
+            show(shown)
+    return CANNOT_TELL if any(math.isnan(row.mean) for row in comparison.rows) else OK
+
+
+def _published(options: argparse.Namespace, launch: "Launch") -> int:
+    import json
+
+    from reports.plain import plain
+    from reports.published_check import differing, figures, records, text
+
+    found = figures(launch)
+    published = launch.experiment.published
+    assert published is not None
+    if options.json:
+        print(json.dumps(plain({"source": published.source, "figures": records(found)}), indent=1, ensure_ascii=False))
+    else:
+        print(text(found, published.source))
+    return INVALID if differing(found) else OK
+
+
+def _report(options: argparse.Namespace) -> int:
+    from harness.storage.files import file_name
+    from reports import report
+
+    launch = launch_of(options)
+    made = report(launch, on=options.metric, explore=tuple(options.explore))
+    path = made.write(options.out or Path(f"{file_name(launch.experiment.name)}.html"))
+    print(made.answer)
+    print(f"{path}: {len(made.html.encode()) / 1e6:.1f} MB")
+    return CANNOT_TELL if any(math.isnan(row.mean) for row in made.comparison.rows) else OK
+
+
+def _bands(options: argparse.Namespace) -> int:
+    from harness.run.launch_history import stored_session
+    from harness.run.score_bands import EDGES, score_bands
+    from reports import bands
+
+    try:
+        edges = [float(part) for part in options.edges.split(",")] if options.edges else EDGES
+    except ValueError:
+        raise ConfigError(f"--edges {options.edges}: write numbers parted by commas, such as 0.8,0.6,0.4") from None
+    found = score_bands(stored_session(experiment_of(options), store=options.store), edges)
+    if not found:
+        raise ConfigError("bands: no trial searches embeddings by cosine; add a `dense` or `hybrid` retriever")
+    print(bands.as_json(found) if options.json else bands.text(found))
+    if options.plot:
+        write_file(options.plot, bands.picture(found))
+    return OK

@@ -1,0 +1,118 @@
+"""`harness plan` and `harness run`: what an experiment would take, and running it."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from harness.cli.arguments import (
+    CommandGroup,
+    add_model_options,
+    add_store_option,
+    add_tracking_option,
+    add_workers_option,
+    models_of,
+    params_of,
+)
+from harness.cli.exit_codes import CANNOT_TELL, OK
+from harness.cli.output import how_to_open, show, width
+from harness.core.errors import ConfigError
+
+
+def add_plan_command(commands: CommandGroup) -> None:
+    commands.add("plan", _plan, "show the trials of an experiment and what running them would cost", _plan_options)
+
+
+def _plan_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", type=Path, help="the experiment file")
+    add_store_option(parser)
+    add_model_options(parser, spends=False)
+
+
+def add_run_command(commands: CommandGroup) -> None:
+    commands.add("run", _run, "run an experiment and log it to MLflow", _run_options)
+
+
+def _run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", type=Path, help="the experiment file")
+    add_workers_option(parser)
+    parser.add_argument(
+        "--on", default="processes", metavar="WHERE", help="processes, or package.module:callable giving an Executor"
+    )
+    parser.add_argument(
+        "--final", action="store_true", help="score the chosen trial and the baseline on the locked query set; recorded"
+    )
+    parser.add_argument(
+        "--choose", action="append", default=[], metavar="PARAM=VALUE", help="params of the trial for --final"
+    )
+    parser.add_argument("--no-mlflow", action="store_true", help="log nothing")
+    add_store_option(parser)
+    add_tracking_option(parser)
+    add_model_options(parser)
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from harness.experiment.yaml_file import read_experiment
+    from harness.run.plan import plan
+
+    made = plan(read_experiment(options.experiment), store=options.store, models=models_of(options))
+    width = max(len(trial.name) for trial in made.trials)
+    stages = list(made.trials[0].stored)
+    print(f"{'trial':<{width}}  " + "  ".join(f"{stage:<8}" for stage in stages))
+    for trial in made.trials:
+        print(f"{trial.name:<{width}}  " + "  ".join(f"{'stored' if trial.stored[s] else 'to do':<8}" for s in stages))
+    print(f"\n{len(made.trials)} trials, {sum(all(t.stored.values()) for t in made.trials)} of them stored")
+    for embedder, count in made.texts.items():
+        usd = made.usd[embedder]
+        price = "price unknown" if usd is None else f"${usd:.4f}" if usd else "no charge"
+        print(f"to embed with {embedder}: {count} distinct texts, {made.tokens[embedder]} tokens, {price}")
+    if not made.texts:
+        print("nothing to embed")
+    for line in made.calls:
+        print(line)
+    return OK
+
+
+def _run(options: argparse.Namespace) -> int:
+    from harness.experiment.yaml_file import read_experiment
+    from harness.run.launch import run
+    from reports import columns, compare, launch_report
+    from reports.answer import answer
+    from reports.comparison import table
+    from reports.final import final_scores, lines
+    from reports.judge_notes import judge_table
+
+    if options.choose and not options.final:
+        raise ConfigError("run: --choose goes with --final")
+    launch = run(
+        read_experiment(options.experiment),
+        workers=options.workers,
+        on=options.on,
+        store=options.store,
+        tracking=options.tracking,
+        log=not options.no_mlflow,
+        final=options.final,
+        choose=params_of("--choose", options.choose),
+        report=launch_report,
+        models=models_of(options),
+        tell=lambda line: print(line, flush=True),
+    )
+    comparison = compare(launch)
+    show(table(comparison, width()))
+    print(answer(comparison))
+    final = final_scores(launch)
+    for line in lines(final) if final else ():
+        print(line)
+    if launch.experiment.compare.show:
+        show(columns.table(launch, launch.experiment.compare.show))
+    if launch.results[0].judged:
+        show(judge_table(launch))
+    done = ", ".join(f"{count} {stage}" for stage, count in launch.work.items()) or "nothing, all of it was stored"
+    print(f"\n{len(launch.results)} trials in {launch.seconds:.0f} s; worked out: {done}")
+    if launch.links:
+        print(f"In MLflow, {how_to_open(options.tracking)}:")
+        for name, link in launch.links.items():
+            print(f"  {name:<14} {link}")
+    if launch.withheld:
+        print(f"harness: withheld: {', '.join(launch.withheld)}; too many judgments are missing", file=sys.stderr)
+        return CANNOT_TELL
+    return OK

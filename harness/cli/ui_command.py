@@ -1,0 +1,47 @@
+"""`harness ui`: the MLflow UI on the tracking store."""
+
+import argparse
+import os
+import sys
+
+from harness.cli.arguments import CommandGroup, add_tracking_option
+from harness.core.errors import ConfigError
+
+
+def add_ui_command(commands: CommandGroup) -> None:
+    commands.add("ui", _ui, "open the MLflow UI on the tracking store", _ui_options)
+
+
+def _ui_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", type=int, default=5000)
+    add_tracking_option(parser)
+
+
+def _ui(options: argparse.Namespace) -> int:
+    from harness.core.secrecy import bare_address
+    from harness.tracking import QUIET, default_uri, sqlite_file, sqlite_uri
+
+    uri = options.tracking or default_uri()
+    if uri.startswith("http"):
+        raise ConfigError(f"ui: {bare_address(uri)} is a server; open it in a browser")
+    database = sqlite_file(uri)
+    if database and not database.is_file():
+        told = f"{database} does not exist"
+        raise ConfigError(f"ui: {told}; run an experiment first, or name a store with --tracking")
+    # One worker and no job runner: half a gigabyte and seconds instead of the default's ten processes.
+    environment = {**os.environ, **QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "mlflow",
+        "ui",
+        "--backend-store-uri",
+        sqlite_uri(database) if database else uri,
+        "--port",
+        str(options.port),
+        "--workers",
+        "1",
+    ]
+    print(f"MLflow UI on http://127.0.0.1:{options.port} (Ctrl-C stops it)", flush=True)
+    os.execve(sys.executable, command, environment)

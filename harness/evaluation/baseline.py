@@ -1,0 +1,75 @@
+"""An accepted baseline: the scores of a launch as they were found good, to hold later ones against."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.core.errors import DataError
+from harness.core.records import Floats
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class AcceptedTrial:
+    """A trial's params, its scores query by query (least and greatest, None where there is none), and all fates."""
+
+    name: str
+    params: Mapping[str, str]
+    fingerprint: str
+    scores: Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]]
+    fates: Sequence[Sequence[str]]
+
+    def bounds(self, metric: str) -> tuple[Floats, Floats]:
+        """Least and greatest value per query, NaN where there is none."""
+        low, high = (np.array([math.nan if v is None else v for v in side]) for side in self.scores[metric])
+        return low, high
+
+    def mean(self, metric: str) -> float:
+        """The mean over the queries that have a value; of what is missing, the middle of what it can be."""
+        low, high = self.bounds(metric)
+        values = ((low + high) / 2)[~np.isnan(low)]
+        return math.fsum(values) / len(values) if len(values) else math.nan
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Who accepted which launch, when and why; what it was measured on; and its trials.
+
+    `measured` holds whatever must be the same for scores to be comparable: data and queries by content, how evidence
+    is counted, and the judges.
+    """
+
+    experiment: str
+    launch: str
+    who: str
+    when: str
+    why: str
+    measured: Mapping[str, Any]
+    queries: Sequence[str]
+    trials: Sequence[AcceptedTrial]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], *, where: str) -> "Accepted":
+        """Read back what `to_json` gave; raises DataError where it is something else."""
+        if not isinstance(value, Mapping) or value.get("format") != FORMAT:
+            raise DataError(f"{where}: is no accepted baseline of format {FORMAT}; accept one anew")
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            found = TypeAdapter(cls).validate_python({name: inner for name, inner in value.items() if name != "format"})
+        except ValidationError as error:
+            first = error.errors()[0]
+            told = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise DataError(f"{where}: {told}; accept a baseline anew") from None
+        count = len(found.queries)
+        sides = (side for trial in found.trials for pair in trial.scores.values() for side in pair)
+        if any(len(side) != count for side in sides) or any(len(trial.fates) != count for trial in found.trials):
+            raise DataError(f"{where}: its scores are not one for each of {count} queries; accept a baseline anew")
+        return found

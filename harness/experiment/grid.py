@@ -1,0 +1,68 @@
+"""One step of a grid: a trial with one axis set, a slot or a setting named by its dotted path."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from harness.components.component import Component, settings, step_labels
+from harness.core.errors import ConfigError, did_you_mean
+from harness.experiment.catalog import checked
+from harness.experiment.parsing import slot_value
+from harness.experiment.trial import Trial
+from harness.experiment.trial_names import SLOTS
+
+
+def with_axis(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
+    """The trial with one axis of the grid set."""
+    slot, *path = axis.split(".")
+    if slot == "judges":
+        raise ConfigError(f"{where}: all trials have the same judges; list each under `judges:` instead")
+    if slot not in SLOTS:
+        raise ConfigError(f"{where}: no slot named '{slot}'.{did_you_mean(slot, SLOTS)} Slots: {', '.join(SLOTS)}")
+    if not path:
+        return replace(trial, **{slot: slot_value(slot, value, where=where, beside=Path.cwd())})
+    held: Any = getattr(trial, slot)
+    parts = cast("tuple[Component, ...]", held if isinstance(held, tuple) else (held,))
+    labels = step_labels(held) if isinstance(held, tuple) else [held.name()]
+    routes = [(at, route) for at, part in enumerate(parts) if (route := _route(part, labels[at], path))]
+    if len(routes) != 1:
+        if routes:
+            named = f"{slot}.{labels[routes[-1][0]]}.{path[-1]}"
+            raise ConfigError(f"{where}: several steps have it; name one, such as {named}")
+        if isinstance(held, tuple) and len(path) > 1 and path[0] not in labels:
+            told = f"the selector has no step '{path[0]}'.{did_you_mean(path[0], labels)} Steps: {', '.join(labels)}"
+            raise ConfigError(f"{where}: {told or 'none'}; write `grid` as a list to vary what only some trials have")
+        known = [key for part in parts for key in settings(part)]
+        raise ConfigError(
+            f"{where}: {'+'.join(labels) or 'none'} has no setting '{'.'.join(path)}'.{did_you_mean(path[-1], known)}"
+            f" Settings: {', '.join(known) or 'none'}; write `grid` as a list to vary what only some trials have"
+        )
+    ((at, route),) = routes
+    changed = _changed(parts[at], route, value, where=where)
+    whole = tuple(changed if place == at else part for place, part in enumerate(parts))
+    filled: Any = whole if isinstance(held, tuple) else changed
+    return replace(trial, **{slot: filled})
+
+
+def _route(part: Component, label: str, path: Sequence[str]) -> tuple[str, ...]:
+    """The path to a setting inside a component's settings, its own name left out; empty where there is none."""
+    for route in (tuple(path), tuple(path[1:]) if path[0] == label else ()):
+        inner: Any = settings(part, with_runtime=True)
+        for key in route:
+            inner = inner.get(key, _ABSENT) if isinstance(inner, dict) else _ABSENT
+        if route and inner is not _ABSENT and not isinstance(inner, dict):
+            return route
+    return ()
+
+
+_ABSENT = object()
+
+
+def _changed(part: Component, route: Sequence[str], value: Any, *, where: str) -> Component:
+    given = settings(part, with_runtime=True)
+    inner = given
+    for key in route[:-1]:
+        inner = inner[key]
+    inner[route[-1]] = value
+    return checked(type(part), given, where=where)

@@ -1,0 +1,56 @@
+"""The settings of a trial as params: texts under the paths of the YAML keys, the same in MLflow."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from harness.components.component import Component, snake_case
+from harness.components.roles import Retriever
+from harness.core.errors import ConfigError, did_you_mean
+from harness.experiment.trial_names import SLOTS
+
+
+def find_baseline(
+    every: Sequence[Mapping[str, str]], wanted: Mapping[str, Any], where: str = "compare.baseline"
+) -> int:
+    """The first trial whose params have all the wanted values, by its number; raises ConfigError where there is none.
+
+    A component may be named as in YAML (`my_chunkers.py:ByHeading`).
+    """
+    known = list(dict.fromkeys(key for params in every for key in params))
+    asked = {key: param_text(value) for key, value in wanted.items()}
+    for key, value in asked.items():
+        if key not in known:
+            close = did_you_mean(key, known)
+            raise ConfigError(f"{where}: no param '{key}'.{close} Params: {', '.join(known)}")
+        if key in SLOTS and ":" in value:
+            asked[key] = snake_case(value.rpartition(":")[2])
+    for at, params in enumerate(every):
+        if all(params.get(key) == value for key, value in asked.items()):
+            return at
+    told = ", ".join(f"{key}: {value}" for key, value in asked.items())
+    raise ConfigError(f"{where}: no trial has {told}")
+
+
+def param_text(value: Any) -> str:
+    """A setting as it reads among the params: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def flat_params(prefix: str, values: Mapping[str, Any]) -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            flat |= flat_params(f"{prefix}.{key}", value)
+        else:
+            flat[f"{prefix}.{key}"] = param_text(value)
+    return flat
+
+
+def part_depths(part: Component) -> dict[str, str]:
+    """How deep the parts of a fusion search: as deep as it asks, whatever they would alone."""
+    if not isinstance(part, Retriever) or not part.parts:
+        return {}
+    names = [f.name for f in fields(part) if isinstance(getattr(part, f.name), Retriever)]  # type: ignore[arg-type]
+    return {f"retriever.{name}.depth": str(inner.depth) for name, inner in zip(names, part.parts, strict=False)}

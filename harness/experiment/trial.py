@@ -1,0 +1,164 @@
+"""A trial: one component per slot, the data it runs on, and how it is scored; from Python, to and from JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.components.augmenters.none import NoContext
+from harness.components.component import Component, identity, settings, step_labels
+from harness.components.embedders.local import Local
+from harness.components.roles import Augmenter, Chunker, Embedder, EmbeddingChunker, Judge, Retriever, Selector
+from harness.core.errors import ConfigError
+from harness.data.manifest import Copies
+from harness.evaluation.metrics.names import parse_metric
+from harness.experiment.catalog import component, to_spec
+from harness.experiment.compatibility import check_steps
+from harness.experiment.params import flat_params, part_depths
+from harness.experiment.parsing import key_path, slot_value
+from harness.experiment.trial_names import SLOTS
+from harness.storage.digest import canonical
+
+Unanswerable = Literal["skip", "zero"]
+
+
+METRICS = ("recall@5", "recall@1000t", "ndcg@10")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One component per slot, the data it runs on, and how it is scored."""
+
+    data: str
+    chunker: Chunker
+    retriever: Retriever
+    queries: str = "validation"
+    tokenizer: str = "o200k_base"
+    augmenter: Augmenter = field(default_factory=NoContext)
+    embedder: Embedder = field(default_factory=Local)
+    selector: tuple[Selector, ...] = ()
+    judges: tuple[Judge, ...] = ()
+    metrics: tuple[str, ...] = METRICS
+    coverage: float = 0.5
+    copies: Copies | None = None
+    """Whether verbatim copies of evidence count as evidence; None as the data set says."""
+    relevant_from: float = 0.0
+    """The grade from which on evidence counts as relevant; what lies below adds to graded gain alone."""
+    unanswerable: Unanswerable = "skip"
+    """Whether queries without relevant evidence are left out of means, or count as 0."""
+
+    @property
+    def embeds_queries(self) -> bool:
+        """Whether the retriever, or a part of it, searches embeddings."""
+        return any(part.uses_vectors for part in (self.retriever, *self.retriever.parts))
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Whether anything needs embeddings; else the embedder is no part of the trial."""
+        compared = any(step.uses_vectors for step in self.selector)
+        return self.embeds_queries or compared or isinstance(self.chunker, EmbeddingChunker)
+
+    def identity(self) -> dict[str, Any]:
+        """Everything in the file that decides the trial's results."""
+        return {
+            "data": self.data,
+            "queries": self.queries,
+            "tokenizer": self.tokenizer,
+            "chunker": identity(self.chunker),
+            "augmenter": identity(self.augmenter),
+            "embedder": identity(self.embedder) if self.uses_vectors else None,
+            "retriever": identity(self.retriever),
+            "selector": [identity(step) for step in self.selector],
+            "judges": [identity(judge) for judge in self.judges],
+            "metrics": list(self.metrics),
+            "coverage": self.coverage,
+            "copies": self.copies,
+            "relevant_from": self.relevant_from,
+            "unanswerable": self.unanswerable,
+        }
+
+    def params(self) -> dict[str, str]:
+        """The settings under their YAML paths, as MLflow params: `chunker`, `chunker.size`, `selector.top_k.k`."""
+        params: dict[str, str] = {}
+        for slot in SLOTS:
+            if slot == "embedder" and not self.uses_vectors:
+                params[slot] = "none"
+            elif slot == "selector":
+                labels = step_labels(self.selector)
+                params[slot] = "+".join(step.name() for step in self.selector) or "none"
+                for label, step in zip(labels, self.selector, strict=True):
+                    params |= flat_params(f"{slot}.{label}", settings(step))
+            else:
+                part: Component = getattr(self, slot)
+                params[slot] = part.name()
+                params |= flat_params(slot, settings(part))
+                params |= part_depths(part)
+        for label, judge in zip(step_labels(self.judges), self.judges, strict=True):
+            params[f"judge.{label}"] = str(getattr(judge, "model", "no model"))
+            params |= flat_params(
+                f"judge.{label}", {k: v for k, v in settings(judge).items() if v is not None and k != "model"}
+            )
+            params |= flat_params(f"judge.{label}", {"version": judge.version, **judge.facts()})
+        return params | {
+            "data": self.data,
+            "queries": self.queries,
+            "tokenizer": self.tokenizer,
+            "coverage": str(self.coverage),
+            "copies": self.copies or "",
+            "relevant_from": f"{self.relevant_from:g}",
+            "unanswerable": self.unanswerable,
+        }
+
+    def to_json(self) -> str:
+        """The trial as JSON text; `from_json` gives an equal trial in any process on this machine."""
+        value: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name in (*SLOTS, "judges"):
+            part = value[name]
+            value[name] = [to_spec(p) for p in part] if isinstance(part, tuple | list) else to_spec(part)
+        return canonical(value)
+
+    @classmethod
+    def from_json(cls, text: str, *, where: str = "trial") -> "Trial":
+        """The trial of `to_json`; `where` is named in faults."""
+        return trial_of(json.loads(text), where=where, beside=Path("/"))
+
+
+def trial_of(content: Mapping[str, Any], *, where: str, beside: Path) -> Trial:
+    """The trial of a mapping whose slots hold component specs; raises ConfigError."""
+    given = dict(content)
+    for slot in SLOTS:
+        if slot in given:
+            given[slot] = slot_value(slot, given[slot], where=key_path(where, slot), beside=beside)
+    listed = given.get("judges") or ()
+    if not isinstance(listed, list | tuple):
+        raise ConfigError(f"{key_path(where, 'judges')}: expected a list")
+    given["judges"] = tuple(
+        component("judge", spec, where=f"{key_path(where, 'judges')}[{at}]", beside=beside)
+        for at, spec in enumerate(listed)
+    )
+    metrics = given.get("metrics", METRICS)
+    if not isinstance(metrics, list | tuple) or not metrics or not all(isinstance(metric, str) for metric in metrics):
+        raise ConfigError(f"{key_path(where, 'metrics')}: expected a list of names such as recall@5")
+    for at, metric in enumerate(metrics):
+        try:
+            parse_metric(metric)
+        except ConfigError as error:
+            raise ConfigError(f"{key_path(where, 'metrics')}[{at}]: {error}") from None
+    given["metrics"] = tuple(dict.fromkeys(metrics))
+    coverage = given.get("coverage", 0.5)
+    if isinstance(coverage, bool) or not isinstance(coverage, int | float) or not 0 < coverage <= 1:
+        raise ConfigError(f"{key_path(where, 'coverage')}: expected a number above 0 and at most 1, got {coverage!r}")
+    given["coverage"] = float(coverage)
+    retriever = given.get("retriever")
+    if isinstance(retriever, Retriever):
+        check_steps(retriever, given.get("selector", ()), given["judges"], key_path(where, "selector"))
+    if given.get("copies") not in (None, "credit", "ignore"):
+        raise ConfigError(f"{key_path(where, 'copies')}: expected credit or ignore, got {given['copies']!r}")
+    grade = given.get("relevant_from", 0.0)
+    if isinstance(grade, bool) or not isinstance(grade, int | float) or not 0 <= grade <= 1e6:
+        raise ConfigError(f"{key_path(where, 'relevant_from')}: expected a grade such as 2, got {grade!r}")
+    given["relevant_from"] = float(grade)
+    if given.get("unanswerable", "skip") not in ("skip", "zero"):
+        raise ConfigError(f"{key_path(where, 'unanswerable')}: expected skip or zero, got {given['unanswerable']!r}")
+    return Trial(**given)

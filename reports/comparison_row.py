@@ -1,0 +1,100 @@
+"""One trial of a comparison: its numbers, and the cells of its row in a table."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from reports.numbers import fate_words, interval, probability
+
+Verdict = Literal["baseline", "better", "worse", "cannot tell"]
+
+
+Matters = Literal["", "yes", "no", "cannot tell"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One trial: its mean, and its paired difference to the baseline. Bounds are of 95 % intervals, NaN where refused.
+
+    `least` and `most` bound the mean over all queries, whatever missing judgments would have been; without any, they
+    are the mean. `difference_low` and `difference_high` hold for all trials at once, `alone_low` and `alone_high` for
+    this one by itself. The `verdict` follows from the former; `no_interval` says why there is none. `p` is adjusted for
+    the number of trials, and at most .05 just where that interval leaves out 0; `p_alone` is not adjusted, `p_holm` by
+    Holm's method. `matters` says whether the difference exceeds the experiment's margin, empty without one. `needed`
+    are the queries that would show a difference of the experiment's `effect`. `p_best` is the chance to be the best
+    trial, `may_be_best` whether it cannot be told from the best.
+    """
+
+    name: str
+    mean: float
+    least: float
+    most: float
+    low: float
+    high: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    alone_low: float
+    alone_high: float
+    p: float
+    p_alone: float
+    p_holm: float
+    verdict: Verdict
+    no_interval: str
+    matters: Matters
+    needed: float
+    p_best: float
+    may_be_best: bool
+    losses: Mapping[str, int]
+    context_tokens: float
+    complete: int
+    """Queries that have a value; fewer than those compared where a judge failed. Intervals then hold in any case."""
+
+
+HEAD = (
+    *("trial", "mean", "95 % interval", "difference", "95 % interval", "p", "verdict", "needed", "P(best)"),
+    *("lost mostly", "tokens"),
+)
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """One row of the table, in the order of its columns."""
+    own = row.verdict == "baseline"
+    return (
+        row.name,
+        mean_in_bounds(row),
+        interval(row.low, row.high, ".3f"),
+        "" if own or math.isnan(row.difference) else f"{row.difference:+.3f}",
+        "" if own else difference_interval(row),
+        "" if own or math.isnan(row.p) else probability(row.p),
+        row.verdict,
+        "" if math.isnan(row.needed) else f"{row.needed:,.0f}",
+        probability(row.p_best),
+        _loss(row),
+        f"{row.context_tokens:.0f}",
+    )
+
+
+def difference_interval(row: Row) -> str:
+    """The interval of the difference to the baseline, or why there is none."""
+    return row.no_interval or interval(row.difference_low, row.difference_high, "+.3f")
+
+
+def mean_in_bounds(row: Row) -> str:
+    """The mean; where judgments are missing, with the bounds that hold whatever they would have been.
+
+    `0.412`, `0.412 [0.402 … 0.427]`, `withheld [0.310 … 0.610]`.
+    """
+    mean = "withheld" if math.isnan(row.mean) else f"{row.mean:.3f}"
+    return mean if row.least == row.most else f"{mean} [{row.least:.3f} … {row.most:.3f}]"
+
+
+def _loss(row: Row) -> str:
+    """The commonest first cause of lost evidence, with its share of all items."""
+    total = sum(row.losses.values())
+    lost = {fate: count for fate, count in row.losses.items() if fate != "found" and count}
+    if not lost:
+        return "nothing"
+    fate = max(lost, key=lambda name: (lost[name], name))
+    return f"{fate_words(fate)} {100 * lost[fate] / total:.0f} %"
