@@ -63,32 +63,9 @@ def compare(
     metric = on or headline_metric(launch.experiment, results)
     at = find_baseline([result.params for result in results], baseline or settings.baseline)
     scores = scores_of(results, metric, settings.clusters)
-    means = interval(scores.low, scores.high, scores)
-    least, sizes = cluster_sums(scores.low, scores.clusters)
-    most, _ = cluster_sums(scores.high, scores.clusters)
-    choice = best_of(least, most, sizes, seed=scores.seed, tested=~scores.withheld)
-    # Where no test can tell a difference, none can exclude a trial.
-    undecidable = too_few(len(sizes))
-    told = _against(at, scores, settings)
-    baseline_mean = _mean(results[at], scores, at)
-    rows = [
-        Row(
-            name=result.name,
-            mean=(mean := _mean(result, scores, n)),
-            least=math.fsum(scores.low[n]) / scores.queries,
-            most=math.fsum(scores.high[n]) / scores.queries,
-            low=float(means.low[n]),
-            high=float(means.high[n]),
-            difference=_paired_mean(scores, n, at) if not math.isnan(mean + baseline_mean) else math.nan,
-            **told[n]._asdict(),
-            p_best=float(choice.p_best[n]),
-            may_be_best=undecidable or n == choice.best or float(choice.p_value[n]) > ALPHA,
-            losses=losses_at(result, metric),
-            context_tokens=result.efficiency["context_tokens"],
-            complete=result.judged[metric].complete if metric in result.judged else scores.queries,
-        )
-        for n, result in enumerate(results)
-    ]
+    sizes = cluster_sums(scores.low, scores.clusters)[1]
+    choice = _choice(scores)
+    rows = _rows(launch, at, scores, settings, choice)
     measured = set(scores.index)
     unanswerable = sum(not fates and at not in measured for at, fates in enumerate(results[0].fates))
     unanswerable = 0 if metric in results[0].judged else unanswerable
@@ -111,6 +88,41 @@ def compare(
         warnings=[*_warnings(launch, metric, len(sizes)), *_judge_notes(launch, metric)],
         synthetic=launch.session is not None and launch.session.synthetic,
     )
+
+
+def _choice(scores: Scores) -> Choice:
+    """Which trial is the best, whatever missing judgments would have been."""
+    least, sizes = cluster_sums(scores.low, scores.clusters)
+    most, _ = cluster_sums(scores.high, scores.clusters)
+    return best_of(least, most, sizes, seed=scores.seed, tested=~scores.withheld)
+
+
+def _rows(launch: Launch, at: int, scores: Scores, settings: Compare, choice: Choice) -> list[Row]:
+    """A row for every trial, compared with trial number `at`."""
+    results, metric = launch.results, scores.metric
+    means = interval(scores.low, scores.high, scores)
+    # Where no test can tell a difference, none can exclude a trial.
+    undecidable = too_few(len(set(scores.clusters)))
+    told = _against(at, scores, settings)
+    baseline_mean = _mean(results[at], scores, at)
+    return [
+        Row(
+            name=result.name,
+            mean=(mean := _mean(result, scores, n)),
+            least=math.fsum(scores.low[n]) / scores.queries,
+            most=math.fsum(scores.high[n]) / scores.queries,
+            low=float(means.low[n]),
+            high=float(means.high[n]),
+            difference=_paired_mean(scores, n, at) if not math.isnan(mean + baseline_mean) else math.nan,
+            **told[n]._asdict(),
+            p_best=float(choice.p_best[n]),
+            may_be_best=undecidable or n == choice.best or float(choice.p_value[n]) > ALPHA,
+            losses=losses_at(result, metric),
+            context_tokens=result.efficiency["context_tokens"],
+            complete=result.judged[metric].complete if metric in result.judged else scores.queries,
+        )
+        for n, result in enumerate(results)
+    ]
 
 
 def interval(low: Floats, high: Floats, scores: Scores) -> Intervals:

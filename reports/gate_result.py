@@ -13,7 +13,8 @@ from harness.evaluation.stats import FEW_CLUSTERS
 from harness.run.launch_result import Launch
 from harness.tracking import Night
 from harness.tracking.mlflow_fields import metric_key
-from reports.page.figures import NightSeries, nights, standalone
+from reports.page.drawing import standalone
+from reports.page.figures import NightSeries, nights
 from reports.plain import plain
 
 if TYPE_CHECKING:

@@ -65,7 +65,7 @@ def _claims_options(parser: argparse.ArgumentParser) -> None:
 
 def _sample(options: argparse.Namespace) -> int:
     from harness.experiment.yaml_file import read_experiment
-    from harness.run.judging.agreement_study import sample
+    from harness.run.judging.grading_sample import sample
     from harness.run.judging.grading_sheet import read_sheet, write_sheet
 
     if options.out.exists() and any(row.grade is not None for row in read_sheet(options.out)):
@@ -144,7 +144,7 @@ def _claims(options: argparse.Namespace) -> int:
     import json
 
     from harness.experiment.yaml_file import read_experiment
-    from harness.run.judging.agreement_study import claims
+    from harness.run.judging.list_claims import claims
 
     def tell(line: str) -> None:
         print(line, file=sys.stderr, flush=True)

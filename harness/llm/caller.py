@@ -2,32 +2,31 @@
 
 import asyncio
 import json
-import math
 import random
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 from harness.core.errors import JudgeError
 from harness.llm.answer_cache import Archive, Call
-from harness.llm.answer_schema import Choice, Form, Reading
+from harness.llm.answer_schema import Reading
 from harness.llm.answers import UNASKED, Failure
 from harness.llm.leases import Leases
 from harness.llm.prices import Budget, Price, Spend, find_price
-from harness.llm.prompter import Asking, Prompt, Task
+from harness.llm.probe import PROBE
+from harness.llm.prompter import Asking, Prompt
 from harness.llm.rate_limiter import Gate
+from harness.llm.reply import Answer, read_reply
 from harness.llm.request import FRAME, MODES, Abilities, output_limit, request_body, sampling
 from harness.llm.retry_policy import Patience
+from harness.llm.server_state import ServerState, fault_of
 from harness.llm.transport import LONGEST_WAIT, Connection, Refused, Reply
 from harness.storage.digest import digest
 
 _OUT_OF_FORM = {"invalid_json", "schema", "missing_label", "extra_label", "bad_request", "truncated"}
 """Failures that another way of asking may cure."""
 
-_FRUITLESS = 10
-"""Calls in a row that bring nothing before no more are sent: a model that cannot do it must not go on costing money."""
 
 _STRETCHES = 2
 
@@ -39,63 +38,6 @@ _WORTH_TELLING = 5.0
 
 _PROBES = 3
 """Probes of a server in trouble before all calls to it fail without being sent."""
-
-
-class Answer(NamedTuple):
-    """What a call brought: a reading of the answer or a failure of the whole, and the record of the last request."""
-
-    read: Reading | Failure
-    call: Call | None
-
-
-@dataclass
-class _Line:
-    """What is shared by all calls to one model of one server."""
-
-    connection: Connection
-    gate: Gate
-    price: Price | None
-    abilities: Abilities = field(default_factory=Abilities)
-    probing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    probed: bool = False
-    troubles: list[Failure] = field(default_factory=list)
-    stretch: float = 1
-    fruitless: int = 0
-    last: Failure | None = None
-    answered: float = field(default_factory=time.monotonic)
-    """When the server last answered, or began to be asked."""
-    told: float = -math.inf
-    given_up: Failure | None = None
-
-    def silent(self) -> float:
-        """Seconds since the server answered anything."""
-        return time.monotonic() - self.answered
-
-    def give_up(self, refused: Refused, limit: float) -> bool:
-        """Whether a server that refuses has had its time, or will have had it when the gate opens again."""
-        if self.given_up is None and self.silent() + self.gate.closed_for() > limit:
-            told = f"nothing answered for {self.silent():.0f} s (give_up_after: {limit:g}): {refused.detail}"
-            self.given_up = Failure(refused.kind, told)
-            self.gate.abandon()
-        return self.given_up is not None
-
-    def barred(self) -> Failure | None:
-        """Why nothing more is sent; None while calls bring something."""
-        if self.given_up:
-            return replace(self.given_up, detail=f"not sent: {self.given_up.detail}")
-        if self.fruitless < _FRUITLESS or self.last is None:
-            return None
-        told = f"not sent: {self.fruitless} calls in a row brought nothing: {self.last.detail}"
-        return Failure(self.last.kind, told)
-
-    def note(self, read: Reading | Failure, *, again: bool) -> None:
-        """Count calls in a row that brought nothing at all."""
-        if isinstance(read, Reading) and read.entries:
-            self.fruitless = 0
-        elif not again:
-            fault = _fault(read)
-            if fault.kind not in UNASKED and not self.barred():
-                self.fruitless, self.last = self.fruitless + 1, fault
 
 
 class Caller:
@@ -119,7 +61,7 @@ class Caller:
         self._patience = patience or Patience()
         self.tell = tell
         self.leases = Leases(archive.path.with_name("leases.sqlite"))
-        self._lines: dict[tuple[str, str], _Line] = {}
+        self._lines: dict[tuple[str, str], ServerState] = {}
 
     @property
     def offline(self) -> bool:
@@ -202,17 +144,17 @@ class Caller:
             return Failure("offline", "not in the cache, and --offline sends nothing")
         return Failure("cancelled", "stopped before this was asked") if self.stopped else None
 
-    def _line(self, asking: Asking) -> _Line:
+    def _line(self, asking: Asking) -> ServerState:
         place = (asking.endpoint, asking.model)
         if place not in self._lines:
             self.require_price(asking)
             connection = Connection(asking.server, asking.model)
-            self._lines[place] = _Line(connection, Gate(asking.concurrency), self.price(asking))
+            self._lines[place] = ServerState(connection, Gate(asking.concurrency), self.price(asking))
         return self._lines[place]
 
     # -- one call: requests until one is answered in full
 
-    async def _ask(self, asking: Asking, prompt: Prompt, line: _Line, stretches: int = _STRETCHES) -> Answer:
+    async def _ask(self, asking: Asking, prompt: Prompt, line: ServerState, stretches: int = _STRETCHES) -> Answer:
         """Requests until one is answered in full;
 
         an answer that is cut is asked for at more length, `stretches` times.
@@ -257,7 +199,7 @@ class Caller:
             if refused.kind != "rate_limit":
                 await asyncio.sleep(self._patience.delay(failed) * (0.5 + random.random() / 2))
 
-    def _say_that_it_waits(self, asking: Asking, line: _Line, refused: Refused) -> None:
+    def _say_that_it_waits(self, asking: Asking, line: ServerState, refused: Refused) -> None:
         """A line on a server that keeps all waiting, at most every half minute."""
         now, wait = time.monotonic(), line.gate.closed_for()
         if wait >= _WORTH_TELLING and now >= line.told + 30:
@@ -268,7 +210,7 @@ class Caller:
             )
 
     async def _request(
-        self, asking: Asking, prompt: Prompt, line: _Line, stretch: float, *, first: bool
+        self, asking: Asking, prompt: Prompt, line: ServerState, stretch: float, *, first: bool
     ) -> tuple[Answer | None, Refused | None]:
         """One request, from its turn at the gate to its place in the archive."""
         output = output_limit(asking, prompt, stretch)
@@ -306,7 +248,7 @@ class Caller:
             self.spend.add(usage, usd)
         read: Reading | Failure | None = None
         if reply:
-            read = _read(reply, prompt)
+            read = read_reply(reply, prompt)
         status = refused.kind if refused else read.kind if isinstance(read, Failure) else "ok"
         call = Call(
             uuid.uuid4().hex,
@@ -329,7 +271,7 @@ class Caller:
 
     # -- what a server understands
 
-    def _adapted(self, asking: Asking, line: _Line, parameter: str | None) -> bool:
+    def _adapted(self, asking: Asking, line: ServerState, parameter: str | None) -> bool:
         """Whether the server can be asked another way than the one it refused."""
         chosen = sampling(asking)
         if parameter in chosen:
@@ -339,7 +281,7 @@ class Caller:
         line.abilities = left or line.abilities
         return left is not None
 
-    async def _probe(self, asking: Asking, line: _Line) -> Failure | None:
+    async def _probe(self, asking: Asking, line: ServerState) -> Failure | None:
         """Find out, once per server and model, how it wants to be asked, and that it grades the right way round.
 
         Gives the failure where the server was in trouble; after three of them it is not tried again.
@@ -357,14 +299,14 @@ class Caller:
             finally:
                 self.leases.release([address])
 
-    def _known(self, asking: Asking, line: _Line) -> bool:
+    def _known(self, asking: Asking, line: ServerState) -> bool:
         """Whether it is on record how the server wants to be asked; the line then heeds it."""
         known = self.archive.abilities(asking.endpoint, asking.model)
         if known:
             line.abilities, line.probed = Abilities.of(known), True
         return line.probed
 
-    async def _probed(self, asking: Asking, line: _Line) -> Failure | None:
+    async def _probed(self, asking: Asking, line: ServerState) -> Failure | None:
         """Ask the probe; what it found out is kept."""
         before, found = line.abilities, await self._asked_somehow(asking, line)
         if isinstance(found, Failure):
@@ -382,7 +324,7 @@ class Caller:
         line.probed = True
         return None
 
-    async def _asked_somehow(self, asking: Asking, line: _Line) -> Reading | Failure:
+    async def _asked_somehow(self, asking: Asking, line: ServerState) -> Reading | Failure:
         """The answer to the probe in the strictest mode that brings one; the failure of a server in trouble."""
         fault = Failure("schema")
         for mode in MODES:
@@ -394,35 +336,7 @@ class Caller:
                 if call:
                     self.archive.keep(call, {})
                 return read
-            fault = _fault(read)
+            fault = fault_of(read)
             if fault.kind not in _OUT_OF_FORM:
                 return fault
         raise JudgeError(f"model {asking.model} at {asking.endpoint} does not answer in the form asked for: {fault}")
-
-
-def _fault(read: Reading | Failure) -> Failure:
-    """What is wrong with an answer that brought nothing, or not all."""
-    return read if isinstance(read, Failure) else next(iter(read.bad.values()))
-
-
-def _read(reply: Reply, prompt: Prompt) -> Reading | Failure:
-    """What a reply says, or why it says nothing."""
-    if reply.refusal:
-        return Failure("refusal", reply.refusal[:200])
-    if reply.finish == "content_filter":
-        return Failure("content_filter", "the server's filter stopped the answer")
-    if reply.finish == "length":
-        return Failure("truncated", "the answer was cut at the token limit")
-    return prompt.form.read(reply.content, list(prompt.slots))
-
-
-PROBE = Prompt(
-    "You grade how useful each passage is for answering the question: 0 off topic, 1 on topic but of no use, 2 part of "
-    "the answer, 3 all of the answer. Passages stand between <<slot>> and <</slot>>.",
-    "Question: At what temperature does water boil at sea level, in degrees Celsius?\n\n"
-    "<<c01>>\nAt sea level water boils at 100 degrees Celsius.\n<</c01>>\n\n"
-    "<<c02>>\nThe violin has four strings, tuned in fifths.\n<</c02>>",
-    Form((("grade", Choice((0, 1, 2, 3))),)),
-    {"c01": Task("probe", ("1",)), "c02": Task("probe", ("2",))},
-    output=30,
-)

@@ -4,13 +4,9 @@ Lines and points are told apart by shape and dash as well as by colour (Okabe & 
 tell red from green can read). A point that has something to say carries it as a title, which a browser shows.
 """
 
-import io
 import math
-import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +17,8 @@ from reports.bands import label as band_label
 from reports.comparison import Comparison
 from reports.comparison_row import Row
 from reports.numbers import fate_words
+from reports.page.drawing import FAINT, INK, Drawing
 
-INK, FAINT = "#010203", "#040506"
-"""Stand-ins for the page's own colours of text and of lines that step back."""
 BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
@@ -51,62 +46,6 @@ class Point(NamedTuple):
     low: float
     high: float
     best: bool = False
-
-
-class Drawing:
-    """A figure on its way to SVG: axes, and what its points say."""
-
-    def __init__(self, width: float, height: float, *, rows: int = 1, columns: int = 1, **shared: Any) -> None:
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure
-
-        self.figure = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasSVG(self.figure)
-        self.figure.patch.set_alpha(0)
-        self._titles: dict[str, str] = {}
-        self.axes = self.figure.subplots(rows, columns, squeeze=False, **shared).ravel()
-        for axes in self.axes:
-            axes.patch.set_alpha(0)
-            axes.spines[["top", "right"]].set_visible(False)
-            axes.spines[["bottom", "left"]].set_color(FAINT)
-            axes.tick_params(colors=INK, labelsize=9)
-            axes.xaxis.label.set_color(INK)
-            axes.yaxis.label.set_color(INK)
-
-    def say(self, artist: Any, text: str) -> None:
-        """Let an artist show a text when pointed at."""
-        gid = f"say{len(self._titles)}"
-        artist.set_gid(gid)
-        self._titles[gid] = text
-
-    def svg(self, label: str) -> str:
-        """The figure as inline SVG; `label` is what a screen reader says of it."""
-        import matplotlib
-
-        for axes in self.axes:
-            for text in (axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts):
-                if text.get_color() in ("black", "k"):
-                    text.set_color(INK)
-        out = io.StringIO()
-        settings = {"svg.fonttype": "none", "svg.hashsalt": label, "font.family": "DejaVu Sans"}
-        with matplotlib.rc_context(settings):
-            self.figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-        text = out.getvalue()
-        text = text[text.index("<svg") :].replace(INK, "currentColor").replace(FAINT, "var(--faint)")
-        text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-        text = re.sub(r"'?DejaVu Sans'?", "'DejaVu Sans', Verdana, sans-serif", text)
-        for gid, said in self._titles.items():
-            text = text.replace(f'<g id="{gid}">', f"<g><title>{escape(said)}</title>", 1)
-        return _own_names(text, label, self.figure.get_figwidth())
-
-
-def _own_names(text: str, label: str, width: float) -> str:
-    """The SVG under a name, sized by the window, with ids that no other figure of the page has."""
-    prefix = f"f{zlib.crc32(label.encode()):x}-"
-    text = re.sub(r'(\bid="|url\(#|href="#)', lambda found: found[0] + prefix, text)
-    opening, rest = text.split(">", 1)
-    opening = re.sub(r' (width|height)="[^"]*"', "", opening, count=2)
-    return f'{opening} role="img" aria-label="{escape(label)}" style="max-width:{width:.1f}in">{rest}'
 
 
 def forest(comparison: Comparison) -> str:
@@ -357,12 +296,6 @@ def nights(told: Sequence[NightSeries]) -> str:
         axes.legend(fontsize=8, frameon=False, labelcolor=INK, ncols=6, loc="lower left", bbox_to_anchor=(0, -0.42))
         axes.grid(axis="y", color=FAINT, alpha=0.35)
     return drawing.svg("Nights of the regression gate: means, 95 % intervals, the accepted mean and its margin")
-
-
-def standalone(svg: str) -> str:
-    """A figure as a file of its own, on white."""
-    style = "color:#1b1e23;--faint:#9aa1ab;background:#fff;"
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + svg.replace('style="', f'style="{style}', 1)
 
 
 def _short(text: str, most: int = 52) -> str:

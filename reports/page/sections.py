@@ -21,6 +21,7 @@ from reports.judge_notes import cell, headline_measures, judge_notes, variance_n
 from reports.numbers import fate_words, interval
 from reports.page import figures
 from reports.page.facts import data_facts, experiment_text, provenance, queries_of, trials_text
+from reports.page.glossary import GLOSSARY
 from reports.page.parts import Cell, Explorer, Facts, Figure, Folded, Heading, Line, Notes, Part, Section, Table, Text
 
 TOLD = 6
@@ -79,22 +80,8 @@ def _comparison(material: Material) -> Iterator[Part]:
     head = (*HEAD[:at], f"beyond {comparison.margin:g}", *HEAD[at:]) if comparison.margin else HEAD
     ranked = sorted(comparison.rows, key=lambda row: -row.least)
     yield Table(head, [_line(row, bool(comparison.margin)) for row in ranked], comparison.metric)
-    yield Folded("How to read this table", _GLOSSARY)
+    yield Folded("How to read this table", GLOSSARY)
     yield Notes([note.removeprefix("note: ") for note in footnotes(comparison)])
-
-
-_GLOSSARY = """\
-mean            over all queries that can have a value
-95 % interval   of the mean: by resampling documents with their queries
-difference      to the baseline, query by query; its interval holds for all trials of the table at once
-p               chance of such a difference, or a greater one on any trial, if no trial differed from the baseline
-verdict         better or worse where p is up to .05, else cannot tell
-beyond …        whether the difference surely exceeds the experiment's margin, or surely does not
-needed          queries like these that would show a difference of the experiment's `effect` in 80 % of cases
-P(best)         share of resamples in which the trial has the highest mean
-lost mostly     what became of most of the evidence that the metric does not see
-tokens          of the whole selection, contexts included, on average
-"""
 
 
 def _line(row: Row, margin: bool) -> Line:

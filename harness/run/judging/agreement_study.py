@@ -1,62 +1,26 @@
 """A judge against people: passages drawn for them to grade, their agreement with it, and its means corrected by it."""
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from harness.components.labels import Labels
 from harness.components.llm_roles import LlmJudge
 from harness.components.roles import Judge, LocalJudge, judge_measures
 from harness.core.errors import ConfigError, DataError
-from harness.core.records import Case, Chunk, Floats
-from harness.evaluation.stats.rater_agreement import Estimate, ppi_by_query, wilson
+from harness.core.records import Case, Chunk
+from harness.evaluation.stats.rater_agreement import Estimate, wilson
 from harness.experiment.experiment import Experiment
-from harness.experiment.params import find_baseline
-from harness.experiment.trial import Trial
 from harness.llm import SWAPPED, Caller, Failure, Judgment, Label, Panel, Task, estimate, missing, stored
-from harness.run.judging.agreement import Agreement, Corrected, agreement_of
+from harness.run.judging.agreement import Agreement, agreement_of
 from harness.run.judging.agreement_store import keep_calibration
+from harness.run.judging.corrected_means import corrected_means
+from harness.run.judging.grading_sample import finished_session, judged_depth
 from harness.run.judging.grading_sheet import Row
 from harness.run.judging.judging import Judging
 from harness.run.models import Models, archive_of
-from harness.run.session import Session, store_folder
-from harness.storage.digest import digest
-
-FEWEST = 50
-"""Grades below which no mean is corrected."""
-
-
-def sample(
-    experiment: Experiment,
-    *,
-    store: Path | str | None = None,
-    per_query: int = 2,
-    queries: int | None = None,
-    seed: int = 0,
-) -> list[Row]:
-    """Passages for people to grade: of each query `per_query`, at random from all that any trial selected.
-
-    Every passage of a query's pool has the same chance, whichever trials found it and wherever it ranked; that is what
-    makes the corrected means of all trials unbiased. Raises ConfigError where a trial has not run.
-    """
-    if per_query < 1 or (queries is not None and queries < 1):
-        raise ConfigError("judge sample: --per-query and --queries: expected at least 1")
-    session = _run_session(experiment, store, "judge sample")
-    pools = _pools(session)
-    asked = {case.query.id: case for case in session.pipeline(session.trials[0]).cases(session.trials[0])}
-    ids = sorted(query for query, pool in pools.items() if pool)
-    chosen = random.Random(f"queries {seed}").sample(ids, min(queries, len(ids))) if queries else ids
-    rows = []
-    for query in sorted(chosen):
-        texts, known = sorted(pools[query]), digest(sorted(pools[query]))[:16]
-        drawn = random.Random(f"{seed} {query}").sample(texts, min(per_query, len(texts)))
-        about = asked[query].query
-        rows += [Row(query, about.text, about.answer or "", text, len(texts), len(drawn), known) for text in drawn]
-    return rows
+from harness.run.session import Session
 
 
 def agree(
@@ -75,7 +39,7 @@ def agree(
     for once more with the passages in reverse order. Raises ConfigError or DataError for what does not fit together.
     """
     models = models or Models()
-    session = _run_session(experiment, store, "judge agree")
+    session = finished_session(experiment, store, "judge agree")
     graded = [row for row in rows if row.grade is not None]
     if not graded:
         raise DataError("judge agree: the sheet has no grade; `harness judge label` gives them")
@@ -98,7 +62,7 @@ def agree(
     line = int(getattr(asking, "relevant_from", 2))
     pairs = [(row.query, row.grade or 0, grades[row] or 0) for row in found]
     missing_here = len(graded) - len(found)
-    named, corrected, uncorrected = _corrected(session, judging, label, asking, rows, line)
+    named, corrected, uncorrected = corrected_means(session, judging, label, asking, rows, line)
     made = replace(
         agreement_of(label, asking.model, pairs, missing=missing_here, relevant_from=line),
         swap_flips=_swap_flips(caller, asking, swapped, line),
@@ -127,7 +91,7 @@ def agree_with_labels(
     are two. What the judge has not said is asked for. Raises ConfigError or DataError for what does not fit together.
     """
     models = models or Models()
-    session = _run_session(experiment, store, "judge agree")
+    session = finished_session(experiment, store, "judge agree")
     label, grader = _judge(experiment, judge, (LlmJudge, LocalJudge))
     caller = models.caller(archive_of(session), tell)
     judging = Judging(session, caller.archive, price=models.price)
@@ -156,43 +120,13 @@ def agree_with_labels(
 def _selected(session: Session) -> dict[str, dict[str, Case]]:
     """The passages that any trial selected for each query, as deep as judges look, each as a case of its own."""
     found: dict[str, dict[str, Case]] = {}
-    depth = _depth(session.experiment)
+    depth = judged_depth(session.experiment)
     for trial in session.trials:
         for case in session.pipeline(trial).cases(trial):
             passages = found.setdefault(case.query.id, {})
             for passage in case.passages[:depth]:
                 passages.setdefault(passage.id, replace(case, passages=(passage,)))
     return found
-
-
-def claims(
-    experiment: Experiment, store: Path | str | None, models: Models, tell: Callable[[str], None]
-) -> Mapping[str, Sequence[str]]:
-    """The claims of each query's reference answer, asked for where they are not stored."""
-    session = Session(experiment, store_folder(store))
-    caller = models.caller(archive_of(session), tell)
-    judging = Judging(session, caller.archive, price=models.price)
-    if not judging.claims:
-        raise ConfigError("judge claims: no judge of the experiment needs them; set `of: answer` for context_recall")
-    listing = judging.claims.estimate()
-    tell(listing.told("claims of reference answers"))
-    judging.claims.ask(caller)
-    return judging.claims.by_query()
-
-
-def _run_session(experiment: Experiment, store: Path | str | None, command: str) -> Session:
-    session = Session(experiment, store_folder(store))
-    missing = sum(not session.pipeline(trial).stored(trial)["select"] for trial in session.trials)
-    if missing:
-        told = f"{missing} of {len(session.trials)} trials of '{experiment.name}' have not run"
-        raise ConfigError(f"{command}: {told}; `harness run` does that")
-    return session
-
-
-def _depth(experiment: Experiment) -> int | None:
-    """How deep the judges look into a selection; None for all of it."""
-    depths = [getattr(judge, "k", None) for judge in experiment.base.judges]
-    return None if not depths or None in depths else max(depth for depth in depths if depth)
 
 
 def _judge(experiment: Experiment, wanted: str | None, kinds: tuple[type[Judge], ...] = (LlmJudge,)) -> tuple[str, Any]:
@@ -240,119 +174,3 @@ def _swap_flips(caller: Caller, asking: LlmJudge, swapped: Sequence[Task], line:
     pairs = [(there[task], plain[task._replace(take=0)]) for task in swapped]
     sides = [(a.grade >= line, b.grade >= line) for a, b in pairs if isinstance(a, Label) and isinstance(b, Label)]
     return wilson(sum(a != b for a, b in sides), len(sides))
-
-
-def _pools(session: Session) -> dict[str, dict[str, None]]:
-    """The passages that any trial selected for each query, as deep as the judges look."""
-    pools: dict[str, dict[str, None]] = {}
-    depth = _depth(session.experiment)
-    for trial in session.trials:
-        for case in session.pipeline(trial).cases(trial):
-            texts = (passage.text for passage in case.passages[:depth])
-            pools.setdefault(case.query.id, {}).update(dict.fromkeys(texts))
-    return pools
-
-
-def _corrected(
-    session: Session, judging: Judging, label: str, asking: LlmJudge, rows: Sequence[Row], line: int
-) -> tuple[str, list[Corrected], list[str]]:
-    """Each trial's mean over the sheet's queries as people would have it, and what has to be said about that."""
-    by_query: dict[str, dict[str, Row]] = {}
-    for row in rows:
-        by_query.setdefault(row.query, {})[row.passage] = row
-    whole = {query: found for query, found in by_query.items() if all(row.grade is not None for row in found.values())}
-    notes = []
-    if len(whole) < len(by_query):
-        told = f"{len(by_query) - len(whole)} queries with passages not graded are left out of the corrected means"
-        notes.append(f"{told}; were they skipped for being hard, the rest is no fair sample")
-    graded = sum(map(len, whole.values()))
-    enough = graded >= FEWEST and len(whole) >= 2
-    if not enough:
-        notes.append(f"no corrected means: {graded} grades of wholly graded queries, at least {FEWEST} are needed")
-    strange = _strangers(_pools(session), whole)
-    if strange:
-        enough = False
-        notes.append(f"no corrected means: {strange}; draw a new sheet with `harness judge sample`")
-    parts = [_trial_parts(session, judging, trial, label, asking, whole, line) for trial in session.trials]
-    at = find_baseline([trial.params() for trial in session.trials], session.experiment.compare.baseline)
-    corrected = []
-    for name, part in zip(session.names, parts, strict=True):
-        gap = part - parts[at]
-        own = name == session.names[at]
-        corrected.append(
-            Corrected(
-                name,
-                _whole_mean(part),
-                _estimate(part, 0.0) if enough else None,
-                _whole_mean(gap),
-                None if own or not enough else _estimate(gap, -1.0),
-            )
-        )
-    return session.names[at], corrected, notes
-
-
-def _strangers(pools: Mapping[str, Mapping[str, None]], whole: Mapping[str, Mapping[str, Row]]) -> str:
-    """Why a sheet's passages say nothing fair about these trials; empty where they do."""
-    for query, rows in whole.items():
-        row = next(iter(rows.values()))
-        if digest(sorted(pools.get(query, {})))[:16] != row.pool_digest:
-            return f"for query '{query}' the trials select other passages than those the sheet was drawn from"
-        if not rows.keys() <= pools[query].keys() or len(rows) != row.drawn:
-            return f"the passages of query '{query}' are not those that were drawn"
-    return ""
-
-
-def _trial_parts(
-    session: Session,
-    judging: Judging,
-    trial: Trial,
-    label: str,
-    asking: LlmJudge,
-    whole: Mapping[str, Mapping[str, Row]],
-    line: int,
-) -> Floats:
-    """(3, queries): the share of relevant passages by people from those graded, by the judge from those and from all.
-
-    The judge's two are NaN where a judgment is missing.
-    """
-    made = []
-    pipeline = session.pipeline(trial)
-    for case, verdicts in zip(pipeline.cases(trial), judging.verdicts(trial), strict=True):
-        if case.query.id in whole:
-            judged = [finding.judgments[0] for finding in verdicts[label].findings]
-            known = not any(isinstance(judgment, Failure) for judgment in judged)
-            relevant = [isinstance(judgment, Label) and judgment.grade >= line for judgment in judged]
-            people, judge, everywhere = _query_parts(
-                case, relevant, whole[case.query.id], getattr(asking, "k", None), line
-            )
-            made.append((people, judge, everywhere) if known else (people, np.nan, np.nan))
-    return np.array(made, np.float64).reshape(-1, 3).T
-
-
-def _query_parts(
-    case: Case, relevant: Sequence[bool], rows: Mapping[str, Row], k: int | None, line: int
-) -> tuple[float, float, float]:
-    passages = case.passages[:k]
-    of = k or len(passages)
-    if not passages:
-        return 0.0, 0.0, 0.0
-    people = judge = 0.0
-    for passage, says in zip(passages, relevant, strict=True):
-        row = rows.get(passage.text)
-        if row:
-            weight = row.pool / row.drawn / of
-            people += weight * ((row.grade or 0) >= line)
-            judge += weight * says
-    return people, judge, sum(relevant) / of
-
-
-def _whole_mean(part: Floats) -> float | None:
-    return None if not part.size or np.isnan(part[2]).any() else float(part[2].mean())
-
-
-def _estimate(part: Floats, least: float) -> Estimate:
-    """The mean as people would have it. Where the judge is silent on a query, people's grades stand alone there."""
-    people, judge, everywhere = part[0], *np.nan_to_num(part[1:])
-    found = ppi_by_query(people, judge, everywhere)
-    # A share, or a difference of two, lies in a range that a weighted sum may leave.
-    return Estimate(*(float(np.clip(value, least, 1.0)) for value in found))

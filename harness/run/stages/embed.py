@@ -13,10 +13,12 @@ from harness.core.blame import blamed, shown
 from harness.core.errors import ConfigError
 from harness.core.rankings import unit_rows
 from harness.core.records import Chunk, Embedded
+from harness.core.timing import TIMED_QUERIES, milliseconds
 from harness.run.stages.cache_keys import space
 from harness.storage.digest import digest
 from harness.storage.locks import locked
 from harness.storage.model_outputs import VectorCache
+from harness.storage.store import Artifact
 
 _SLAB = 256
 """Texts embedded between two writes to the cache: what a killed launch can lose."""
@@ -138,3 +140,12 @@ class Embeddings:
             for chunk, row in zip(new.values(), rows, strict=True):
                 seen[id(chunk)] = chunk, replace(chunk, vector=row)
         return [seen[id(chunk)][1] for chunk in chunks]
+
+
+def query_latency(embedder: Embedder, queries: Sequence[str]) -> Artifact:
+    """Array `ms`: milliseconds to embed one query at a time, for the timed queries; empty where it costs money."""
+    if embedder.metered:
+        return Artifact({"ms": np.zeros(0)})
+    texts = queries[:TIMED_QUERIES]
+    embedder.embed(texts[:1], queries=True)  # loads the model, which is not to be timed
+    return Artifact({"ms": np.array(milliseconds(lambda text: embedder.embed([text], queries=True), texts))})

@@ -14,7 +14,8 @@ from openai_server import Asked, Server, grade_all
 from harness import read_experiment
 from harness.core.errors import DataError
 from harness.run.judging.agreement_store import calibration_of, keep_calibration
-from harness.run.judging.agreement_study import agree, sample
+from harness.run.judging.agreement_study import agree
+from harness.run.judging.grading_sample import sample
 from harness.run.judging.grading_sheet import Row, read_sheet, write_sheet
 from harness.run.models import Models
 from harness.run.session import Session

@@ -21,8 +21,8 @@ from harness.components.chunkers import Fixed
 from harness.components.retrievers import BM25
 from harness.components.selectors import TopK
 from harness.core.errors import ConfigError, JudgeError
-from harness.run.judging.agreement_study import claims
 from harness.run.judging.judging import Judging
+from harness.run.judging.list_claims import claims
 from harness.run.launch_history import stored_launch
 from harness.run.models import Models, archive_of
 from harness.run.session import Session

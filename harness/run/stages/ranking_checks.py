@@ -1,0 +1,70 @@
+"""Rankings of a retriever, checked before a number is made of them, and read back from their artifact."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.components.roles import Retriever
+from harness.core.blame import understood
+from harness.core.errors import ConfigError
+from harness.core.rankings import Rankings
+from harness.storage.digest import canonical
+from harness.storage.store import Artifact
+
+
+def overlap(ranked: Rankings, exact: Rankings) -> float:
+    """The mean share, over queries, of an exact ranking's hits that another has too; 1 where there are none."""
+    shares = []
+    for query in range(exact.queries):
+        wanted = exact.row(query)[0]
+        shares.append(np.isin(wanted, ranked.row(query)[0]).mean() if len(wanted) else 1.0)
+    return float(np.mean(shares)) if shares else 1.0
+
+
+def read_rankings(artifact: Artifact) -> Rankings:
+    """The rankings in a retrieve artifact."""
+    return Rankings(*(artifact.arrays[name] for name in Rankings._fields))
+
+
+_RANGES = {"unit": (0.0, 1.0), "cosine": (-1.0, 1.0)}
+
+
+def check_rankings(retriever: Retriever, ranked: Rankings, chunks: int, queries: Sequence[str]) -> None:
+    """Refuse what a researcher's retriever must not return, before a number is made of it."""
+    where = f"retriever {retriever.name()}"
+    with understood(where, "Rankings of chunk numbers with scores"):
+        _require_rankings(where, retriever, ranked, chunks, queries)
+
+
+def checked_artifact(where: str, made: Any) -> Artifact:
+    """What `index` returned, where it can be stored."""
+    if not isinstance(made, Artifact):
+        raise ConfigError(f"{where}: must return an Artifact, not {type(made).__name__}")
+    with understood(where, "an Artifact of named arrays of numbers or text, and data that JSON can hold"):
+        canonical(made.data)
+        odd = [name for name, array in made.arrays.items() if array.dtype.kind == "O" or name == "__data__"]
+    if odd:
+        raise ConfigError(f"{where}: the array {odd[0]!r} cannot be stored; give it numbers or text, and another name")
+    return made
+
+
+def _require_rankings(where: str, retriever: Retriever, ranked: Any, chunks: int, queries: Sequence[str]) -> None:
+    if not isinstance(ranked, Rankings):
+        raise ConfigError(f"{where}: search must return Rankings, not {type(ranked).__name__}")
+    if ranked.queries != len(queries):
+        raise ConfigError(f"{where}: returned rankings for {ranked.queries} queries instead of {len(queries)}")
+    if ranked.scores.dtype.kind not in "fiu" or not np.isfinite(ranked.scores).all():
+        raise ConfigError(f"{where}: returned a score that is not a number")
+    low, high = _RANGES.get(retriever.scale, (-np.inf, np.inf))
+    for at, query in enumerate(queries):
+        ids, scores = ranked.row(at)
+        if len(ids) and not (ids.min() >= 0 and ids.max() < chunks):
+            raise ConfigError(f"{where}: query '{query}': returned a chunk number outside 0..{chunks - 1}")
+        if len(np.unique(ids)) < len(ids):
+            raise ConfigError(f"{where}: query '{query}': returned a chunk twice")
+        if len(scores) and not (scores.min() >= low - 1e-3 and scores.max() <= high + 1e-3):
+            raise ConfigError(
+                f"{where}: query '{query}': returned the scores {scores.min():.4g} to {scores.max():.4g}, though its "
+                f"scale says {low:g} to {high:g}"
+            )
