@@ -159,7 +159,7 @@ def memory(folder: Path) -> None:
 def judging(folder: Path) -> None:
     """What a call to a judge costs this machine, and what stored judgments do, against a local server."""
     sys.path.insert(0, str(ROOT / "tests/support"))
-    from courtroom import case, put
+    from judged_questions import case, put
     from openai_server import Server
 
     serving = (
@@ -183,7 +183,7 @@ def judging(folder: Path) -> None:
     process.kill()
     with Server(rate=25) as server:
         os.environ["OPENAI_BASE_URL"] = server.url
-        put([case(f"Q {at}?", ["Text."]) for at in range(300)], folder / "slow", patience=None)
+        put([case(f"Q {at}?", ["Text."]) for at in range(300)], folder / "slow", retry_policy=None)
         print(f"a server that bears 25 requests a second: {len(server.calls) / 300:.3f} requests a call")
 
 

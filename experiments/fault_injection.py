@@ -19,7 +19,7 @@ import numpy as np
 from harness import read_experiment, run
 from harness.evaluation.results import Judged
 from harness.run.judging.judging import Judging
-from harness.run.models import Models, archive_of
+from harness.run.models import Models, answers_of
 from harness.run.session import Session
 
 FENCE = re.compile(r"<<(c\d\d|question):\w+>>\n(.*?)\n<</\1:", re.DOTALL)
@@ -50,7 +50,7 @@ class StandIn(BaseHTTPRequestHandler):
         slots = list(given.items())
         graded = {slot: {"why": "shared words", "grade": grade(question, text)} for slot, text in slots}
         probe = {"c01": {"grade": 3}, "c02": {"grade": 0}}
-        best = max((told["grade"] for told in graded.values()), default=3)
+        best = max((shown["grade"] for shown in graded.values()), default=3)
         # What a model does that has nothing to say: it says so, in prose.
         prose = "None of the passages answers the question."
         failing = bool(slots) and type(self).fails(question, best)
@@ -85,7 +85,7 @@ def judged(fails: Fails, folder: Path) -> list[Row]:
     study = read_experiment(Path(__file__).with_suffix(".yaml"))
     launch = run(study, store=folder, log=False, models=Models(price=(0.1, 0.4)))
     session = Session(study, folder)
-    judging = Judging(session, archive_of(session))
+    judging = Judging(session, answers_of(session))
     rows = []
     for trial, result in zip(session.trials, launch.results, strict=True):
         findings = [row["judges"]["context_precision"]["findings"] for row in judging.rows(trial)]

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.components.component import Component, runtime, scoring
+    from harness.components.component import Component, post_answer, runtime
     from harness.components.context_window import allocate
     from harness.components.llm_roles import LlmAugmenter, LlmChunker, LlmJudge, LlmReranker
     from harness.components.roles import (
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
         Embedder,
         EmbeddingChunker,
         Fusion,
+        FusionContext,
         Judge,
         LocalJudge,
         Reranker,
         Retriever,
         ScalesChunker,
-        Searched,
         Selector,
         best_hits_first,
     )
@@ -68,11 +68,11 @@ _HOME = {
         "Reranker",
         "Retriever",
         "ScalesChunker",
-        "Searched",
+        "FusionContext",
         "Selector",
         "best_hits_first",
         "runtime",
-        "scoring",
+        "post_answer",
     ),
     "harness.components.context_window": ("allocate",),
     "harness.experiment.reader_price": ("Reader",),
@@ -120,6 +120,7 @@ __all__ = [
     "EmbeddingChunker",
     "Experiment",
     "Fusion",
+    "FusionContext",
     "HarnessError",
     "Hit",
     "Judge",
@@ -137,7 +138,6 @@ __all__ = [
     "Reranker",
     "Retriever",
     "ScalesChunker",
-    "Searched",
     "Selector",
     "Span",
     "Spans",
@@ -147,10 +147,10 @@ __all__ = [
     "best_first",
     "best_hits_first",
     "plan",
+    "post_answer",
     "read_experiment",
     "run",
     "runtime",
-    "scoring",
     "spanning",
 ]
 

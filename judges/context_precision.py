@@ -8,16 +8,16 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from harness.components.component import Positive, scoring
+from harness.components.component import Positive, post_answer
 from harness.components.llm_roles import LlmJudge
 from harness.components.verdict import Finding, Score, Verdict, average_precision, share
 from harness.core.records import Case
 from harness.llm import (
     SWAPPED,
+    AnswerSchema,
     Choice,
     Entry,
     Failure,
-    Form,
     Judgment,
     Label,
     Prompt,
@@ -69,10 +69,10 @@ class ContextPrecision(LlmJudge):
     call; 1 isolates them. `reasons` asks for a few words on each.
     """
 
-    k: Positive | None = scoring(None)
-    relevant_from: Annotated[int, Field(ge=1, le=3)] = scoring(2)
-    reference: bool = scoring(True)
-    batch: Annotated[int, Field(gt=0, le=20)] = scoring(10)
+    k: Positive | None = post_answer(None)
+    relevant_from: Annotated[int, Field(ge=1, le=3)] = post_answer(2)
+    reference: bool = post_answer(True)
+    batch: Annotated[int, Field(gt=0, le=20)] = post_answer(10)
     reasons: bool = True
 
     measures: ClassVar[tuple[str, ...]] = ("context_precision", "ap_retrieved", "ap_at_k")
@@ -124,9 +124,9 @@ class ContextPrecision(LlmJudge):
         random.Random(seed.encode("utf-8", "surrogatepass")).shuffle(order)
         return order[::-1] if take == SWAPPED else order
 
-    def _form(self) -> Form:
+    def _form(self) -> AnswerSchema:
         grade = ("grade", Choice((0, 1, 2, 3)))
-        return Form((("why", Text(200)), grade) if self.reasons else (grade,))
+        return AnswerSchema((("why", Text(200)), grade) if self.reasons else (grade,))
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Label | Failure:
         flags = ("suspicious",) if any(map(suspicious, (task.texts[0], task.query, task.reference))) else ()

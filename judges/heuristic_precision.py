@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.components.component import Positive, scoring
+from harness.components.component import Positive, post_answer
 from harness.components.roles import LocalJudge
 from harness.components.verdict import Finding, Score, Verdict, share
 from harness.core.records import Case, Chunk, Vectors
@@ -22,7 +22,7 @@ class HeuristicPrecision(LocalJudge):
     for how well it does.
     """
 
-    k: Positive | None = scoring(None)
+    k: Positive | None = post_answer(None)
     sentences: bool = False
 
     measures: ClassVar[tuple[str, ...]] = ("heuristic_precision",)

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from harness.components.component import Fraction, Positive, scoring
+from harness.components.component import Fraction, Positive, post_answer
 from harness.components.roles import LocalJudge
 from harness.components.verdict import Finding, Score, Verdict, share
 from harness.core.records import Case, Vectors
@@ -24,8 +24,8 @@ class HeuristicRecall(LocalJudge):
     included. A screen, not a judge: see `judges.support` for how well it does.
     """
 
-    k: Positive | None = scoring(None)
-    overlap: Annotated[Fraction, Field(gt=0)] = scoring(0.9)
+    k: Positive | None = post_answer(None)
+    overlap: Annotated[Fraction, Field(gt=0)] = post_answer(0.9)
     sentences: bool = False
 
     measures: ClassVar[tuple[str, ...]] = ("heuristic_recall",)

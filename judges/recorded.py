@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from harness.components.component import Positive, runtime, scoring
+from harness.components.component import Positive, post_answer, runtime
 from harness.components.labels import Labels, labels_sha256, read_labels
 from harness.components.roles import LocalJudge
 from harness.components.verdict import Finding, Score, Verdict, average_precision, share
@@ -27,9 +27,9 @@ class Recorded(LocalJudge):
     """
 
     labels: str = runtime("")
-    k: Positive | None = scoring(None)
-    relevant_from: Annotated[int, Field(ge=1, le=9)] = scoring(2)
-    max_failed: Annotated[float, Field(ge=0, le=1)] = scoring(0.02)
+    k: Positive | None = post_answer(None)
+    relevant_from: Annotated[int, Field(ge=1, le=9)] = post_answer(2)
+    max_failed: Annotated[float, Field(ge=0, le=1)] = post_answer(0.02)
 
     paths: ClassVar[tuple[str, ...]] = ("labels",)
     measures: ClassVar[tuple[str, ...]] = ("recorded_precision", "recorded_ap_retrieved", "recorded_ap_at_k")
@@ -73,8 +73,8 @@ def _recorded(task: Task, labels: Labels) -> Judgment:
     grades = set(labels.of((query, task.query), (task.item, doc, task.texts[0])))
     if len(grades) == 1:
         return Label(grades.pop(), by="recorded")
-    told = "is graded twice, differently; keep one grade" if grades else "has no grade"
-    return Failure("missing_label", f"{labels.path.name}: passage {task.item} of query '{query}' {told}")
+    message = "is graded twice, differently; keep one grade" if grades else "has no grade"
+    return Failure("missing_label", f"{labels.path.name}: passage {task.item} of query '{query}' {message}")
 
 
 @lru_cache(maxsize=4)

@@ -16,13 +16,13 @@ def windows(text: str, size: int = CALL) -> list[str]:
     return [*pieces, text]
 
 
-def packed(texts: Sequence[str], most: int, size: int = CALL) -> list[tuple[str, ...]]:
-    """The texts in groups of at most `most` and `size` characters, in order."""
+def packed(texts: Sequence[str], limit: int, size: int = CALL) -> list[tuple[str, ...]]:
+    """The texts in groups of at most `limit` and `size` characters, in order."""
     groups: list[tuple[str, ...]] = []
     group: list[str] = []
     held = 0
     for text in texts:
-        if group and (len(group) == most or held + len(text) > size):
+        if group and (len(group) == limit or held + len(text) > size):
             groups.append(tuple(group))
             group, held = [], 0
         group.append(text)

@@ -15,10 +15,10 @@ def text(found: Agreement) -> str:
     lines = [
         f"{found.judge} ({found.model}) against people on {found.labels} passages, relevant from {found.relevant_from}",
         "",
-        f"kappa        {_told(found.kappa)}",
+        f"kappa        {_estimate_text(found.kappa)}",
         f"of all grades {_one(None if math.isnan(found.graded) else found.graded)}   unweighted, each grade by itself",
-        f"sensitivity  {_told(found.sensitivity)}   of what people call relevant, the judge finds this share",
-        f"specificity  {_told(found.specificity)}   of what people call irrelevant, it rejects this share",
+        f"sensitivity  {_estimate_text(found.sensitivity)}   of what people call relevant, the judge finds this share",
+        f"specificity  {_estimate_text(found.specificity)}   of what people call irrelevant, it rejects this share",
     ]
     table = found.confusion
     people, judge = table.both + table.people_only, table.both + table.judge_only
@@ -33,7 +33,7 @@ def text(found: Agreement) -> str:
         lines.append(f"{found.missing} graded passages have no judgment and are left out above")
     if not found.trials:
         return "\n".join([*lines, *(f"note: {note}" for note in found.notes)]).rstrip()
-    swapped = "not measured (--swap)" if found.swap_flips is None else _told(found.swap_flips)
+    swapped = "not measured (--swap)" if found.swap_flips is None else _estimate_text(found.swap_flips)
     repeats = "not measured (repeats: 3)" if found.repeat_flips is None else f"{found.repeat_flips:.3f}"
     lines += [f"flips with the passages in reverse order: {swapped}", f"flips between repeats: {repeats}", ""]
     return "\n".join([*lines, *_means(found)])
@@ -49,9 +49,11 @@ def _means(found: Agreement) -> list[str]:
             gap = (
                 ""
                 if row.difference is None
-                else f"{_one(row.judged_difference, '+.3f')} -> {_told(row.difference, '+.3f')}"
+                else f"{_one(row.judged_difference, '+.3f')} -> {_estimate_text(row.difference, '+.3f')}"
             )
-            lines.append(f"{row.trial:<{width}}  {_one(row.judged):<8}  {_told(row.corrected)}   {gap}".rstrip())
+            lines.append(
+                f"{row.trial:<{width}}  {_one(row.judged):<8}  {_estimate_text(row.corrected)}   {gap}".rstrip()
+            )
         lines.append("corrected: prediction-powered (PPI++), over the queries of the sheet")
     if found.calibrated_on < ENOUGH:
         lines.append(f"reports go on saying uncalibrated: {found.calibrated_on} labels, {ENOUGH} are needed")
@@ -69,7 +71,7 @@ def as_json(found: Agreement) -> str:
     return json.dumps(plain(asdict(found)), indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _told(found: Estimate | None, form: str = ".3f") -> str:
+def _estimate_text(found: Estimate | None, form: str = ".3f") -> str:
     if found is None or math.isnan(found.value):
         return "–"
     if math.isnan(found.low):

@@ -22,13 +22,15 @@ def _first(comparison: Comparison, others: list[Row]) -> str:
     baseline = f"the baseline '{comparison.baseline}'"
     if better:
         row = better[0]
-        told = f"{on}, '{row.name}' is better than {baseline}: {comparison.metric} {_difference(row)}"
+        message = f"{on}, '{row.name}' is better than {baseline}: {comparison.metric} {_difference(row)}"
         if len(better) > 1:
-            told += f", and {_count(len(better) - 1, 'other trial')} {'is' if len(better) == 2 else 'are'} better too"
-        return f"{told}{_matter(comparison, row)}."
+            message += (
+                f", and {_count(len(better) - 1, 'other trial')} {'is' if len(better) == 2 else 'are'} better too"
+            )
+        return f"{message}{_matter(comparison, row)}."
     if worse:
-        told = f"{on}, no trial is better than {baseline} in {comparison.metric}, and {_count(len(worse), 'trial')}"
-        return f"{told} {'is' if len(worse) == 1 else 'are'} worse."
+        message = f"{on}, no trial is better than {baseline} in {comparison.metric}, and {_count(len(worse), 'trial')}"
+        return f"{message} {'is' if len(worse) == 1 else 'are'} worse."
     return f"{on}, no trial can be told apart from {baseline} in {comparison.metric}."
 
 
@@ -43,17 +45,19 @@ def _second(comparison: Comparison, others: list[Row]) -> str:
     best = comparison.best
     if math.isnan(best.mean):
         return "Too many judgments are missing to say which trial has the highest mean."
-    sure = any(row.least < row.most for row in comparison.rows)
-    told = f"The highest mean{' that is sure, whatever is missing' if sure else ''}, {best.mean:.3f}"
+    sure = any(row.mean_min < row.mean_max for row in comparison.rows)
+    message = f"The highest mean{' that is sure, whatever is missing' if sure else ''}, {best.mean:.3f}"
     if not math.isnan(best.corrected) and round(best.corrected, 3) != round(best.mean, 3):
-        told += f" ({best.corrected:.3f} once corrected for the choice)"
-    told += f", is that of '{best.name}'"
+        message += f" ({best.corrected:.3f} once corrected for the choice)"
+    message += f", is that of '{best.name}'"
     peers = len(best.not_separable) - 1
-    told += f", from which {_count(peers, 'other trial')} cannot be separated" if peers else ", and no other reaches it"
+    message += (
+        f", from which {_count(peers, 'other trial')} cannot be separated" if peers else ", and no other reaches it"
+    )
     open_ = [row.needed for row in others if not math.isnan(row.needed)]
     if open_ and not any(row.verdict == "better" for row in others):
-        told += f"; a difference of {comparison.effect:g} would take {_range(open_)} queries like these to see"
-    return f"{told}."
+        message += f"; a difference of {comparison.effect:g} would take {_range(open_)} queries like these to see"
+    return f"{message}."
 
 
 def _mean(comparison: Comparison, row: Row) -> str:

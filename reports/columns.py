@@ -33,7 +33,7 @@ def value(result: TrialResult, name: str) -> float:
     return float(result.efficiency.get(name, math.nan))
 
 
-def beside(launch: Launch, names: Sequence[str]) -> list[tuple[str, dict[str, float]]]:
+def trial_values(launch: Launch, names: Sequence[str]) -> list[tuple[str, dict[str, float]]]:
     """Each trial with the values of `names` by name, as the machine-readable comparison takes them."""
     return [(trial, dict(zip(names, numbers, strict=True))) for trial, numbers in columns(launch, names)]
 

@@ -28,7 +28,7 @@ from harness.evaluation.stats.clusters import standard_errors
 from harness.experiment.params import find_baseline
 from harness.experiment.settings import Compare
 from harness.run.launch_result import Launch
-from harness.run.primary_metric import Scores, chunkings, headline_metric, scores_of
+from harness.run.primary_metric import Scores, chunkings, primary_metric, scores_of
 from reports.comparison import Best, Comparison
 from reports.comparison_row import Matters, Row, Verdict
 from reports.judge_notes import notes_on
@@ -60,14 +60,17 @@ def compare(
     """
     settings = _settings(launch.experiment.compare, margin, effect, clusters)
     results = launch.results
-    metric = on or headline_metric(launch.experiment, results)
+    metric = on or primary_metric(launch.experiment, results)
     at = find_baseline([result.params for result in results], baseline or settings.baseline)
     scores = scores_of(results, metric, settings.clusters)
     sizes = cluster_sums(scores.low, scores.clusters)[1]
     choice = _choice(scores)
     rows = _rows(launch, at, scores, settings, choice)
     measured = set(scores.index)
-    unanswerable = sum(not fates and at not in measured for at, fates in enumerate(results[0].fates))
+    unanswerable = sum(
+        not evidence_outcomes and at not in measured
+        for at, evidence_outcomes in enumerate(results[0].evidence_outcomes)
+    )
     unanswerable = 0 if metric in results[0].judged else unanswerable
     effects = design_effect(scores.low, scores.clusters)
     return Comparison(
@@ -103,18 +106,18 @@ def _rows(launch: Launch, at: int, scores: Scores, settings: Compare, choice: Ch
     means = interval(scores.low, scores.high, scores)
     # Where no test can tell a difference, none can exclude a trial.
     undecidable = too_few(len(set(scores.clusters)))
-    told = _against(at, scores, settings)
+    text = _against(at, scores, settings)
     baseline_mean = _mean(results[at], scores, at)
     return [
         Row(
             name=result.name,
             mean=(mean := _mean(result, scores, n)),
-            least=math.fsum(scores.low[n]) / scores.queries,
-            most=math.fsum(scores.high[n]) / scores.queries,
+            mean_min=math.fsum(scores.low[n]) / scores.queries,
+            mean_max=math.fsum(scores.high[n]) / scores.queries,
             low=float(means.low[n]),
             high=float(means.high[n]),
             difference=_paired_mean(scores, n, at) if not math.isnan(mean + baseline_mean) else math.nan,
-            **told[n]._asdict(),
+            **text[n]._asdict(),
             p_best=float(choice.p_best[n]),
             may_be_best=undecidable or n == choice.best or float(choice.p_value[n]) > ALPHA,
             losses=losses_at(result, metric),
@@ -218,7 +221,7 @@ def _matters(low: float, high: float, margin: float) -> Matters:
 
 def _best(choice: Choice, rows: Sequence[Row]) -> Best:
     row = rows[choice.best]
-    shift = choice.corrected - row.least
+    shift = choice.corrected - row.mean_min
     names = [other.name for other in rows if other.may_be_best]
     return Best(row.name, row.mean, choice.corrected, row.low + shift, row.high + shift, names)
 
@@ -237,12 +240,12 @@ def _paired_mean(scores: Scores, trial: int, baseline: int) -> float:
     return math.fsum(differences) / len(differences) if len(differences) else math.nan
 
 
-def _settings(told: Compare, margin: float | None, effect: float | None, clusters: str | None) -> Compare:
+def _settings(text: Compare, margin: float | None, effect: float | None, clusters: str | None) -> Compare:
     return replace(
-        told,
-        margin=told.margin if margin is None else margin,
-        effect=told.effect if effect is None else effect,
-        clusters=told.clusters if clusters is None else clusters,
+        text,
+        margin=text.margin if margin is None else margin,
+        effect=text.effect if effect is None else effect,
+        clusters=text.clusters if clusters is None else clusters,
     )
 
 
@@ -258,10 +261,10 @@ def losses_at(result: TrialResult, metric: str) -> dict[str, int]:
     at_cutoff = result.scores.get(str(cut._replace(measure="recall")))
     if at_cutoff is None or (cut.k is None and cut.tokens is None):
         return lost
-    items = np.array([len(fates) for fates in result.fates])
+    items = np.array([len(evidence_outcomes) for evidence_outcomes in result.evidence_outcomes])
     within = int(np.rint(np.nan_to_num(at_cutoff) * items).sum())
-    fate = f"past {cut.tokens} tokens" if cut.k is None else f"below rank {cut.k}"
-    return {**lost, "found": within, fate: lost.get("found", 0) - within}
+    outcome = f"past {cut.tokens} tokens" if cut.k is None else f"below rank {cut.k}"
+    return {**lost, "found": within, outcome: lost.get("found", 0) - within}
 
 
 def _judge_notes(launch: Launch, metric: str) -> list[str]:
@@ -270,8 +273,8 @@ def _judge_notes(launch: Launch, metric: str) -> list[str]:
     notes = []
     short = {r.name: r.judged[metric] for r in launch.results if r.judged[metric].complete < r.judged[metric].total}
     for name, judged in short.items():
-        told = "withheld" if judged.withheld else "over those"
-        notes.append(f"{name}: {judged.complete} of {judged.total} queries have a value; the mean is {told}")
+        message = "withheld" if judged.withheld else "over those"
+        notes.append(f"{name}: {judged.complete} of {judged.total} queries have a value; the mean is {message}")
     if short:
         notes.append("intervals and verdicts hold whatever the missing judgments would have been")
     return [*notes, *notes_on(launch, metric)]
@@ -305,9 +308,9 @@ def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
         warnings.append(f"no intervals: {clusters} clusters of queries, at least {FEWEST_CLUSTERS} are needed")
     elif too_few(clusters):
         least = next(count for count in range(clusters, 64) if not too_few(count))
-        told = f"{clusters} clusters of queries are too few for any difference to reach p {ALPHA:g}: there are only"
-        told += f" {2 ** (clusters - 1)} ways to flip their signs; queries about {least} documents would be enough"
-        warnings.append(f"{told}; `clusters: queries` asks about further queries on the same documents")
+        message = f"{clusters} clusters of queries are too few for any difference to reach p {ALPHA:g}: there are only"
+        message += f" {2 ** (clusters - 1)} ways to flip their signs; queries about {least} documents would be enough"
+        warnings.append(f"{message}; `clusters: queries` asks about further queries on the same documents")
     elif clusters < FEW_CLUSTERS:
         warnings.append(f"{clusters} clusters of queries only: the intervals are rough")
     judged = metric in launch.results[0].judged

@@ -73,12 +73,14 @@ def comparison_frame(comparison: "Comparison") -> "DataFrame":
     """A row per trial, a column per field; losses as `lost_…` columns, 0 where a trial has none of a kind."""
     import pandas as pd
 
-    fates = sorted({fate for row in comparison.rows for fate in row.losses if fate != "found"})
+    evidence_outcomes = sorted({outcome for row in comparison.rows for outcome in row.losses if outcome != "found"})
     rows = []
     for row in comparison.rows:
-        told = asdict(row)
-        losses = told.pop("losses")
-        rows.append({**told, "found": losses.get("found", 0), **{f"lost_{f}": losses.get(f, 0) for f in fates}})
+        text = asdict(row)
+        losses = text.pop("losses")
+        rows.append(
+            {**text, "found": losses.get("found", 0), **{f"lost_{f}": losses.get(f, 0) for f in evidence_outcomes}}
+        )
     return pd.DataFrame(rows)
 
 
@@ -154,31 +156,31 @@ def _explained(comparison: Comparison) -> list[str]:
     others, best = len(comparison.rows) - 1, comparison.best
     if not others:
         return []
-    told = ["word, p and interval of the difference follow from one test"]
+    lines = ["word, p and interval of the difference follow from one test"]
     if all(row.no_interval for row in comparison.rows if row.verdict != "baseline"):
-        told = []
+        lines = []
     elif others > 1:
-        told = [
+        lines = [
             f"words, p and the intervals of differences hold for all {others} differences at once (single-step max-T)"
         ]
     if any(not math.isnan(row.needed) for row in comparison.rows):
-        told.append(f"needed: queries like these that would show a difference of {comparison.effect:g} (power 80 %)")
+        lines.append(f"needed: queries like these that would show a difference of {comparison.effect:g} (power 80 %)")
     if comparison.margin:
         words = {"yes": "larger for", "no": "smaller for", "cannot tell": "larger or smaller, undecided, for"}
         rows = [row for row in comparison.rows if row.verdict != "baseline"]
         groups = {word: [row.name for row in rows if row.matters == matters] for matters, word in words.items()}
         parts = [f"{word} {_listed(names)}" for word, names in groups.items() if names]
-        told.append(f"compared with the margin of {comparison.margin:g}, the difference is {'; '.join(parts)}")
+        lines.append(f"compared with the margin of {comparison.margin:g}, the difference is {'; '.join(parts)}")
     if comparison.final:
-        return told
+        return lines
     if math.isnan(best.mean):
-        return [*told, "too many judgments are missing to say which trial has the highest mean"]
+        return [*lines, "too many judgments are missing to say which trial has the highest mean"]
     named = f"highest mean: '{best.name}'"
-    if any(row.least < row.most for row in comparison.rows):
+    if any(row.mean_min < row.mean_max for row in comparison.rows):
         named = f"highest of the least that means can be: '{best.name}'"
     if not math.isnan(best.corrected):
         named += f", {best.mean:.3f}, or {best.corrected:.3f} corrected for having been chosen on these queries"
-    return [*told, named, _separable(comparison)]
+    return [*lines, named, _separable(comparison)]
 
 
 def _separable(comparison: Comparison) -> str:
@@ -211,11 +213,11 @@ def html(comparison: Comparison) -> str:
     return f"<table><caption>{escaping.escape(title(comparison))}</caption><tr>{head}</tr>{rows}</table>{notes}"
 
 
-Beside = Sequence[tuple[str, Mapping[str, float]]]
-"""Each trial's name with further values to print beside the comparison, in its order (`reports.columns.beside`)."""
+TrialValues = Sequence[tuple[str, Mapping[str, float]]]
+"""Each trial's name with further values, in the order of the comparison (`reports.columns.trial_values`)."""
 
 
-def as_csv(comparison: Comparison, beside: Beside = ()) -> str:
+def as_csv(comparison: Comparison, trial_values: TrialValues = ()) -> str:
     """The rows as CSV, a column per field, then one per value beside them, at full precision.
 
     A value that has the name of a field is that of the whole selection: `context_tokens` occurs once.
@@ -223,13 +225,13 @@ def as_csv(comparison: Comparison, beside: Beside = ()) -> str:
     import pandas as pd
 
     fields = comparison.frame()
-    values = pd.DataFrame([row for _, row in beside], index=fields.index if beside else None)
+    values = pd.DataFrame([row for _, row in trial_values], index=fields.index if trial_values else None)
     return str(fields.join(values[[name for name in values if name not in fields]]).to_csv(index=False))
 
 
-def as_json(comparison: Comparison, beside: Beside = ()) -> str:
+def as_json(comparison: Comparison, trial_values: TrialValues = ()) -> str:
     """The comparison as JSON, with each row's further values under `values`; what is not a number is null."""
-    told = {"format": 1, **asdict(comparison)}
-    for row, (_, values) in zip(told["rows"], beside, strict=False):
+    record = {"format": 1, **asdict(comparison)}
+    for row, (_, values) in zip(record["rows"], trial_values, strict=False):
         row["values"] = dict(values)
-    return json.dumps(plain(told), indent=1, ensure_ascii=False, allow_nan=False)
+    return json.dumps(plain(record), indent=1, ensure_ascii=False, allow_nan=False)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from reports.numbers import fate_words, interval, probability
+from reports.numbers import interval, outcome_words, probability
 
 Verdict = Literal["baseline", "better", "worse", "cannot tell"]
 
@@ -17,19 +17,19 @@ Matters = Literal["", "yes", "no", "cannot tell"]
 class Row:
     """One trial: its mean, and its paired difference to the baseline. Bounds are of 95 % intervals, NaN where refused.
 
-    `least` and `most` bound the mean over all queries, whatever missing judgments would have been; without any, they
-    are the mean. `difference_low` and `difference_high` hold for all trials at once, `alone_low` and `alone_high` for
-    this one by itself. The `verdict` follows from the former; `no_interval` says why there is none. `p` is adjusted for
-    the number of trials, and at most .05 just where that interval leaves out 0; `p_alone` is not adjusted, `p_holm` by
-    Holm's method. `matters` says whether the difference exceeds the experiment's margin, empty without one. `needed`
+    `mean_min` and `mean_max` bound the mean over all queries, whatever missing judgments would have been; without any,
+    they are the mean. `difference_low` and `difference_high` hold for all trials at once, `alone_low` and `alone_high`
+    for this one by itself. The `verdict` follows from the former; `no_interval` says why there is none. `p` is adjusted
+    for the number of trials, and at most .05 just where that interval leaves out 0; `p_alone` is not adjusted, `p_holm`
+    by Holm's method. `matters` says whether the difference exceeds the experiment's margin, empty without one. `needed`
     are the queries that would show a difference of the experiment's `effect`. `p_best` is the chance to be the best
     trial, `may_be_best` whether it cannot be told from the best.
     """
 
     name: str
     mean: float
-    least: float
-    most: float
+    mean_min: float
+    mean_max: float
     low: float
     high: float
     difference: float
@@ -87,14 +87,14 @@ def mean_in_bounds(row: Row) -> str:
     `0.412`, `0.412 [0.402 … 0.427]`, `withheld [0.310 … 0.610]`.
     """
     mean = "withheld" if math.isnan(row.mean) else f"{row.mean:.3f}"
-    return mean if row.least == row.most else f"{mean} [{row.least:.3f} … {row.most:.3f}]"
+    return mean if row.mean_min == row.mean_max else f"{mean} [{row.mean_min:.3f} … {row.mean_max:.3f}]"
 
 
 def _loss(row: Row) -> str:
     """The commonest first cause of lost evidence, with its share of all items."""
     total = sum(row.losses.values())
-    lost = {fate: count for fate, count in row.losses.items() if fate != "found" and count}
+    lost = {outcome: count for outcome, count in row.losses.items() if outcome != "found" and count}
     if not lost:
         return "nothing"
-    fate = max(lost, key=lambda name: (lost[name], name))
-    return f"{fate_words(fate)} {100 * lost[fate] / total:.0f} %"
+    outcome = max(lost, key=lambda name: (lost[name], name))
+    return f"{outcome_words(outcome)} {100 * lost[outcome] / total:.0f} %"

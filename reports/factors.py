@@ -21,7 +21,7 @@ def effects(launch: Launch, metric: str, clusters_by: str = "documents") -> list
 def factors(results: Sequence[TrialResult]) -> dict[str, list[str]]:
     """The level of every factor in each trial: a slot is a factor, or each of its settings where they are crossed."""
     every = [result.params for result in results]
-    told = labels(every)
+    text = labels(every)
     found: dict[str, list[str]] = {}
     for slot in SLOTS:
         keys = [key for key in varied(every) if slot_of(key) == slot]
@@ -33,5 +33,5 @@ def factors(results: Sequence[TrialResult]) -> dict[str, list[str]]:
         crossed = 1
         for column in columns.values():
             crossed *= len(set(column))
-        found |= columns if len(keys) > 1 and crossed == len(met) else {slot: [label[slot] for label in told]}
+        found |= columns if len(keys) > 1 and crossed == len(met) else {slot: [label[slot] for label in text]}
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from harness.core.errors import HarnessError
 from harness.run.launch_history import final_of, stored_launch
 from harness.run.launch_result import Launch
-from harness.run.test_set_access import openings
+from harness.run.test_set_access import test_set_accesses
 from reports.compare import compare
 from reports.comparison import Comparison
 from reports.numbers import probability
@@ -35,12 +35,12 @@ class FinalScore:
 
 @dataclass(frozen=True)
 class Final:
-    """The finalists side by side on one metric; `test` compares them on the locked set, opened `openings` times."""
+    """The finalists on one metric; `test` compares them on the locked set, opened `test_set_accesses` times."""
 
     metric: str
     scores: Sequence[FinalScore]
     test: Comparison
-    openings: int
+    test_set_accesses: int
 
 
 def final_scores(launch: Launch, on: str | None = None) -> Final | None:
@@ -68,25 +68,25 @@ def final_scores(launch: Launch, on: str | None = None) -> Final | None:
         validation = own.mean, own.low, own.high
         chosen = row.name == final.experiment.chosen
         scores.append(FinalScore(row.name, chosen, *validation, *corrected, row.mean, row.low, row.high))
-    return Final(after.metric, scores, after, len(openings(final.session)))
+    return Final(after.metric, scores, after, len(test_set_accesses(final.session)))
 
 
 def lines(final: Final) -> list[str]:
     """The finalists in words, a line each."""
-    told = [f"{final.metric} on the locked query set, opened {times(final.openings)}:"]
+    lines = [f"{final.metric} on the locked query set, opened {times(final.test_set_accesses)}:"]
     for score in final.scores:
-        parts = [f"validation {_told(score.validation, score.validation_low, score.validation_high)}"]
+        parts = [f"validation {_with_interval(score.validation, score.validation_low, score.validation_high)}"]
         if not math.isnan(score.corrected):
-            corrected = _told(score.corrected, score.corrected_low, score.corrected_high)
+            corrected = _with_interval(score.corrected, score.corrected_low, score.corrected_high)
             parts.append(f"corrected for the choice {corrected}")
-        parts.append(f"test {_told(score.test, score.test_low, score.test_high)}")
-        told.append(f"  {'chosen' if score.chosen else 'baseline'} '{score.name}': {', '.join(parts)}")
-    return [*told, conclusion(final)]
+        parts.append(f"test {_with_interval(score.test, score.test_low, score.test_high)}")
+        lines.append(f"  {'chosen' if score.chosen else 'baseline'} '{score.name}': {', '.join(parts)}")
+    return [*lines, conclusion(final)]
 
 
 def conclusion(final: Final) -> str:
     """What the locked set says of the choice, in a sentence."""
-    opened = f"On the locked query set ({final.test.queries} queries, opened {times(final.openings)})"
+    opened = f"On the locked query set ({final.test.queries} queries, opened {times(final.test_set_accesses)})"
     rows = [row for row in final.test.rows if row.verdict != "baseline"]
     if not rows:
         return f"{opened}, there is nothing to compare: the chosen trial is the baseline."
@@ -102,7 +102,7 @@ def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _told(value: float, low: float, high: float) -> str:
+def _with_interval(value: float, low: float, high: float) -> str:
     if math.isnan(value):
         return "withheld"
     return f"{value:.3f}" + ("" if math.isnan(low) else f" ({low:.3f} … {high:.3f})")

@@ -8,14 +8,14 @@ import numpy as np
 
 from harness.core.errors import ConfigError
 from harness.core.records import Floats
-from harness.evaluation.baseline import Accepted, AcceptedTrial
+from harness.evaluation.baseline import Baseline, BaselineTrial
 from harness.evaluation.results import TrialResult, resampling_seed
 from harness.evaluation.stats import Differences, cluster_sums, paired_differences
 from harness.experiment.settings import Gate
 from harness.run.launch_result import Launch
-from harness.run.primary_metric import bounds_of, headline_metric
+from harness.run.primary_metric import bounds_of, primary_metric
 from reports.gate_result import Check, Drop, GateResult, Verdict
-from reports.numbers import fate_words
+from reports.numbers import outcome_words
 
 if TYPE_CHECKING:
     pass
@@ -27,7 +27,7 @@ _TOLD = 20
 """Queries that are named for each check, those that lost most."""
 
 
-def hold_against(launch: Launch, accepted: Accepted) -> GateResult:
+def compare_with_baseline(launch: Launch, accepted: Baseline) -> GateResult:
     """What the gate says of a launch on the data, queries and judges of the accepted one, without logging anything.
 
     Raises ConfigError where the accepted one lacks a metric.
@@ -47,17 +47,17 @@ def hold_against(launch: Launch, accepted: Accepted) -> GateResult:
 
 def margins(launch: Launch) -> dict[str, float]:
     """How far each gated metric may fall."""
-    return dict(launch.experiment.gate.margins) or {headline_metric(launch.experiment, launch.results): MARGIN}
+    return dict(launch.experiment.gate.margins) or {primary_metric(launch.experiment, launch.results): MARGIN}
 
 
-def _before(result: TrialResult, accepted: Accepted) -> AcceptedTrial:
+def _before(result: TrialResult, accepted: Baseline) -> BaselineTrial:
     """The accepted trial of the same name; the only one, where there is one."""
     if len(accepted.trials) == 1:
         return accepted.trials[0]
     return next(trial for trial in accepted.trials if trial.name == result.name)
 
 
-Pair = tuple[TrialResult, AcceptedTrial, str]
+Pair = tuple[TrialResult, BaselineTrial, str]
 
 
 def _checks(launch: Launch, pairs: Sequence[Pair], gate: Gate) -> list[Check]:
@@ -77,7 +77,7 @@ def _checks(launch: Launch, pairs: Sequence[Pair], gate: Gate) -> list[Check]:
     return [_check(launch, pair, at, float(means[at]), found, same=bool(same[at])) for at, pair in enumerate(pairs)]
 
 
-def _differences(result: TrialResult, before: AcceptedTrial, metric: str) -> tuple[Floats, Floats, Any]:
+def _differences(result: TrialResult, before: BaselineTrial, metric: str) -> tuple[Floats, Floats, Any]:
     """Least and greatest difference per query, and whether both days have a value."""
     (low,), (high,) = bounds_of([result], metric)
     old_low, old_high = before.bounds(metric)
@@ -123,7 +123,7 @@ def _today(result: TrialResult, metric: str) -> float:
     return math.fsum(((low + high) / 2)[~np.isnan(low)]) / int((~np.isnan(low)).sum())
 
 
-def _drops(launch: Launch, result: TrialResult, before: AcceptedTrial, metric: str, check: Check) -> list[Drop]:
+def _drops(launch: Launch, result: TrialResult, before: BaselineTrial, metric: str, check: Check) -> list[Drop]:
     """The queries that lost most on a metric, with what became of their evidence."""
     if check.verdict == "fine" and check.difference >= 0:
         return []
@@ -142,7 +142,7 @@ def _drops(launch: Launch, result: TrialResult, before: AcceptedTrial, metric: s
             texts[at],
             float(then[at]),
             float(now[at]),
-            _why(before.fates[at], result.fates[at], missing=bool(low[at] != high[at])),
+            _why(before.evidence_outcomes[at], result.evidence_outcomes[at], missing=bool(low[at] != high[at])),
         )
         for at in order
     ]
@@ -153,14 +153,14 @@ def _why(before: Sequence[str], after: Sequence[str], *, missing: bool) -> str:
     if missing:
         return "a judgment is missing today"
     changes = [
-        f"evidence {number}: {fate_words(old)} → {fate_words(new)}"
+        f"evidence {number}: {outcome_words(old)} → {outcome_words(new)}"
         for number, (old, new) in enumerate(zip(before, after, strict=True), 1)
         if old != new
     ]
     return "; ".join(changes) or "the same evidence is selected, but ranked lower or judged otherwise"
 
 
-def _changed(result: TrialResult, before: AcceptedTrial) -> list[str]:
+def _changed(result: TrialResult, before: BaselineTrial) -> list[str]:
     """Settings that differ from what was accepted: likely causes."""
     keys = dict.fromkeys((*before.params, *result.params))
     return [

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
-from harness.evaluation.baseline import Accepted
+from harness.evaluation.baseline import Baseline
 from harness.evaluation.stats import FEW_CLUSTERS
 from harness.run.launch_result import Launch
-from harness.tracking import Night
+from harness.tracking import ScheduledRun
 from harness.tracking.mlflow_fields import metric_key
 from reports.page.drawing import standalone
-from reports.page.figures import NightSeries, nights
+from reports.page.figures import RunSeries, nights
 from reports.plain import plain
 
 if TYPE_CHECKING:
@@ -68,13 +68,13 @@ class GateResult:
 
     experiment: str
     launch: Launch
-    accepted: Accepted
+    accepted: Baseline
     alpha: float
     checks: Sequence[Check]
     drops: Sequence[Drop]
     changed: Sequence[str]
     """Settings that are not as they were accepted, a line each."""
-    history: Mapping[str, Sequence[Night]]
+    history: Mapping[str, Sequence[ScheduledRun]]
     link: str = ""
     """The page of the MLflow UI that shows the nights."""
 
@@ -150,13 +150,15 @@ def cells(check: Check) -> tuple[str, ...]:
 def notes(found: GateResult) -> list[str]:
     """What the table does not say by itself."""
     sides = f"bounds hold for all {len(found.checks)} checks at once" if len(found.checks) > 1 else "bounds"
-    told = [f"{sides}, each side at {1 - found.alpha:.0%}; fine: above minus the margin; worse: below 0, and not fine"]
+    lines = [f"{sides}, each side at {1 - found.alpha:.0%}; fine: above minus the margin; worse: below 0, and not fine"]
     clusters = len(set(found.launch.results[0].clusters))
     if found.launch.experiment.compare.clusters == "documents" and clusters < FEW_CLUSTERS:
-        told.append(f"{clusters} clusters of queries only: the bounds are rough")
+        lines.append(f"{clusters} clusters of queries only: the bounds are rough")
     if any(math.isnan(check.low) for check in found.checks):
-        told.append("there are too few documents for bounds; `compare: {clusters: queries}` asks about these documents")
-    return [*told, *found.launch.warnings]
+        lines.append(
+            "there are too few documents for bounds; `compare: {clusters: queries}` asks about these documents"
+        )
+    return [*lines, *found.launch.warnings]
 
 
 def _changed(found: GateResult) -> list[str]:
@@ -195,8 +197,8 @@ def _drop_cells(drop: Drop) -> tuple[str, ...]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    told = ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
-    return ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head), *told]
+    lines = ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
+    return ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head), *lines]
 
 
 def _cell(text: str) -> str:
@@ -221,7 +223,7 @@ def html(found: GateResult) -> str:
 def as_json(found: GateResult) -> str:
     """Everything as JSON; what is not a number is null."""
     accepted = found.accepted
-    told = {
+    record = {
         "experiment": found.experiment,
         "verdict": found.verdict,
         "exit_code": found.exit_code,
@@ -234,7 +236,7 @@ def as_json(found: GateResult) -> str:
         "notes": notes(found),
         "history": {name: [night._asdict() for night in past] for name, past in found.history.items()},
     }
-    return json.dumps(plain({"format": FORMAT, **told}), indent=1, ensure_ascii=False, allow_nan=False)
+    return json.dumps(plain({"format": FORMAT, **record}), indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def junit(found: GateResult) -> str:
@@ -248,8 +250,8 @@ def junit(found: GateResult) -> str:
         case = ElementTree.SubElement(
             suite, "testcase", {"classname": _xml(found.experiment), "name": _xml(f"{check.trial}: {check.metric}")}
         )
-        told = dict(zip(_HEAD, cells(check), strict=True))
-        line = f"accepted {told['accepted']}, today {told['today']}, difference {told['difference']} ({told['bounds']})"
+        text = dict(zip(_HEAD, cells(check), strict=True))
+        line = f"accepted {text['accepted']}, today {text['today']}, difference {text['difference']} ({text['bounds']})"
         if check.verdict == "fine":
             ElementTree.SubElement(case, "system-out").text = line
             continue
@@ -268,10 +270,10 @@ def refused(experiment: str, why: str) -> dict[str, bytes]:
     case = ElementTree.SubElement(suite, "testcase", {"classname": _xml(experiment), "name": "gate"})
     ElementTree.SubElement(case, "error", {"type": "not compared", "message": _xml(why)})
     ElementTree.indent(suites)
-    told = {"experiment": experiment, "verdict": "not compared", "exit_code": 2, "why": why}
+    record = {"experiment": experiment, "verdict": "not compared", "exit_code": 2, "why": why}
     return {
         "gate.md": f"## {experiment}: not compared\n\n{_cell(why)}\n".encode(),
-        "gate.json": json.dumps({"format": FORMAT, **told}, indent=1, ensure_ascii=False).encode(),
+        "gate.json": json.dumps({"format": FORMAT, **record}, indent=1, ensure_ascii=False).encode(),
         "junit.xml": (ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n").encode(),
     }
 
@@ -291,13 +293,13 @@ def history(found: GateResult) -> str:
     return standalone(nights([series for series in drawn if series.when]))
 
 
-def _series(check: Check, past: Sequence[Night]) -> NightSeries:
+def _series(check: Check, past: Sequence[ScheduledRun]) -> RunSeries:
     """What was told of a check night by night; nights that lack it are left out."""
     keys = trend_keys(check.metric)
-    told = [night for night in past if keys[0] in night.values]
-    mean, low, high, accepted, verdict = ([night.values.get(key, math.nan) for night in told] for key in keys)
-    name, when = f"{check.trial}: {check.metric}", [night.when for night in told]
-    return NightSeries(name, when, mean, low, high, accepted, verdict, check.margin)
+    lines = [night for night in past if keys[0] in night.values]
+    mean, low, high, accepted, verdict = ([night.values.get(key, math.nan) for night in lines] for key in keys)
+    name, when = f"{check.trial}: {check.metric}", [night.when for night in lines]
+    return RunSeries(name, when, mean, low, high, accepted, verdict, check.margin)
 
 
 def trend_keys(metric: str) -> tuple[str, str, str, str, str]:

@@ -10,16 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.core.errors import ConfigError
-from harness.evaluation.baseline import Accepted
+from harness.evaluation.baseline import Baseline
 from harness.evaluation.results import TrialResult
 from harness.experiment.experiment import Experiment
 from harness.run.acceptance import accept, require_comparable
 from harness.run.launch import run
 from harness.run.models import Models
 from harness.run.session import Session, store_folder
-from harness.tracking import Night, Nights
+from harness.tracking import ScheduledRun, ScheduledRuns
 from harness.tracking.mlflow_fields import intervals, metric_key
-from reports.gate import hold_against, margins
+from reports.gate import compare_with_baseline, margins
 from reports.gate_result import CODES, GateResult, files, trend_keys
 from reports.launch_files import launch_report
 
@@ -32,7 +32,7 @@ def gate(
     tracking: str | None = None,
     models: Models | None = None,
     fresh: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> GateResult:
     """Run an experiment and hold it against the baseline accepted in its MLflow experiment.
 
@@ -40,26 +40,32 @@ def gate(
     each trial's history are logged. Raises ConfigError where no baseline has been accepted, or where data, queries or
     judges are not those of the baseline; then no night is counted.
     """
-    nights = Nights(experiment.name, tracking)
+    nights = ScheduledRuns(experiment.name, tracking)
     accepted = nights.accepted()
     if accepted is None:
-        told = f"no baseline of '{experiment.name}' has been accepted in {nights.uri}"
-        raise ConfigError(f"gate: {told}; `--accept --why TEXT` accepts today's results")
+        message = f"no baseline of '{experiment.name}' has been accepted in {nights.uri}"
+        raise ConfigError(f"gate: {message}; `--accept --why TEXT` accepts today's results")
     require_comparable(accepted, Session(experiment, store_folder(store)))
     with tempfile.TemporaryDirectory() as forgotten:
         place = Path(forgotten) if fresh else store_folder(store)
         launch = run(
-            experiment, workers=workers, store=place, tracking=tracking, report=launch_report, models=models, tell=tell
+            experiment,
+            workers=workers,
+            store=place,
+            tracking=tracking,
+            report=launch_report,
+            models=models,
+            notify=notify,
         )
-        found = hold_against(launch, accepted)
+        found = compare_with_baseline(launch, accepted)
         metrics = list(margins(launch))
         keys = [key for metric in metrics for key in trend_keys(metric)]
         points = {result.name: _point(found, result) for result in launch.results}
         before = nights.history([result.name for result in launch.results], keys)
         now = int(time.time() * 1000)
-        history = {name: [*past, Night(now, points[name])] for name, past in before.items()}
+        history = {name: [*past, ScheduledRun(now, points[name])] for name, past in before.items()}
         found = replace(found, history=history)
-        link = nights.log_night(launch.id, found.verdict, points, files(found), list(map(metric_key, metrics)))
+        link = nights.log_run(launch.id, found.verdict, points, files(found), list(map(metric_key, metrics)))
     return replace(found, link=link)
 
 
@@ -72,8 +78,8 @@ def accept_launch(
     store: Path | str | None = None,
     tracking: str | None = None,
     models: Models | None = None,
-    tell: Callable[[str], None] = lambda _: None,
-) -> Accepted:
+    notify: Callable[[str], None] = lambda _: None,
+) -> Baseline:
     """Run an experiment and accept its results as the baseline of its gate, in the name of `who` (default: the user).
 
     Raises ConfigError where a judge's mean is withheld: a baseline with holes would let anything pass.
@@ -81,13 +87,13 @@ def accept_launch(
     if not why.strip():
         raise ConfigError("gate: --accept needs a reason: --why TEXT")
     launch = run(
-        experiment, workers=workers, store=store, tracking=tracking, report=launch_report, models=models, tell=tell
+        experiment, workers=workers, store=store, tracking=tracking, report=launch_report, models=models, notify=notify
     )
     if launch.withheld:
         raise ConfigError(f"gate: too many judgments of {', '.join(launch.withheld)} are missing to accept this")
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     accepted = accept(launch, who=who or _user(), when=when, why=why.strip())
-    Nights(experiment.name, tracking).accept(accepted)
+    ScheduledRuns(experiment.name, tracking).accept(accepted)
     return accepted
 
 

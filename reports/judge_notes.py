@@ -12,7 +12,7 @@ from harness.run.launch_result import Launch
 TITLE = "what the judges say: mean over queries (complete/all)"
 
 
-def headline_measures(launch: Launch) -> list[str]:
+def primary_measures(launch: Launch) -> list[str]:
     """The first measure of each judge."""
     found: dict[str, str] = {}
     for name, (label, _, _) in judge_measures(launch.experiment.base.judges).items():
@@ -26,7 +26,7 @@ def judge_table(launch: Launch) -> "object":
     from rich.console import Group
     from rich.table import Table
 
-    measures = headline_measures(launch)
+    measures = primary_measures(launch)
     grid = Table(
         title=TITLE,
         title_justify="left",
@@ -43,7 +43,7 @@ def judge_table(launch: Launch) -> "object":
 
 def judge_markdown(launch: Launch) -> str:
     """The same for a run's note."""
-    measures = headline_measures(launch)
+    measures = primary_measures(launch)
     lines = [f"| trial | {' | '.join(measures)} |", "|" + "---|" * (len(measures) + 1)]
     for result in launch.results:
         name = result.name.replace("|", "\\|")
@@ -61,14 +61,16 @@ def cell(judged: Judged) -> str:
         return "no query can have it"
     low, high = judged.bounds
     mean = "withheld" if math.isnan(judged.mean) else f"{judged.mean:.3f}"
-    told = f"{mean} ({judged.complete}/{judged.total})"
-    return told if judged.complete == judged.total else f"{told} {low:.3f} … {high:.3f}"
+    message = f"{mean} ({judged.complete}/{judged.total})"
+    return message if judged.complete == judged.total else f"{message} {low:.3f} … {high:.3f}"
 
 
 def notes_on(launch: Launch, measure: str) -> list[str]:
     """What has to be said of the judge behind a measure."""
     label, judge, _ = judge_measures(launch.experiment.base.judges)[measure]
-    return [note for summary in launch.judging.judges if summary.judge == label for note in _of_judge(summary, judge)]
+    return [
+        note for summary in launch.judging_report.judges if summary.judge == label for note in _of_judge(summary, judge)
+    ]
 
 
 def judge_notes(launch: Launch) -> list[str]:
@@ -76,28 +78,28 @@ def judge_notes(launch: Launch) -> list[str]:
     judges = launch.experiment.base.judges
     labelled = {label: judge for label, judge, _ in judge_measures(judges).values()}
     notes = []
-    for summary in launch.judging.judges:
+    for summary in launch.judging_report.judges:
         notes += _of_judge(summary, labelled[summary.judge])
-    spend = launch.judging.spend
+    spend = launch.judging_report.spend
     if spend.requests:
         tokens = f"{spend.prompt_tokens} tokens in ({spend.cached_tokens} cached), {spend.output_tokens} out"
-        notes.append(f"asked: {spend.calls} calls in {spend.requests} requests, {tokens}, {spend.told}")
+        notes.append(f"asked: {spend.calls} calls in {spend.requests} requests, {tokens}, {spend.summary}")
     return [*notes, *_incomplete(launch), *_circular(launch)]
 
 
 def _of_judge(summary: JudgeSummary, judge: Judge) -> list[str]:
-    told = f"{summary.model}, {summary.calibration}" if judge.uses_model else judge.caution()
-    notes = [f"{summary.judge}: {told}"] if told else []
+    message = f"{summary.model}, {summary.calibration}" if judge.uses_model else judge.caution()
+    notes = [f"{summary.judge}: {message}"] if message else []
     if summary.calibration.startswith("uncalibrated"):
         notes[0] += "; read differences with care, `harness judge sample` begins a calibration"
     if summary.failures:
-        told = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.failures.items()))
+        message = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.failures.items()))
         missing = f"{sum(summary.failures.values())} of {summary.judgments} judgments missing"
-        notes.append(f"{summary.judge}: {missing}: {told}, such as: {summary.example}")
+        notes.append(f"{summary.judge}: {missing}: {message}, such as: {summary.example}")
     served = {name: count for name, count in summary.models.items() if name}
     if len(served) > 1:
-        told = ", ".join(f"{name} {count}" for name, count in sorted(served.items()))
-        notes.append(f"{summary.judge}: judgments come from several models behind one name: {told}")
+        message = ", ".join(f"{name} {count}" for name, count in sorted(served.items()))
+        notes.append(f"{summary.judge}: judgments come from several models behind one name: {message}")
     if summary.flips is not None:
         notes.append(f"{summary.judge}: {100 * summary.flips:.1f} % of repeated judgments do not agree")
     if summary.suspicious:
@@ -111,9 +113,9 @@ def _of_judge(summary: JudgeSummary, judge: Judge) -> list[str]:
 
 def variance_notes(launch: Launch, number: int) -> list[str]:
     """What makes the judges' means of trial `number` uncertain, and what more calls would buy; for repeating judges."""
-    if launch.courtroom is None or launch.session is None:
+    if launch.judging is None or launch.session is None:
         return []
-    found = launch.courtroom.variance(launch.session.trials[number])
+    found = launch.judging.variance(launch.session.trials[number])
     return [f"{label} on '{launch.results[number].name}': {_variance(one)}" for label, one in found.items()]
 
 
@@ -137,7 +139,7 @@ def _incomplete(launch: Launch) -> list[str]:
 
 def _circular(launch: Launch) -> list[str]:
     """A judge that grades texts found with its own help favours them."""
-    judges = {summary.model for summary in launch.judging.judges if summary.model}
+    judges = {summary.model for summary in launch.judging_report.judges if summary.model}
     used: Sequence[str] = sorted(
         {
             str(value)

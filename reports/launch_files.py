@@ -3,7 +3,7 @@
 import json
 
 from harness.run.launch_result import Findings, Launch
-from reports import bands, columns
+from reports import bins, columns
 from reports.answer import answer
 from reports.compare import compare
 from reports.comparison import Comparison, as_json, markdown
@@ -21,25 +21,25 @@ _COLUMNS = (
 
 def answered(comparison: Comparison, final: Final | None) -> str:
     """The answer, and the finalists where the locked set has been opened, before the table."""
-    told = ["\n".join(f"{line}  " for line in lines(final))] if final else []
-    return "\n\n".join([answer(comparison), *told, ""])
+    text = ["\n".join(f"{line}  " for line in lines(final))] if final else []
+    return "\n\n".join([answer(comparison), *text, ""])
 
 
 def launch_report(launch: Launch) -> Findings:
     """`report.html`, `comparison.md` and `.json`, `leaderboard.json` (an MLflow table), `recall_over_budget.png`.
 
-    And `score_bands.png` and `.json` where a trial's scores are cosines.
+    And `score_bins.png` and `.json` where a trial's scores are cosines.
     """
     comparison = compare(launch)
     final = final_scores(launch, comparison.metric)
     # By the least each can be: a trial whose judge failed more must not rise for it.
-    ordered = sorted(comparison.rows, key=lambda row: -row.least)
+    ordered = sorted(comparison.rows, key=lambda row: -row.mean_min)
     leaderboard = {"columns": list(_COLUMNS), "data": [list(cells(row)) for row in ordered]}
     show = launch.experiment.compare.show
-    beside = columns.markdown(launch, show) if show else ""
+    further = columns.markdown(launch, show) if show else ""
     judged = judge_markdown(launch) if launch.results[0].judged else ""
     files = {
-        "comparison.md": (answered(comparison, final) + markdown(comparison) + beside + judged).encode(),
+        "comparison.md": (answered(comparison, final) + markdown(comparison) + further + judged).encode(),
         "comparison.json": as_json(comparison).encode(),
         "leaderboard.json": json.dumps(leaderboard, ensure_ascii=False).encode(),
         "recall_over_budget.png": recall_over_budget(launch.results, launch.experiment.question),
@@ -47,23 +47,23 @@ def launch_report(launch: Launch) -> Findings:
     }
     if launch.bands:
         files |= {
-            "score_bands.png": bands.picture(launch.bands),
-            "score_bands.json": bands.as_json(launch.bands).encode(),
+            "score_bands.png": bins.picture(launch.bands),
+            "score_bands.json": bins.as_json(launch.bands).encode(),
         }
     return Findings(files, {row.name: _said(comparison, row) for row in comparison.rows})
 
 
 def _said(comparison: Comparison, row: Row) -> dict[str, str]:
     """How a trial compares, as tags for the leaderboard of the MLflow UI."""
-    told = dict(zip(_COLUMNS, cells(row), strict=True))
-    difference = f"{told['difference']} ({told['difference_interval']})" if told["difference"] else "–"
+    text = dict(zip(_COLUMNS, cells(row), strict=True))
+    difference = f"{text['difference']} ({text['difference_interval']})" if text["difference"] else "–"
     return {
         "compared_on": comparison.metric,
         "baseline": comparison.baseline,
-        "interval": told["interval"],
+        "interval": text["interval"],
         "difference": difference,
-        "p": told["p"] or "–",
+        "p": text["p"] or "–",
         "verdict": row.verdict,
-        "p_best": told["p_best"],
+        "p_best": text["p_best"],
         "may_be_best": "yes" if row.may_be_best else "no",
     }

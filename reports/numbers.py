@@ -20,13 +20,17 @@ def probability(value: float) -> str:
     return f"{value:{'.3f' if value < 0.1 else '.2f'}}".lstrip("0")
 
 
-def fate_words(fate: str) -> str:
+def outcome_words(outcome: str) -> str:
     """A fate of the loss ledger in words.
 
     >>> fate_words("dropped:top_k"), fate_words("not_retrieved")
     ('dropped by top_k', 'not retrieved')
     """
-    return f"dropped by {fate.removeprefix('dropped:')}" if fate.startswith("dropped:") else fate.replace("_", " ")
+    return (
+        f"dropped by {outcome.removeprefix('dropped:')}"
+        if outcome.startswith("dropped:")
+        else outcome.replace("_", " ")
+    )
 
 
 def interval(low: float, high: float, form: str) -> str:

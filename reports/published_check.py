@@ -43,8 +43,8 @@ def figures(launch: Launch, *, models: Models | None = None) -> list[Figure]:
     """
     published = launch.experiment.published
     if published is None:
-        told = f"compare --published: '{launch.experiment.name}' has no `published` part"
-        raise ConfigError(f"{told}; name an experiment file that has one, such as those of experiments/published")
+        message = f"compare --published: '{launch.experiment.name}' has no `published` part"
+        raise ConfigError(f"{message}; name an experiment file that has one, such as those of experiments/published")
     return [figure for row in published.rows for figure in _figures(launch, published, row, models)]
 
 
@@ -70,10 +70,10 @@ def text(found: Sequence[Figure], source: str) -> str:
     metric = max(len(figure.metric) for figure in found)
     lines = [source, "", f"{'':<{width}}  {'':<{metric}}  published     ours  difference"]
     for figure in found:
-        told = "" if figure.within else f"  {figure.differs or 'differs'}"
+        message = "" if figure.within else f"  {figure.differs or 'differs'}"
         lines.append(
             f"{figure.name:<{width}}  {figure.metric:<{metric}}  {figure.published:>9.4f}  {figure.ours:>7.4f}  "
-            f"{figure.difference:>+10.4f}{told}".rstrip()
+            f"{figure.difference:>+10.4f}{message}".rstrip()
         )
     agree, off = sum(figure.within for figure in found), differing(found)
     known = len(found) - agree - len(off)

@@ -64,7 +64,7 @@ def test_the_components_of_the_docs_run_in_one_grid(tmp_path: Path) -> None:
 
 def test_the_model_judge_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loaded by reference, asks, labels, and leaves bounds where the server fails."""
-    from courtroom import BYSTANDER, VICTIM, put
+    from judged_questions import BYSTANDER, VICTIM, put
     from openai_server import Raw, Server
 
     from harness.experiment.catalog import component
@@ -155,10 +155,10 @@ def test_the_findings_of_the_docs_are_all_there_are() -> None:
     """With what they mean, word for word."""
     from harness.data.checks.findings import CODES, ERRORS
 
-    told = dict(
+    output = dict(
         re.findall(r"^\| `([a-z-]+)` \| (?:error|warning) \| (.*) \|$", (ROOT / "docs/data.md").read_text(), re.M)
     )
-    assert told == CODES
+    assert output == CODES
     assert all(f"| `{code}` | error |" in (ROOT / "docs/data.md").read_text() for code in ERRORS)
 
 

@@ -80,14 +80,14 @@ def test_every_component_runs(garden_data: Path, tmp_path: Path, cross_encoder: 
         for line in ("llm (m): ", "summary (m): 6 calls", "to embed with local all-MiniLM-L6-v2, to cut: "):
             assert line in planned
         out = harness("run", str(EXPERIMENT), "--no-mlflow", "--workers", "2")
-        for told in (
+        for message in (
             "llm (m): ",
             "situate (m): ",
             "questions (m): ",
             "rerank_llm (m): ",
             "rerank_api (any): 13 requests",
         ):
-            assert told in out
+            assert message in out
         trials = int(re.search(r"(\d+) trials in", out)[1])  # type: ignore[index]
         server.asked.clear()
         again = harness("run", str(EXPERIMENT), "--no-mlflow")

@@ -22,10 +22,10 @@ from harness.core.text_files import Line
 from harness.core.tokenizer import Tokenizer
 from harness.data.checks.words import words
 from harness.data.importers.trec import _bare, _document
-from harness.data.passage_search import stretches
+from harness.data.passage_search import snippets
 from harness.data.quotes import loose_occurrences
 from harness.llm import Choice, defused, folded, suspicious
-from harness.llm.answer_schema import Form
+from harness.llm.answer_schema import AnswerSchema
 from harness.llm.transport import _beyond_a_minute, _parameter, retry_after, safe
 from judges.support import containment, numbers_kept
 
@@ -125,7 +125,7 @@ def document(text: str) -> Document:
 
 
 def form(text: str) -> object:
-    return Form((("grade", Choice((0, 1))),)).read(text, ["c01"])
+    return AnswerSchema((("grade", Choice((0, 1))),)).read(text, ["c01"])
 
 
 def chunk(chunker: object) -> Callable[[str], object]:
@@ -158,7 +158,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "paragraph": chunk(Paragraph(50)),
     "sentence": chunk(Sentence(50)),
     "markdown": chunk(Markdown(50)),
-    "stretches": lambda text: list(stretches(Document("d", text), 300)),
+    "stretches": lambda text: list(snippets(Document("d", text), 300)),
     "words": words,
     "word set": word_set,
     "sentences": _sentences.__wrapped__,

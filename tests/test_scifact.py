@@ -16,7 +16,7 @@ def ndcg(retriever: Retriever, source: Path, folder: Path) -> tuple[float, float
     """nDCG@10 and recall@100 with one chunk a document."""
     import_dataset("beir", source, folder / "datasets/scifact")
     base = Trial("scifact", Fixed(100_000), retriever, embedder=Local(), metrics=("ndcg@10", "recall@100"))
-    launch = run(Experiment("scifact", base, beside=folder), store=folder / "store", log=False, final=True)
+    launch = run(Experiment("scifact", base, base_dir=folder), store=folder / "store", log=False, final=True)
     return launch.results[0].mean("ndcg@10"), launch.results[0].mean("recall@100")
 
 

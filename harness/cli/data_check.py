@@ -41,17 +41,17 @@ def check(options: argparse.Namespace) -> int:
         from harness.experiment.yaml_file import read_experiment
 
         experiment = read_experiment(path)
-        root = find_dataset(experiment.base.data, experiment.beside)
+        root = find_dataset(experiment.base.data, experiment.base_dir)
     else:
         root = dataset_folder(options.dataset)
     if options.fix:
-        _fix(root, options.fix, tell=not options.json)
+        _fix(root, options.fix, notify=not options.json)
         root = options.fix
     found = _findings(root, experiment, options)
     levels = Counter(finding.level for finding in found)
     if options.json:
         for finding in found:
-            print(json.dumps(finding.told(), ensure_ascii=False))
+            print(json.dumps(finding.as_json(), ensure_ascii=False))
     else:
         _print(found, every=options.all)
         print(f"{levels['error']:,} errors, {levels['warning']:,} warnings")
@@ -77,16 +77,16 @@ def _findings(root: Path, experiment: "Experiment | None", options: argparse.Nam
     return found
 
 
-def _fix(root: Path, target: Path, *, tell: bool) -> None:
+def _fix(root: Path, target: Path, *, notify: bool) -> None:
     from harness.data.checks import fix_dataset
     from harness.data.checks.repair import DIFF
 
     fixed = fix_dataset(root, target)
-    if tell:
+    if notify:
         for what, count in fixed.counts.items():
             print(f"{count:,} {what}")
-        told = f"{target / DIFF} has them all" if fixed.counts else "there was nothing to mend"
-        print(f"{target}: repaired copy; {told}. What is left:")
+        message = f"{target / DIFF} has them all" if fixed.counts else "there was nothing to mend"
+        print(f"{target}: repaired copy; {message}. What is left:")
 
 
 def _print(found: Sequence["Finding"], *, every: bool) -> None:

@@ -13,8 +13,8 @@ from harness.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from harness.core.records import Document
-    from harness.data.annotation import Mark
-    from harness.data.passage_search import Finder, Stretch
+    from harness.data.annotation import Annotation
+    from harness.data.passage_search import PassageSearch, Snippet
 
 _HELP = """\
 Write words to search for them. Then: a number opens a passage; `12` or `12-14` marks sentences of the open passage;
@@ -39,12 +39,12 @@ def evidence(options: argparse.Namespace) -> int:
     from harness.cli.arguments import dataset_folder
     from harness.data.dataset import read_corpus
     from harness.data.manifest import read_manifest
-    from harness.data.passage_search import Finder
+    from harness.data.passage_search import PassageSearch
 
     manifest = read_manifest(dataset_folder(options.dataset))
     documents = read_corpus(manifest)
     if options.search:
-        _show(Finder(documents).search(options.search, _FOUND))
+        _show(PassageSearch(documents).search(options.search, _FOUND))
         return OK
     if options.quote:
         if not options.query:
@@ -52,7 +52,7 @@ def evidence(options: argparse.Namespace) -> int:
         marks = [_quoted(documents, quote, options.doc) for quote in options.quote]
         return _written(manifest, options, options.query, marks, options.answer)
     print(_HELP)
-    dialogue = _Dialogue(documents, Finder(documents))
+    dialogue = _Dialogue(documents, PassageSearch(documents))
     asked = options.query or _ask("query> ")
     while asked:
         marked, answer = dialogue.mark(asked)
@@ -70,7 +70,7 @@ def _written(
     manifest: Any,
     options: argparse.Namespace,
     asked: str,
-    marks: Sequence["Mark"],
+    marks: Sequence["Annotation"],
     answer: str | None,
 ) -> int:
     from harness.data.annotation import doubts, query_line
@@ -80,12 +80,12 @@ def _written(
     if options.to:
         add_record(manifest, options.to, line)
     print(json.dumps(line, ensure_ascii=False))
-    for told in doubts(line, [mark.doc for mark in marks]):
-        print(f"warning: {told}", file=sys.stderr)
+    for text in doubts(line, [mark.doc for mark in marks]):
+        print(f"warning: {text}", file=sys.stderr)
     return OK
 
 
-def _quoted(documents: Sequence["Document"], quote: str, doc: str | None) -> "Mark":
+def _quoted(documents: Sequence["Document"], quote: str, doc: str | None) -> "Annotation":
     """The one place of a quote. Raises DataError where there is none, or where there are several documents."""
     from harness.data.annotation import places
 
@@ -101,57 +101,57 @@ def _quoted(documents: Sequence["Document"], quote: str, doc: str | None) -> "Ma
         raise DataError(f"--quote {quote!r:.60}: stands in {len(found)} places, in {names[:200]}; choose with --doc")
     if len(found) > 1:
         at = ", ".join(str(mark.start) for mark in found[:5])
-        told = f"stands {len(found)} times in '{found[0].doc.id}', at {at}"
-        raise DataError(f"--quote {quote!r:.60}: {told}; give more of the text around it")
+        message = f"stands {len(found)} times in '{found[0].doc.id}', at {at}"
+        raise DataError(f"--quote {quote!r:.60}: {message}; give more of the text around it")
     return found[0]
 
 
 class _Dialogue:
     """One query after the other: search, open, mark."""
 
-    def __init__(self, documents: Sequence["Document"], finder: "Finder") -> None:
-        self._documents, self._finder = documents, finder
-        self._found: list[Stretch] = []
-        self._open: list[Mark] = []
+    def __init__(self, documents: Sequence["Document"], passage_search: "PassageSearch") -> None:
+        self._documents, self._finder = documents, passage_search
+        self._found: list[Snippet] = []
+        self._open: list[Annotation] = []
 
-    def mark(self, asked: str) -> tuple[list["Mark"] | None, str | None]:
+    def mark(self, asked: str) -> tuple[list["Annotation"] | None, str | None]:
         """The evidence marked for a query, and its answer; None where the person quits."""
-        marks: list[Mark] = []
+        marks: list[Annotation] = []
         answer, bare = None, False
         self._open = []
         self._search(asked)
         while True:
-            told = _ask(f"[{len(marks)} marked]> ")
-            if told in (None, "q"):
+            text = _ask(f"[{len(marks)} marked]> ")
+            if text in (None, "q"):
                 if marks:
                     print(f"  {len(marks)} marked and not written; `d` before the end writes them", file=sys.stderr)
                 return None, None
-            if told == "d" and (marks or bare):
+            if text == "d" and (marks or bare):
                 return marks, answer
-            bare = told == "d"
+            bare = text == "d"
             if bare:
                 print("  nothing is marked; `d` once more writes a question that the corpus does not answer")
                 continue
-            if not told:
+            if not text:
                 continue
-            if told == "u":
+            if text == "u":
                 marks = marks[:-1]
-            elif told.startswith("a "):
-                answer = told[2:].strip()
-            elif (made := self._understood(told)) is not None:
+            elif text.startswith("a "):
+                answer = text[2:].strip()
+            elif (made := self._understood(text)) is not None:
                 marks.append(made)
                 print(f"  marked: '{made.doc.id}' {made.start}-{made.end}: {made.text!r}")
 
-    def _understood(self, told: str) -> "Mark | None":
+    def _understood(self, text: str) -> "Annotation | None":
         """The mark that a line asks for; else None, with what it asks for done."""
         from harness.data.annotation import between, places
 
-        if re.fullmatch(r"[0-9]{1,6}(-[0-9]{1,6})?", told):
-            return self._numbered(told)
-        if told[:1] not in ('"', "“", "'"):
-            self._search(told)
+        if re.fullmatch(r"[0-9]{1,6}(-[0-9]{1,6})?", text):
+            return self._numbered(text)
+        if text[:1] not in ('"', "“", "'"):
+            self._search(text)
             return None
-        quote = told.strip("\"“”'")
+        quote = text.strip("\"“”'")
         documents = [self._open[0].doc] if self._open else self._documents
         found = between(documents, quote) if "…" in quote or "..." in quote else places(documents, quote)
         if len(found) == 1:
@@ -159,8 +159,8 @@ class _Dialogue:
         print(f"  stands in {len(found)} places; open its passage, or give more of it" if found else "  stands nowhere")
         return None
 
-    def _numbered(self, told: str) -> "Mark | None":
-        first, _, last = told.partition("-")
+    def _numbered(self, text: str) -> "Annotation | None":
+        first, _, last = text.partition("-")
         lo, hi = int(first), int(last or first)
         if self._open:
             if 1 <= lo <= hi <= len(self._open):
@@ -173,7 +173,7 @@ class _Dialogue:
             print(f"  there are {len(self._found)} passages")
         return None
 
-    def _opened(self, stretch: "Stretch") -> None:
+    def _opened(self, stretch: "Snippet") -> None:
         from harness.data.annotation import sentences
 
         self._open = sentences(stretch.doc, stretch.start, stretch.end)
@@ -186,7 +186,7 @@ class _Dialogue:
         _show(self._found)
 
 
-def _show(found: Sequence["Stretch"]) -> None:
+def _show(found: Sequence["Snippet"]) -> None:
     for number, part in enumerate(found, 1):
         text = " ".join(part.text.split())
         print(f"{number:>3}  '{part.doc.id}' {part.start}-{part.end}: {textwrap.shorten(text, 160, placeholder=' …')}")

@@ -50,7 +50,7 @@ def generate(options: argparse.Namespace) -> int:
     from harness.data.synthesis import AnswerChecker, QueryWriter, write_sheet
     from harness.data.synthesis import generate as work
     from harness.data.write import write_set
-    from harness.llm import Archive
+    from harness.llm import AnswerCache
     from harness.run.pipeline import ARCHIVE
     from harness.run.session import store_folder
 
@@ -59,18 +59,18 @@ def generate(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(manifest, name, sheet, replace=options.replace)
     writer = QueryWriter(options.model, base_url=options.base_url)
     checker = AnswerChecker(options.checker or options.model, base_url=options.base_url)
-    for asking in (writer, checker):
-        if problem := asking.problem():
+    for prompter in (writer, checker):
+        if problem := prompter.problem():
             raise ConfigError(f"data generate: {problem}")
     documents = read_corpus(manifest)
     # Locked queries are not to be repeated either; reading them tells nothing about any trial.
     others = [raw.text for other, pinned in manifest.queries.items() if other != name for raw in read_queries(pinned)]
 
-    def tell(line: str) -> None:
+    def notify(line: str) -> None:
         print(line, flush=True)
 
-    caller = models.caller(Archive(store_folder(options.store) / ARCHIVE), tell)
-    made = work(documents, others, writer, checker, plan, caller, price=models.price, tell=tell)
+    caller = models.caller(AnswerCache(store_folder(options.store) / ARCHIVE), notify)
+    made = work(documents, others, writer, checker, plan, caller, price=models.price, notify=notify)
     for reason, count in made.dropped.items():
         print(f"{count:>5,} dropped: {reason}")
     if made.example:
@@ -144,8 +144,8 @@ def review(options: argparse.Namespace) -> int:
     if not found.records:
         raise ConfigError(f"{options.sheet}: drops every query; remove the set from the manifest instead")
     write_set(manifest, options.set, found.records, synthetic=True)
-    told = f"{found.kept} kept ({found.changed} changed), {found.dropped} dropped, {found.open} without verdict"
-    print(f"{options.set}: {told}")
+    message = f"{found.kept} kept ({found.changed} changed), {found.dropped} dropped, {found.open} without verdict"
+    print(f"{options.set}: {message}")
     if found.ignored:
         print(f"{found.ignored} rows are changed and have no verdict: they are left as they were", file=sys.stderr)
     return OK

@@ -41,8 +41,8 @@ def show(options: argparse.Namespace) -> int:
         profiles.append(query_profile(name, data.query_set.queries, data.by_id, **flags))
     corpus = corpus_profile(data.documents)
     if options.json:
-        told = {"name": manifest.name, "corpus": _plain(corpus), "queries": [_plain(one) for one in profiles]}
-        print(json.dumps(told, ensure_ascii=False, indent=1))
+        record = {"name": manifest.name, "corpus": _plain(corpus), "queries": [_plain(one) for one in profiles]}
+        print(json.dumps(record, ensure_ascii=False, indent=1))
     else:
         _print(manifest, corpus, profiles)
     return OK
@@ -50,7 +50,7 @@ def show(options: argparse.Namespace) -> int:
 
 def _plain(profile: Any) -> dict[str, Any]:
     """A profile as JSON has it: NaN, which JSON lacks, as null."""
-    told = dataclasses.asdict(profile)
+    text = dataclasses.asdict(profile)
 
     def clean(value: Any) -> Any:
         if isinstance(value, dict):
@@ -59,7 +59,7 @@ def _plain(profile: Any) -> dict[str, Any]:
             return [clean(inner) for inner in value]
         return None if value != value else value
 
-    return {key: clean(value) for key, value in told.items()}
+    return {key: clean(value) for key, value in text.items()}
 
 
 def _print(manifest: "Manifest", corpus: "CorpusProfile", profiles: Sequence["QueryProfile"]) -> None:
@@ -92,11 +92,11 @@ def _lengths(measures: Iterator[tuple[str, "Spread"]]) -> "Table":
 
     table = Table(box=SIMPLE_HEAD)
     table.add_column("lengths", no_wrap=True)
-    for name in ("count", "least", "25 %", "median", "75 %", "90 %", "most", "total"):
+    for name in ("count", "min", "25 %", "median", "75 %", "90 %", "max", "total"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("distribution (log)", no_wrap=True)
     for name, spread in measures:
-        marks = (spread.least, spread.lower, spread.median, spread.upper, spread.p90, spread.most, spread.total)
+        marks = (spread.min, spread.lower, spread.median, spread.upper, spread.p90, spread.max, spread.total)
         table.add_row(name, f"{spread.count:,}", *(f"{mark:,.0f}" for mark in marks), bars(spread.counts))
     return table
 
@@ -116,17 +116,17 @@ def _facts(profile: "QueryProfile") -> Iterator[str]:
     if len(profile.grades) > 1:
         yield f"  grades: {_counts({f'{grade:g}': count for grade, count in profile.grades.items()})}"
     if profile.positions:
-        told = ", ".join(map(str, profile.positions))
-        yield f"  position in the document, first to last tenth: {bars(profile.positions)}  ({told})"
+        message = ", ".join(map(str, profile.positions))
+        yield f"  position in the document, first to last tenth: {bars(profile.positions)}  ({message})"
     if profile.types:
         yield f"  types: {_counts(profile.types)}"
-    yield f"  asking: {_counts(profile.asking)}"
+    yield f"  question words: {_counts(profile.question_words)}"
 
 
 def _counts(counts: Mapping[Any, int]) -> str:
     """`7 × 1, 3 × 2`, the first twelve."""
-    told = [f"{key} × {count:,}" for key, count in list(counts.items())[:12]]
-    return ", ".join(told) + (f", and {len(counts) - 12} more" if len(counts) > 12 else "")
+    lines = [f"{key} × {count:,}" for key, count in list(counts.items())[:12]]
+    return ", ".join(lines) + (f", and {len(counts) - 12} more" if len(counts) > 12 else "")
 
 
 def bars(counts: Sequence[int]) -> str:

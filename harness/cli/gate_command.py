@@ -56,8 +56,8 @@ def _gate(options: argparse.Namespace) -> int:
         accepted = accept_launch(experiment, why=options.why, who=options.who, **given)
         print(f"{experiment.name}: {accepted.who} accepts launch {accepted.launch}: {accepted.why}")
         for trial in accepted.trials:
-            told = (f"{name} {trial.mean(name):.3f}" for name in (*experiment.metrics, *experiment.judged))
-            print(f"  {trial.name}: {', '.join(told)}")
+            lines = (f"{name} {trial.mean(name):.3f}" for name in (*experiment.metrics, *experiment.judged))
+            print(f"  {trial.name}: {', '.join(lines)}")
         return OK
     if options.why or options.who:
         raise ConfigError("gate: --why and --who go with --accept")

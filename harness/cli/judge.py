@@ -146,9 +146,9 @@ def _claims(options: argparse.Namespace) -> int:
     from harness.experiment.yaml_file import read_experiment
     from harness.run.judging.list_claims import claims
 
-    def tell(line: str) -> None:
+    def notify(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    for query, listed in claims(read_experiment(options.experiment), options.store, models_of(options), tell).items():
+    for query, listed in claims(read_experiment(options.experiment), options.store, models_of(options), notify).items():
         print(json.dumps({"id": query, "claims": list(listed)}, ensure_ascii=False))
     return OK

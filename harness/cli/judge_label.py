@@ -27,19 +27,19 @@ def label(path: Path) -> int:
         at = left[0]
         _show(rows[at], len(rows) - sum(row.grade is None for row in rows) + 1, len(rows))
         try:
-            told = input("grade> ").strip().lower()
+            text = input("grade> ").strip().lower()
         except EOFError:
             break
-        if told == "q":
+        if text == "q":
             break
-        if told == "s":
+        if text == "s":
             skipped.add(at)
-        elif told == "b" and history:
+        elif text == "b" and history:
             last = history.pop()
             rows[last] = rows[last]._replace(grade=None)
             write_sheet(path, rows)
-        elif told.isdecimal() and int(told) in GRADES:
-            rows[at] = rows[at]._replace(grade=int(told))
+        elif text.isdecimal() and int(text) in GRADES:
+            rows[at] = rows[at]._replace(grade=int(text))
             history.append(at)
             write_sheet(path, rows)
         else:

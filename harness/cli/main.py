@@ -14,7 +14,7 @@ from harness.cli.init import add_init_command
 from harness.cli.judge import add_judge_commands
 from harness.cli.list_command import add_list_command
 from harness.cli.output import OutputClosedError, safe_output
-from harness.cli.result_commands import add_bands_command, add_compare_command, add_report_command
+from harness.cli.result_commands import add_bins_command, add_compare_command, add_report_command
 from harness.cli.run_commands import add_plan_command, add_run_command
 from harness.cli.ui_command import add_ui_command
 from harness.core.blame import ended_by
@@ -27,7 +27,7 @@ _COMMANDS = (
     add_compare_command,
     add_report_command,
     add_gate_command,
-    add_bands_command,
+    add_bins_command,
     add_list_command,
     add_init_command,
     add_ui_command,

@@ -62,11 +62,11 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
     add_store_option(parser)
 
 
-def add_bands_command(commands: CommandGroup) -> None:
-    commands.add("bands", _bands, "tell how often a hit in each band of cosine scores is relevant", _bands_options)
+def add_bins_command(commands: CommandGroup) -> None:
+    commands.add("bands", _bins, "tell how often a hit in each band of cosine scores is relevant", _bins_options)
 
 
-def _bands_options(parser: argparse.ArgumentParser) -> None:
+def _bins_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", help="the experiment file; its trials must have run")
     parser.add_argument("--edges", metavar="NUMBERS", help="where bands part (default 0.9,0.8,…,0.3)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write a picture as well (PNG)")
@@ -91,11 +91,11 @@ def _compare(options: argparse.Namespace) -> int:
     )
     named = options.show.split(",") if options.show else launch.experiment.compare.show
     if options.json or options.csv:
-        values = columns.beside(launch, named if options.show else columns.every(launch))
+        values = columns.trial_values(launch, named if options.show else columns.every(launch))
         print(as_json(comparison, values) if options.json else as_csv(comparison, values), end="\n" * options.json)
     else:
-        beside = [columns.table(launch, named)] if named else []
-        for shown in (table(comparison, width()), *beside):
+        further = [columns.table(launch, named)] if named else []
+        for shown in (table(comparison, width()), *further):
             show(shown)
     return CANNOT_TELL if any(math.isnan(row.mean) for row in comparison.rows) else OK
 
@@ -128,19 +128,19 @@ def _report(options: argparse.Namespace) -> int:
     return CANNOT_TELL if any(math.isnan(row.mean) for row in made.comparison.rows) else OK
 
 
-def _bands(options: argparse.Namespace) -> int:
+def _bins(options: argparse.Namespace) -> int:
     from harness.run.launch_history import stored_session
-    from harness.run.score_bands import EDGES, score_bands
-    from reports import bands
+    from harness.run.score_bins import EDGES, score_bins
+    from reports import bins
 
     try:
         edges = [float(part) for part in options.edges.split(",")] if options.edges else EDGES
     except ValueError:
         raise ConfigError(f"--edges {options.edges}: write numbers parted by commas, such as 0.8,0.6,0.4") from None
-    found = score_bands(stored_session(experiment_of(options), store=options.store), edges)
+    found = score_bins(stored_session(experiment_of(options), store=options.store), edges)
     if not found:
         raise ConfigError("bands: no trial searches embeddings by cosine; add a `dense` or `hybrid` retriever")
-    print(bands.as_json(found) if options.json else bands.text(found))
+    print(bins.as_json(found) if options.json else bins.text(found))
     if options.plot:
-        write_file(options.plot, bands.picture(found))
+        write_file(options.plot, bins.picture(found))
     return OK

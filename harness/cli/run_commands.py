@@ -94,7 +94,7 @@ def _run(options: argparse.Namespace) -> int:
         choose=params_of("--choose", options.choose),
         report=launch_report,
         models=models_of(options),
-        tell=lambda line: print(line, flush=True),
+        notify=lambda line: print(line, flush=True),
     )
     comparison = compare(launch)
     show(table(comparison, width()))

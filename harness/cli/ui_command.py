@@ -26,8 +26,8 @@ def _ui(options: argparse.Namespace) -> int:
         raise ConfigError(f"ui: {bare_address(uri)} is a server; open it in a browser")
     database = sqlite_file(uri)
     if database and not database.is_file():
-        told = f"{database} does not exist"
-        raise ConfigError(f"ui: {told}; run an experiment first, or name a store with --tracking")
+        message = f"{database} does not exist"
+        raise ConfigError(f"ui: {message}; run an experiment first, or name a store with --tracking")
     # One worker and no job runner: half a gigabyte and seconds instead of the default's ten processes.
     environment = {**os.environ, **QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     command = [

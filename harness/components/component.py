@@ -21,17 +21,17 @@ def runtime(default: Any) -> Any:
     return dataclasses.field(default=default, metadata={"runtime": True})
 
 
-def scoring(default: Any) -> Any:
+def post_answer(default: Any) -> Any:
     """A setting that decides what is asked about and what becomes of the answers, not what any of them says.
 
     The same stored answers serve all its values.
     """
-    return dataclasses.field(default=default, metadata={"scoring": True}, kw_only=True)
+    return dataclasses.field(default=default, metadata={"post_answer": True}, kw_only=True)
 
 
-def scoring_names(component: "Component") -> set[str]:
-    """The settings of a component that were declared with `scoring`."""
-    return {field.name for field in dataclasses.fields(component) if field.metadata.get("scoring")}  # type: ignore[arg-type]
+def post_answer_names(component: "Component") -> set[str]:
+    """The settings of a component that were declared with `post_answer`."""
+    return {field.name for field in dataclasses.fields(component) if field.metadata.get("post_answer")}  # type: ignore[arg-type]
 
 
 def snake_case(name: str) -> str:

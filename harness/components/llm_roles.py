@@ -8,16 +8,16 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from harness.components.component import Component, Fraction, identity, scoring, scoring_names, settings
+from harness.components.component import Component, Fraction, identity, post_answer, post_answer_names, settings
 from harness.components.roles import Augmenter, Chunker, Judge, Reranker
 from harness.core.errors import JudgeError
 from harness.core.records import Case, Document, Drop, Floats, Hit, Outcome, Query, Spans
-from harness.llm import Asking, Failure, Label, Task
+from harness.llm import Failure, Label, Prompter, Task
 from harness.llm import Outcome as Answer
 from harness.storage.digest import digest
 
 
-class AskingComponent(Asking, Component):
+class LlmComponent(Prompter, Component):
     """A component that asks a language model: what its answers depend on follows from its settings and its prompt."""
 
     def facts(self) -> dict[str, str]:
@@ -25,30 +25,30 @@ class AskingComponent(Asking, Component):
 
     def labelling(self) -> dict[str, Any]:
         known = identity(self)
-        told = {name: known[name] for name in ("role", "name", "version", "source") if name in known}
+        record = {name: known[name] for name in ("role", "name", "version", "source") if name in known}
         # Neither where and how the model is asked, which is told apart, nor what serves only the scores.
-        left_out = {field.name for field in dataclasses.fields(Asking)}
-        left_out |= scoring_names(self)
+        left_out = {field.name for field in dataclasses.fields(Prompter)}
+        left_out |= post_answer_names(self)
         asked = {name: value for name, value in settings(self).items() if name not in left_out}
-        return told | {"settings": asked, "prompt": prompt_digest(self)}
+        return record | {"settings": asked, "prompt": prompt_digest(self)}
 
 
 @lru_cache(maxsize=256)
-def prompt_digest(asking: Asking) -> str:
+def prompt_digest(prompter: Prompter) -> str:
     """What identifies the wording and the form of a prompt, by those of one about a sample."""
-    prompt = asking.prompt((asking.sample(),))
-    schema = prompt.form.schema(list(prompt.slots))
+    prompt = prompter.prompt((prompter.sample(),))
+    schema = prompt.schema.json_schema(list(prompt.slots))
     return digest([prompt.system, prompt.document, prompt.user, schema])[:16]
 
 
 @dataclasses.dataclass(frozen=True)
-class LlmChunker(AskingComponent, Chunker):
+class LlmChunker(LlmComponent, Chunker):
     """Cuts a document where a language model says, through the harness' calls, cache and budget.
 
     At most the share `max_failed` of the questions may stay without an answer, which the results then tell.
     """
 
-    max_failed: Fraction = scoring(0.02)
+    max_failed: Fraction = post_answer(0.02)
 
     @abstractmethod
     def tasks(self, doc: Document) -> list[Task]:
@@ -63,14 +63,14 @@ class LlmChunker(AskingComponent, Chunker):
 
 
 @dataclasses.dataclass(frozen=True)
-class LlmAugmenter(AskingComponent, Augmenter):
+class LlmAugmenter(LlmComponent, Augmenter):
     """An augmenter whose contexts a language model writes, through the harness' calls, cache and budget.
 
     At most the share `max_failed` of the chunks may be left without a context, which the results then tell; beyond,
     the run stops, and the next one asks for the missing ones again.
     """
 
-    max_failed: Fraction = scoring(0.02)
+    max_failed: Fraction = post_answer(0.02)
 
     @abstractmethod
     def tasks(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[Task]:
@@ -85,14 +85,14 @@ UNGRADED = -1.0
 
 
 @dataclasses.dataclass(frozen=True)
-class LlmReranker(AskingComponent, Reranker):
+class LlmReranker(LlmComponent, Reranker):
     """A reranker that has a language model grade passages, through the harness' calls, cache and budget.
 
     A passage whose grade is missing is dropped, with that reason; beyond the share `max_failed` of all passages the
     run stops, and the next one asks for the missing ones again.
     """
 
-    max_failed: Fraction = scoring(0.02)
+    max_failed: Fraction = post_answer(0.02)
 
     @abstractmethod
     def task(self, query: str, text: str) -> Task:
@@ -112,25 +112,25 @@ class LlmReranker(AskingComponent, Reranker):
         return Outcome(outcome.kept, outcome.dropped + missing)
 
 
-def few_enough(asking: LlmChunker | LlmAugmenter | LlmReranker, found: Sequence[Answer], what: str) -> int:
+def few_enough(prompter: LlmChunker | LlmAugmenter | LlmReranker, found: Sequence[Answer], what: str) -> int:
     """How many outcomes are failures; raises JudgeError where that is more than the share `max_failed`."""
     failed = [outcome for outcome in found if isinstance(outcome, Failure)]
-    if len(failed) > asking.max_failed * len(found):
-        told = f"{len(failed)} of {len(found)} {what}, such as {failed[0]}"
-        raise JudgeError(f"{asking.role} {asking.name()}: {told}; run again to ask for those once more")
+    if len(failed) > prompter.max_failed * len(found):
+        message = f"{len(failed)} of {len(found)} {what}, such as {failed[0]}"
+        raise JudgeError(f"{prompter.role} {prompter.name()}: {message}; run again to ask for those once more")
     return len(failed)
 
 
 @dataclasses.dataclass(frozen=True)
-class LlmJudge(AskingComponent, Judge):
-    """A judge that asks a language model, by `Asking`'s means.
+class LlmJudge(LlmComponent, Judge):
+    """A judge that asks a language model, by `Prompter`'s means.
 
     `repeats` judgments are taken of each thing, and their scores averaged; each has its own place in the cache. Where
     more than the share `max_failed` of the queries has no value, no mean is told.
     """
 
-    repeats: Annotated[int, Field(gt=0, le=10)] = scoring(1)
-    max_failed: Fraction = scoring(0.02)
+    repeats: Annotated[int, Field(gt=0, le=10)] = post_answer(1)
+    max_failed: Fraction = post_answer(0.02)
 
     uses_model: ClassVar[bool] = True
 
@@ -138,7 +138,7 @@ class LlmJudge(AskingComponent, Judge):
         # Passages that share a call may sway each other; which ones they are is left to chance, that they do is not.
         return super().labelling() | {"isolated": getattr(self, "batch", 0) == 1}
 
-    def claims(self) -> Asking | None:
+    def claims(self) -> Prompter | None:
         """What lists the claims of a reference answer, for a judge that needs them; see `claims_task`."""
         return None
 

@@ -156,7 +156,7 @@ class Retriever(Component):
         """
 
 
-class Recorded(Retriever):
+class Replay(Retriever):
     """A retriever that searches nothing: the rankings are in a file that the data set's manifest names as a `run`."""
 
     run: str
@@ -171,7 +171,7 @@ class Recorded(Retriever):
         raise TypeError("a recorded ranking is not searched; see `replay`")
 
 
-class Searched(NamedTuple):
+class FusionContext(NamedTuple):
     """What a fusion may look at besides the rankings: one query, what its `index` made, and the corpus.
 
     `vector` has shape (dimensions,), `vectors` (chunks, dimensions), both of unit length; None unless the fusion itself
@@ -194,7 +194,7 @@ class Fusion(Retriever):
         """The retrievers whose rankings are merged."""
 
     @abstractmethod
-    def fuse(self, rankings: Sequence[tuple[Ints, Floats]], searched: Searched) -> Row:
+    def fuse(self, rankings: Sequence[tuple[Ints, Floats]], searched: FusionContext) -> Row:
         """Merge the parts' hits for one query, `(chunk numbers, scores)` each, into one ranking, best first."""
 
     def search(
@@ -244,7 +244,7 @@ class Reranker(Selector):
     metered: ClassVar[bool] = False
     """Whether requests go to a server that may charge for them."""
 
-    k: Positive | None = dataclasses.field(default=None, metadata={"scoring": True}, kw_only=True)
+    k: Positive | None = dataclasses.field(default=None, metadata={"post_answer": True}, kw_only=True)
 
     def scale(self, before: Scale) -> Scale:
         return "raw"

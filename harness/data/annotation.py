@@ -16,7 +16,7 @@ from harness.data.quotes import loose_occurrences, occurrences
 from harness.data.raw_records import query as parse_query
 
 
-class Mark(NamedTuple):
+class Annotation(NamedTuple):
     """A stretch of a document marked as evidence."""
 
     doc: Document
@@ -28,33 +28,33 @@ class Mark(NamedTuple):
         return self.doc.text[self.start : self.end]
 
 
-def places(documents: Sequence[Document], quote: str) -> list[Mark]:
+def places(documents: Sequence[Document], quote: str) -> list[Annotation]:
     """Where a quote stands: exactly, else but for its white space."""
-    exact = [Mark(doc, at, at + len(quote)) for doc in documents for at in occurrences(doc.text, quote)]
-    return exact or [Mark(doc, *span) for doc in documents for span in loose_occurrences(doc.text, quote)]
+    exact = [Annotation(doc, at, at + len(quote)) for doc in documents for at in occurrences(doc.text, quote)]
+    return exact or [Annotation(doc, *span) for doc in documents for span in loose_occurrences(doc.text, quote)]
 
 
-def between(documents: Sequence[Document], told: str) -> list[Mark]:
+def between(documents: Sequence[Document], text: str) -> list[Annotation]:
     """Stretches from a beginning to the next end, written as `beginning … end`."""
-    first, last = (part.strip() for part in re.split(r"…|\.\.\.", told, maxsplit=1))
+    first, last = (part.strip() for part in re.split(r"…|\.\.\.", text, maxsplit=1))
     made = []
     for head in places(documents, first):
         end = next((tail.end for tail in places([head.doc], last) if tail.start >= head.end), None)
         if end is not None:
-            made.append(Mark(head.doc, head.start, end))
+            made.append(Annotation(head.doc, head.start, end))
     return made
 
 
-def sentences(doc: Document, start: int, end: int) -> list[Mark]:
+def sentences(doc: Document, start: int, end: int) -> list[Annotation]:
     """The sentences of a stretch, without the white space around them."""
-    return [Mark(doc, start + lo, start + hi) for lo, hi in sentence_spans(doc.text[start:end], "english")]
+    return [Annotation(doc, start + lo, start + hi) for lo, hi in sentence_spans(doc.text[start:end], "english")]
 
 
 def query_line(
     manifest: Manifest,
     queries: str | None,
     text: str,
-    marks: Sequence[Mark],
+    marks: Sequence[Annotation],
     *,
     answer: str | None = None,
     name: str | None = None,

@@ -130,12 +130,12 @@ def _unique(pinned: PinnedFile, parse: Callable[[Line, dict[str, Any]], Record])
 
 def _resolve(raw: Sequence[RawQuery], documents: Sequence[Document], copies: Copies) -> list[Query]:
     by_id = {doc.id: doc for doc in documents}
-    finder = CopyFinder(documents) if copies == "credit" else None
+    passage_search = CopyFinder(documents) if copies == "credit" else None
     return [
         Query(
             q.id,
             q.text,
-            tuple(_evidence(item, q, by_id, finder) for item in q.evidence),
+            tuple(_evidence(item, q, by_id, passage_search) for item in q.evidence),
             q.answer,
             q.metadata,
             q.ignore,
@@ -147,22 +147,24 @@ def _resolve(raw: Sequence[RawQuery], documents: Sequence[Document], copies: Cop
 
 
 def _evidence(
-    item: RawEvidence, query: RawQuery, by_id: Mapping[str, Document], finder: "CopyFinder | None"
+    item: RawEvidence, query: RawQuery, by_id: Mapping[str, Document], passage_search: "CopyFinder | None"
 ) -> Evidence:
     if item.places[0].start is None:
         names = [p.doc for p in item.places if not p.absent]
         # A copy that the query needs, ignores or calls irrelevant by its own name stays what it is said to be.
         named = {p.doc for other in query.evidence for p in other.places} | {*query.ignore, *query.irrelevant}
-        equal = [copy for name in names for copy in (finder.documents(by_id[name]) if finder else ())]
+        equal = [copy for name in names for copy in (passage_search.documents(by_id[name]) if passage_search else ())]
         names += [copy for copy in dict.fromkeys(equal) if copy not in named]
         there = tuple(Span(name, 0, len(by_id[name].text)) for name in names)
         nowhere = tuple(Span(p.doc, 0, 0) for p in item.places)
         return Evidence(there or nowhere, item.grade, whole=True, absent=not there)
     places = [Span(p.doc, p.start or 0, p.end or 0) for p in item.places]
-    if finder:
+    if passage_search:
         for place in list(places):
             places += [
-                copy for copy in finder.copies(by_id[place.doc].text[place.start : place.end]) if copy not in places
+                copy
+                for copy in passage_search.copies(by_id[place.doc].text[place.start : place.end])
+                if copy not in places
             ]
     return Evidence(tuple(places), item.grade)
 

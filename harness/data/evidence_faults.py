@@ -60,14 +60,14 @@ def place_fault(place: RawPlace, by_id: Mapping[str, Document]) -> Fault | None:
 def _span_fault(place: RawPlace, start: int, end: int, text: str) -> Fault | None:
     quote = place.quote
     if not 0 <= start < end <= len(text):
-        told = f"span {start}-{end} is not inside '{place.doc}', which has {len(text)} characters"
+        message = f"span {start}-{end} is not inside '{place.doc}', which has {len(text)} characters"
         found = _moved(quote, start, text) if quote else None
-        return Fault("out-of-range", f"{told}{found.what if found else ''}", found.right if found else None)
+        return Fault("out-of-range", f"{message}{found.what if found else ''}", found.right if found else None)
     if quote is None or text[start:end] == quote:
         return None
     found = _moved(quote, start, text)
-    told = f"quote differs from '{place.doc}' at {start}-{end}{found.what}"
-    return found._replace(what=told)
+    message = f"quote differs from '{place.doc}' at {start}-{end}{found.what}"
+    return found._replace(what=message)
 
 
 def _moved(quote: str, start: int, text: str) -> Fault:
@@ -79,19 +79,19 @@ def _moved(quote: str, start: int, text: str) -> Fault:
     likely = next(iter(reasons)) if len(reasons) == 1 else min(starts, key=lambda at: abs(at - start))
     end = likely + len(quote)
     if likely == start:
-        told = f"; it begins there and ends at {end}"
+        message = f"; it begins there and ends at {end}"
     else:
-        told = f"; it stands {likely - start:+d} characters away, at {likely}-{end}"
+        message = f"; it stands {likely - start:+d} characters away, at {likely}-{end}"
     if likely in reasons:
-        told += f": {reasons[likely]}"
+        message += f": {reasons[likely]}"
     # A quote that stands but inside other words may be meant to stand elsewhere.
     words = not inside_word(text, likely) and not inside_word(text, end)
     sure = words and (len(starts) == 1 or len(reasons) == 1)
     if not words:
-        told += ", inside a word"
+        message += ", inside a word"
     if len(starts) > 1 and len(reasons) != 1:
-        told += f", and at {len(starts) - 1} other places"
-    return Fault("shifted", told, (likely, end, quote) if sure else None)
+        message += f", and at {len(starts) - 1} other places"
+    return Fault("shifted", message, (likely, end, quote) if sure else None)
 
 
 def _reworded(quote: str, start: int, text: str) -> Fault:
@@ -100,13 +100,13 @@ def _reworded(quote: str, start: int, text: str) -> Fault:
     if not found:
         return Fault("quote-differs", "; the quote stands nowhere in the document")
     lo, hi = min(found, key=lambda span: abs(span[0] - start))
-    told = f"; but for white space it stands at {lo}-{hi}"
+    message = f"; but for white space it stands at {lo}-{hi}"
     if len(found) > 1:
-        told += f", and at {len(found) - 1} other places"
+        message += f", and at {len(found) - 1} other places"
     here = not text[start:lo].strip() and not text[lo:start].strip()
     words = not inside_word(text, lo) and not inside_word(text, hi)
     sure = here or (words and len(found) == 1)
-    return Fault("quote-differs", told, (lo, hi, text[lo:hi]) if sure else None)
+    return Fault("quote-differs", message, (lo, hi, text[lo:hi]) if sure else None)
 
 
 def _miscounted(text: str, at: int, start: int) -> str:

@@ -61,8 +61,8 @@ class Manifest:
         """The file of another system's run; raises DataError for an unknown one."""
         if name not in self.runs:
             known = f" It has: {', '.join(self.runs)}" if self.runs else ""
-            told = f"no run named '{name}'.{did_you_mean(name, self.runs)}{known}"
-            raise DataError(f"{self.root / MANIFEST}: {told} Name its file under `runs`, then `harness data pin`")
+            message = f"no run named '{name}'.{did_you_mean(name, self.runs)}{known}"
+            raise DataError(f"{self.root / MANIFEST}: {message} Name its file under `runs`, then `harness data pin`")
         return self.runs[name]
 
 

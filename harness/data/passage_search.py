@@ -13,7 +13,7 @@ LENGTH = 800
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
 
 
-class Stretch(NamedTuple):
+class Snippet(NamedTuple):
     """A part of a document, in characters, and its score for a search."""
 
     doc: Document
@@ -26,7 +26,7 @@ class Stretch(NamedTuple):
         return self.doc.text[self.start : self.end]
 
 
-def stretches(doc: Document, length: int) -> Iterator[Stretch]:
+def snippets(doc: Document, length: int) -> Iterator[Snippet]:
     """The document in parts of whole paragraphs up to `length` characters; a longer paragraph is cut at white space.
 
     >>> [part.text for part in stretches(Document("a", "One.\\n\\nTwo.\\n\\nThree is long."), 10)]
@@ -35,11 +35,11 @@ def stretches(doc: Document, length: int) -> Iterator[Stretch]:
     start = end = 0
     for first, last in _paragraphs(doc.text, length):
         if end > start and last - start > length:
-            yield Stretch(doc, start, end)
+            yield Snippet(doc, start, end)
             start = first
         start, end = (first if end <= start else start), last
     if end > start:
-        yield Stretch(doc, start, end)
+        yield Snippet(doc, start, end)
 
 
 def _paragraphs(text: str, length: int) -> Iterator[tuple[int, int]]:
@@ -57,16 +57,16 @@ def _paragraphs(text: str, length: int) -> Iterator[tuple[int, int]]:
             at = cut
 
 
-class Finder:
+class PassageSearch:
     """Searches the documents; the index is made once."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
-        self._stretches = [part for doc in documents for part in stretches(doc, LENGTH)]
-        self._texts = [f"{part.doc.title}\n{part.text}" for part in self._stretches]
+        self._snippets = [part for doc in documents for part in snippets(doc, LENGTH)]
+        self._texts = [f"{part.doc.title}\n{part.text}" for part in self._snippets]
         self._index = BM25().index(self._texts)
 
-    def search(self, words: str, k: int = 10) -> list[Stretch]:
+    def search(self, words: str, k: int = 10) -> list[Snippet]:
         """The best `k` stretches, best first; those that share no word with the search are left out."""
         ids, scores = BM25(depth=k).search(self._index, None, [words], None).row(0)
         pairs = zip(ids.tolist(), scores.tolist(), strict=True)
-        return [self._stretches[at]._replace(score=score) for at, score in pairs]
+        return [self._snippets[at]._replace(score=score) for at, score in pairs]

@@ -22,12 +22,12 @@ class Spread:
     """
 
     count: int
-    least: float
+    min: float
     lower: float
     median: float
     upper: float
     p90: float
-    most: float
+    max: float
     total: float
     counts: tuple[int, ...]
     edges: tuple[float, ...]
@@ -38,13 +38,13 @@ class Spread:
         if not len(found):
             nan = float("nan")
             return cls(0, nan, nan, nan, nan, nan, nan, 0.0, (), ())
-        least, lower, median, upper, p90, most = np.quantile(found, (0, 0.25, 0.5, 0.75, 0.9, 1)).tolist()
-        low, high = max(1.0, least), max(2.0, most + 1)
+        min, lower, median, upper, p90, max = np.quantile(found, (0, 0.25, 0.5, 0.75, 0.9, 1)).tolist()
+        low, high = max(1.0, min), max(2.0, max + 1)
         edges = np.geomspace(low, high, _BINS + 1) if low < high else np.array([low, low + 1])
         counts, _ = np.histogram(np.maximum(found, low), edges)
         total = float(found.sum())
         return cls(
-            len(found), least, lower, median, upper, p90, most, total, tuple(counts.tolist()), tuple(edges.tolist())
+            len(found), min, lower, median, upper, p90, max, total, tuple(counts.tolist()), tuple(edges.tolist())
         )
 
 
@@ -53,8 +53,8 @@ class QueryProfile:
     """A query set: lengths in words, evidence in characters.
 
     `positions` counts spans of evidence by the tenth of the document in which their middle lies; `types` are those the
-    data name, `asking` the words questions begin with. Of the items, `whole` are whole documents, and `absent` those of
-    them that the corpus lacks. `reviewed` queries of a synthetic set have been looked at by people.
+    data name, `question_words` the words questions begin with. Of the items, `whole` are whole documents, and `absent`
+    those of them that the corpus lacks. `reviewed` queries of a synthetic set have been looked at by people.
     """
 
     name: str
@@ -70,7 +70,7 @@ class QueryProfile:
     positions: tuple[int, ...]
     documents: int
     types: Mapping[str, int]
-    asking: Mapping[str, int]
+    question_words: Mapping[str, int]
     locked: bool = False
     synthetic: bool = False
     reviewed: int = 0
@@ -136,8 +136,8 @@ def query_profile(
 
 
 def _reviewed(query: Query) -> bool:
-    told = query.metadata.get("synthetic")
-    return isinstance(told, dict) and bool(told.get("reviewed"))
+    text = query.metadata.get("synthetic")
+    return isinstance(text, dict) and bool(text.get("reviewed"))
 
 
 def _by_count(names: Iterable[str]) -> dict[str, int]:

@@ -125,8 +125,8 @@ def _place(line: Line, where: str, value: Any) -> RawPlace:
 def _grade(line: Line, value: dict[str, Any], default: float) -> float:
     grade = value.get("grade", default)
     if isinstance(grade, bool) or not isinstance(grade, int | float) or not 0 < grade <= 1e6:
-        told = f"grade: expected a number above 0 and at most 1000000, got {grade!r:.40}"
-        raise line.fault(f"{told}; leave out evidence that is not relevant")
+        message = f"grade: expected a number above 0 and at most 1000000, got {grade!r:.40}"
+        raise line.fault(f"{message}; leave out evidence that is not relevant")
     return float(grade)
 
 

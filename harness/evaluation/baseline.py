@@ -14,14 +14,14 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class AcceptedTrial:
+class BaselineTrial:
     """A trial's params, its scores query by query (least and greatest, None where there is none), and all fates."""
 
     name: str
     params: Mapping[str, str]
     fingerprint: str
     scores: Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]]
-    fates: Sequence[Sequence[str]]
+    evidence_outcomes: Sequence[Sequence[str]]
 
     def bounds(self, metric: str) -> tuple[Floats, Floats]:
         """Least and greatest value per query, NaN where there is none."""
@@ -36,7 +36,7 @@ class AcceptedTrial:
 
 
 @dataclass(frozen=True)
-class Accepted:
+class Baseline:
     """Who accepted which launch, when and why; what it was measured on; and its trials.
 
     `measured` holds whatever must be the same for scores to be comparable: data and queries by content, how evidence
@@ -50,13 +50,13 @@ class Accepted:
     why: str
     measured: Mapping[str, Any]
     queries: Sequence[str]
-    trials: Sequence[AcceptedTrial]
+    trials: Sequence[BaselineTrial]
 
     def to_json(self) -> dict[str, Any]:
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any], *, where: str) -> "Accepted":
+    def from_json(cls, value: Mapping[str, Any], *, where: str) -> "Baseline":
         """Read back what `to_json` gave; raises DataError where it is something else."""
         if not isinstance(value, Mapping) or value.get("format") != FORMAT:
             raise DataError(f"{where}: is no accepted baseline of format {FORMAT}; accept one anew")
@@ -66,10 +66,12 @@ class Accepted:
             found = TypeAdapter(cls).validate_python({name: inner for name, inner in value.items() if name != "format"})
         except ValidationError as error:
             first = error.errors()[0]
-            told = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise DataError(f"{where}: {told}; accept a baseline anew") from None
+            message = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise DataError(f"{where}: {message}; accept a baseline anew") from None
         count = len(found.queries)
         sides = (side for trial in found.trials for pair in trial.scores.values() for side in pair)
-        if any(len(side) != count for side in sides) or any(len(trial.fates) != count for trial in found.trials):
+        if any(len(side) != count for side in sides) or any(
+            len(trial.evidence_outcomes) != count for trial in found.trials
+        ):
             raise DataError(f"{where}: its scores are not one for each of {count} queries; accept a baseline anew")
         return found

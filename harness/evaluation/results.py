@@ -34,7 +34,7 @@ FACTS = (
 """What is known of a trial besides scores (`TrialResult.efficiency`), where it applies; and `step_<label>_<fact>`."""
 
 
-class Picked(NamedTuple):
+class SelectedPassage(NamedTuple):
     """One passage in one query's result: kept, or dropped by a step with a reason."""
 
     doc: str
@@ -51,11 +51,11 @@ class Picked(NamedTuple):
 class Selection:
     """What one query ended up with, in rank order, and what its selector steps dropped on the way."""
 
-    kept: list[Picked]
-    dropped: list[Picked]
+    kept: list[SelectedPassage]
+    dropped: list[SelectedPassage]
 
 
-class Band(NamedTuple):
+class ScoreBin(NamedTuple):
     """Hits with a score of at least `low` and less than `high`: how many, and the share that is relevant.
 
     `rate_low` and `rate_high` bound its 95 % interval, with queries about one document taken as one cluster.
@@ -71,7 +71,7 @@ class Band(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ScoreBands:
+class ScoreBins:
     """The bands of one embedder, the highest first, over so many queries and chunkings.
 
     Relevance is that of the evidence (`precision@k`): what nobody has marked counts as irrelevant.
@@ -80,7 +80,7 @@ class ScoreBands:
     embedder: str
     queries: int
     chunkings: int
-    bands: tuple[Band, ...]
+    bands: tuple[ScoreBin, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class TrialResult:
     queries: Sequence[str]
     clusters: Sequence[str]
     scores: Mapping[str, Floats]
-    fates: Sequence[Sequence[str]]
+    evidence_outcomes: Sequence[Sequence[str]]
     efficiency: Mapping[str, float] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class TrialResult:
         # fsum: the mean must not depend on numpy's order of summation.
         return math.fsum(values) / len(values) if len(values) else math.nan
 
-    def least(self, metric: str) -> float:
+    def min_mean(self, metric: str) -> float:
         """The least the mean can be, whatever missing judgments would have been: what to rank trials by."""
         least = self.judged[metric].bounds[0] if metric in self.judged else self.mean(metric)
         return -math.inf if math.isnan(least) else least
@@ -170,9 +170,9 @@ class TrialResult:
     def losses(self) -> dict[str, int]:
         """How many evidence items met each fate."""
         counts: dict[str, int] = {}
-        for fates in self.fates:
-            for fate in fates:
-                counts[fate] = counts.get(fate, 0) + 1
+        for evidence_outcomes in self.evidence_outcomes:
+            for outcome in evidence_outcomes:
+                counts[outcome] = counts.get(outcome, 0) + 1
         return counts
 
 

@@ -37,18 +37,18 @@ Spec = Any
 """A component as YAML writes it: `name`, or `{name: {setting: value}}`."""
 
 
-def component(role: str, spec: Spec, *, where: str, beside: Path) -> Component:
+def component(role: str, spec: Spec, *, where: str, base_dir: Path) -> Component:
     """The component that a spec names, its settings checked.
 
-    `where` is the spec's place for error messages, `beside` the folder that references to files are relative to. Raises
-    ConfigError.
+    `where` is the spec's place for error messages, `base_dir` the folder that references to files are relative to.
+    Raises ConfigError.
     """
     name, given = _read(spec, where)
-    cls = _class(role, name, where, beside)
+    cls = _class(role, name, where, base_dir)
     if not isinstance(given, dict):
         raise ConfigError(f"{where}: {name}: expected a mapping of settings, got {json.dumps(given, default=str)[:60]}")
     named = {key: given[key] for key in cls.paths if given.get(key) and isinstance(given[key], str)}
-    files = {key: str((beside / path).resolve()) for key, path in named.items()}
+    files = {key: str((base_dir / path).resolve()) for key, path in named.items()}
     return checked(cls, {**given, **files}, where=f"{where}.{name}" if given else where)
 
 
@@ -110,21 +110,21 @@ def _read(spec: Spec, where: str) -> tuple[str, Any]:
     )
 
 
-def _class(role: str, name: str, where: str, beside: Path) -> type[Component]:
+def _class(role: str, name: str, where: str, base_dir: Path) -> type[Component]:
     known = BUILTINS[role]
     if name in known:
         return known[name]
     if ":" in name:
-        return _own(role, name, where, beside)
+        return _own(role, name, where, base_dir)
     built_in = ", ".join(known) or "none yet"
     raise ConfigError(
         f"{where}: no {role} named '{name}'.{did_you_mean(name, known)} Built in: {built_in}; your own: file.py:Class"
     )
 
 
-def _own(role: str, reference: str, where: str, beside: Path) -> type[Component]:
+def _own(role: str, reference: str, where: str, base_dir: Path) -> type[Component]:
     place, _, attribute = reference.rpartition(":")
-    module = _from_file(beside / place, where) if place.endswith(".py") else _from_package(place, where)
+    module = _from_file(base_dir / place, where) if place.endswith(".py") else _from_package(place, where)
     cls = getattr(module, attribute, None)
     if not inspect.isclass(cls):
         found = [

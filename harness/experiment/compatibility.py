@@ -21,11 +21,11 @@ def check_steps(retriever: Retriever, steps: Sequence[Selector], judges: Sequenc
         place = f"{where}.{label}"
         if scale not in step.needs:
             wanted = " or ".join(_KINDS[kind] for kind in step.needs)
-            told = f"the scores of {source} are {_KINDS[scale]}, and it needs {wanted}"
-            raise ConfigError(f"{place}: {told}; put `normalize` before it")
+            message = f"the scores of {source} are {_KINDS[scale]}, and it needs {wanted}"
+            raise ConfigError(f"{place}: {message}; put `normalize` before it")
         if isinstance(step, TopK) and step.k > retriever.depth:
-            told = f"takes {step.k} hits, and the retriever gives {retriever.depth}"
-            raise ConfigError(f"{place}: {told}; set retriever.depth to {step.k}")
+            message = f"takes {step.k} hits, and the retriever gives {retriever.depth}"
+            raise ConfigError(f"{place}: {message}; set retriever.depth to {step.k}")
         if isinstance(step, LlmReranker) and _bare(step.model) in judging:
             judge = judging[_bare(step.model)]
             raise ConfigError(f"{place}: {step.model} is also the model of {judge}, which would judge its own choice")

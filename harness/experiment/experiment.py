@@ -26,8 +26,8 @@ MOST_TRIALS = 20_000
 class Experiment:
     """A base trial and a grid: a mapping is a product of its axes, a list of mappings the union of products.
 
-    An axis is a slot (`chunker`, values are components) or one setting (`selector.mmr.k`). `beside` is the folder that
-    data sets and own components are looked for from.
+    An axis is a slot (`chunker`, values are components) or one setting (`selector.mmr.k`). `base_dir` is the folder
+    that data sets and own components are looked for from.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Experiment:
     grid: Sequence[Mapping[str, Sequence[Any]]] | Mapping[str, Sequence[Any]] = ()
     question: str = ""
     compare: Compare = field(default_factory=Compare)
-    beside: Path = field(default_factory=Path.cwd)
+    base_dir: Path = field(default_factory=Path.cwd)
     source: str = "python"
     fixed: tuple[Trial, ...] = ()
     """The trials themselves, where they are known instead of a grid."""

@@ -21,7 +21,7 @@ def with_axis(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
     if slot not in SLOTS:
         raise ConfigError(f"{where}: no slot named '{slot}'.{did_you_mean(slot, SLOTS)} Slots: {', '.join(SLOTS)}")
     if not path:
-        return replace(trial, **{slot: slot_value(slot, value, where=where, beside=Path.cwd())})
+        return replace(trial, **{slot: slot_value(slot, value, where=where, base_dir=Path.cwd())})
     held: Any = getattr(trial, slot)
     parts = cast("tuple[Component, ...]", held if isinstance(held, tuple) else (held,))
     labels = step_labels(held) if isinstance(held, tuple) else [held.name()]
@@ -31,8 +31,10 @@ def with_axis(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
             named = f"{slot}.{labels[routes[-1][0]]}.{path[-1]}"
             raise ConfigError(f"{where}: several steps have it; name one, such as {named}")
         if isinstance(held, tuple) and len(path) > 1 and path[0] not in labels:
-            told = f"the selector has no step '{path[0]}'.{did_you_mean(path[0], labels)} Steps: {', '.join(labels)}"
-            raise ConfigError(f"{where}: {told or 'none'}; write `grid` as a list to vary what only some trials have")
+            message = f"the selector has no step '{path[0]}'.{did_you_mean(path[0], labels)} Steps: {', '.join(labels)}"
+            raise ConfigError(
+                f"{where}: {message or 'none'}; write `grid` as a list to vary what only some trials have"
+            )
         known = [key for part in parts for key in settings(part)]
         raise ConfigError(
             f"{where}: {'+'.join(labels) or 'none'} has no setting '{'.'.join(path)}'.{did_you_mean(path[-1], known)}"

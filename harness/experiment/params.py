@@ -29,8 +29,8 @@ def find_baseline(
     for at, params in enumerate(every):
         if all(params.get(key) == value for key, value in asked.items()):
             return at
-    told = ", ".join(f"{key}: {value}" for key, value in asked.items())
-    raise ConfigError(f"{where}: no trial has {told}")
+    message = ", ".join(f"{key}: {value}" for key, value in asked.items())
+    raise ConfigError(f"{where}: no trial has {message}")
 
 
 def param_text(value: Any) -> str:

@@ -10,34 +10,34 @@ from harness.core.errors import ConfigError, did_you_mean
 from harness.experiment.catalog import BUILTINS, component
 
 
-def slot_value(slot: str, spec: Any, *, where: str, beside: Path) -> Any:
+def slot_value(slot: str, spec: Any, *, where: str, base_dir: Path) -> Any:
     """What a slot holds: a component, or for the selector a tuple of steps."""
     if isinstance(spec, Component):
         if not isinstance(spec, ROLES[slot]):
             raise ConfigError(f"{where}: {spec!r} is not a {slot}")
         return (spec,) if slot == "selector" else spec
     if slot != "selector":
-        return component(slot, spec, where=where, beside=beside)
+        return component(slot, spec, where=where, base_dir=base_dir)
     if spec is None or spec == "none":
         return ()
     specs = list(spec) if isinstance(spec, list | tuple) else [spec]
     places = [f"{where}[{at}]" if isinstance(spec, list | tuple) else where for at in range(len(specs))]
     return tuple(
-        step for one, place in zip(specs, places, strict=True) for step in _steps(one, where=place, beside=beside)
+        step for one, place in zip(specs, places, strict=True) for step in _steps(one, where=place, base_dir=base_dir)
     )
 
 
-def _steps(spec: Any, *, where: str, beside: Path) -> tuple[Selector, ...]:
+def _steps(spec: Any, *, where: str, base_dir: Path) -> tuple[Selector, ...]:
     """The steps a selector's spec stands for: one, or those of a preset."""
     if isinstance(spec, Selector):
         return (spec,)
     name = next(iter(spec), None) if isinstance(spec, dict) and len(spec) == 1 else spec
     if isinstance(name, str) and ":" not in name and name not in (*PRESETS, *BUILTINS["selector"]):
         known = [*BUILTINS["selector"], *PRESETS]
-        told = f"no selector named '{name}'.{did_you_mean(name, known)} Built in: {', '.join(known)}"
-        raise ConfigError(f"{where}: {told}; your own: file.py:Class")
+        message = f"no selector named '{name}'.{did_you_mean(name, known)} Built in: {', '.join(known)}"
+        raise ConfigError(f"{where}: {message}; your own: file.py:Class")
     if not isinstance(name, str) or name not in PRESETS:
-        return (cast(Selector, component("selector", spec, where=where, beside=beside)),)
+        return (cast(Selector, component("selector", spec, where=where, base_dir=base_dir)),)
     given = spec[name] or {} if isinstance(spec, dict) else {}
     if not isinstance(given, dict) or not set(given) <= {"rerank"}:
         raise ConfigError(f"{where}: {name}: expected nothing, or `rerank` with a reranker or none")
@@ -45,7 +45,7 @@ def _steps(spec: Any, *, where: str, beside: Path) -> tuple[Selector, ...]:
         return PRESETS[name].steps(DEFAULT_RERANKER)
     if given["rerank"] in (None, "none"):
         return PRESETS[name].steps(None)
-    reranker = component("selector", given["rerank"], where=f"{where}.{name}.rerank", beside=beside)
+    reranker = component("selector", given["rerank"], where=f"{where}.{name}.rerank", base_dir=base_dir)
     if not isinstance(reranker, Reranker):
         raise ConfigError(f"{where}.{name}.rerank: {reranker.name()} is no reranker")
     return PRESETS[name].steps(reranker)

@@ -17,8 +17,8 @@ class Reader:
 
     def __post_init__(self) -> None:
         if self.price is None and (not self.model or find_price(self.model, _OPENAI) is None):
-            told = f"the price of '{self.model}' is not known" if self.model else "neither a model nor a price"
-            raise ConfigError(f"reader: {told}; give `price` in dollars per million tokens")
+            message = f"the price of '{self.model}' is not known" if self.model else "neither a model nor a price"
+            raise ConfigError(f"reader: {message}; give `price` in dollars per million tokens")
         if self.price is not None and not self.price >= 0:
             raise ConfigError(f"reader: price: expected at least 0, got {self.price}")
 

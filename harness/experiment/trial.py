@@ -121,20 +121,20 @@ class Trial:
     @classmethod
     def from_json(cls, text: str, *, where: str = "trial") -> "Trial":
         """The trial of `to_json`; `where` is named in faults."""
-        return trial_of(json.loads(text), where=where, beside=Path("/"))
+        return trial_of(json.loads(text), where=where, base_dir=Path("/"))
 
 
-def trial_of(content: Mapping[str, Any], *, where: str, beside: Path) -> Trial:
+def trial_of(content: Mapping[str, Any], *, where: str, base_dir: Path) -> Trial:
     """The trial of a mapping whose slots hold component specs; raises ConfigError."""
     given = dict(content)
     for slot in SLOTS:
         if slot in given:
-            given[slot] = slot_value(slot, given[slot], where=key_path(where, slot), beside=beside)
+            given[slot] = slot_value(slot, given[slot], where=key_path(where, slot), base_dir=base_dir)
     listed = given.get("judges") or ()
     if not isinstance(listed, list | tuple):
         raise ConfigError(f"{key_path(where, 'judges')}: expected a list")
     given["judges"] = tuple(
-        component("judge", spec, where=f"{key_path(where, 'judges')}[{at}]", beside=beside)
+        component("judge", spec, where=f"{key_path(where, 'judges')}[{at}]", base_dir=base_dir)
         for at, spec in enumerate(listed)
     )
     metrics = given.get("metrics", METRICS)

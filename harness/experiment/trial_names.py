@@ -56,5 +56,5 @@ def names(every: Sequence[Params]) -> list[str]:
     >>> names([{"chunker": "fixed", "chunker.size": size} for size in ("128", "256")])
     ['fixed size=128', 'fixed size=256']
     """
-    made = [" · ".join(filter(None, told.values())) or "base" for told in labels(every)]
+    made = [" · ".join(filter(None, text.values())) or "base" for text in labels(every)]
     return [name if made.count(name) == 1 else f"{name} #{made[:at].count(name) + 1}" for at, name in enumerate(made)]

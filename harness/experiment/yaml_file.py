@@ -60,7 +60,7 @@ def read_experiment(path: Path) -> Experiment:
             if len(first) < max(1, len(grid)):
                 raise ConfigError(f"{where}: {slot}: is missing; name one, here or in every part of the grid")
             base[slot] = first[0]
-    trial = trial_of(base, where=f"{where}:", beside=path.parent)
+    trial = trial_of(base, where=f"{where}:", base_dir=path.parent)
     compare = _compare(content.get("compare"), where, tuple(judge_measures(trial.judges)))
     return Experiment(
         content["name"],
@@ -132,7 +132,7 @@ def _substituted(value: Any, where: str, key: str) -> Any:
     return filled
 
 
-def _grid(value: Any, where: str, beside: Path) -> list[Mapping[str, list[Any]]]:
+def _grid(value: Any, where: str, base_dir: Path) -> list[Mapping[str, list[Any]]]:
     if value is None:
         return []
     products = value if isinstance(value, list) else [value]
@@ -142,17 +142,17 @@ def _grid(value: Any, where: str, beside: Path) -> list[Mapping[str, list[Any]]]
         if not isinstance(product, dict) or not product:
             raise ConfigError(f"{place}: expected a mapping of slots or dotted settings to lists of values")
         parsed.append(
-            {str(axis): _axis(str(axis), values, f"{place}.{axis}", beside) for axis, values in product.items()}
+            {str(axis): _axis(str(axis), values, f"{place}.{axis}", base_dir) for axis, values in product.items()}
         )
     return parsed
 
 
-def _axis(axis: str, values: Any, where: str, beside: Path) -> list[Any]:
+def _axis(axis: str, values: Any, where: str, base_dir: Path) -> list[Any]:
     if not isinstance(values, list) or not values:
         raise ConfigError(f"{where}: expected a list of values, got {values!r}")
     if axis not in SLOTS:
         return values
-    return [slot_value(axis, spec, where=f"{where}[{at}]", beside=beside) for at, spec in enumerate(values)]
+    return [slot_value(axis, spec, where=f"{where}[{at}]", base_dir=base_dir) for at, spec in enumerate(values)]
 
 
 def _evidence(value: Any, where: str) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def _gate(value: Any, where: str, judged: Sequence[str]) -> Gate:
         raise ConfigError(f"{where}: {error}") from None
 
 
-def _published(value: Any, where: str, beside: Path, trial: Trial) -> Published | None:
+def _published(value: Any, where: str, base_dir: Path, trial: Trial) -> Published | None:
     if value is None:
         return None
     place = f"{where}: published"
@@ -231,7 +231,7 @@ def _published(value: Any, where: str, beside: Path, trial: Trial) -> Published 
     made = tuple(_published_row(row, f"{place}.rows[{at}]", float(scale or 1), judges) for at, row in enumerate(rows))
     if any(row.judge for row in made) and not people:
         raise ConfigError(f"{place}.people: name the file of people's labels that judges are compared with")
-    return Published(source, made, float(tolerance or 0), str((beside / people).resolve()) if people else "")
+    return Published(source, made, float(tolerance or 0), str((base_dir / people).resolve()) if people else "")
 
 
 def _published_row(row: Any, place: str, scale: float, judges: Sequence[str]) -> PublishedRow:
@@ -250,8 +250,8 @@ def _published_row(row: Any, place: str, scale: float, judges: Sequence[str]) ->
     for name, number in values.items():
         there = name in KAPPAS if judge else isinstance(name, str) and (is_metric(name) or name in FACTS)
         if not there:
-            told = " or ".join(KAPPAS) if judge else "a metric"
-            raise ConfigError(f"{place}.values: expected {told}, got '{name}'")
+            message = " or ".join(KAPPAS) if judge else "a metric"
+            raise ConfigError(f"{place}.values: expected {message}, got '{name}'")
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise ConfigError(f"{place}.values.{name}: expected a number, got {number!r}")
     kept = {str(name): float(number) / (1 if name in FACTS else scale) for name, number in values.items()}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from harness.core.secrecy import redact
-from harness.llm.answers import GREATEST_GRADE, Failure, Label, Outcome, Written
+from harness.llm.answers import GREATEST_GRADE, Completion, Failure, Label, Outcome
 from harness.storage.sqlite_file import Row, SqliteFile, checksum, column_names
 
 
@@ -37,7 +37,7 @@ _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What SQLite raises for a damaged file, and Python where SQLite quotes what is damaged."""
 
 
-class Archive(SqliteFile):
+class AnswerCache(SqliteFile):
     """Labels are kept for good, call by call, so that nothing is paid twice.
 
     Failures are noted, never taken for results.
@@ -58,7 +58,7 @@ class Archive(SqliteFile):
     saved: int = 0
     """Answers carried over from damaged files."""
 
-    def salvage(self, damaged: Path) -> None:
+    def recover(self, damaged: Path) -> None:
         """Answers are paid for: whatever can still be read from either end of a table is carried over."""
         labels: dict[str, Row] = {}
         calls: dict[str, Row] = {}
@@ -83,13 +83,13 @@ class Archive(SqliteFile):
     def plausible(self, table: str, row: Row) -> bool:
         return table != "labels" or _answer(row[1]) is not None
 
-    def labels(self, addresses: Sequence[str], greatest: int = GREATEST_GRADE) -> dict[str, Label | Written]:
+    def labels(self, addresses: Sequence[str], greatest: int = GREATEST_GRADE) -> dict[str, Label | Completion]:
         """The answers that are there, by address; one that was damaged, or cannot be an answer, is dropped.
 
         `greatest` is the greatest grade that whoever asked can have been given.
         """
         rows = self.sound("labels", self.lookup("SELECT * FROM labels WHERE address IN", addresses))
-        found: dict[str, Label | Written] = {}
+        found: dict[str, Label | Completion] = {}
         odd = []
         for row in rows:
             answer = _answer(row[1])
@@ -173,20 +173,20 @@ class Archive(SqliteFile):
                 self.insert(db, "labels", [(address, redact(_encoded(outcome)), call)], replace=False)
                 db.execute("DELETE FROM failures WHERE address = ?", (address,))
 
-    def abilities(self, endpoint: str, model: str) -> Mapping[str, Any] | None:
+    def capabilities(self, endpoint: str, model: str) -> Mapping[str, Any] | None:
         """What is known of how a server wants this model to be asked."""
         query = "SELECT * FROM abilities WHERE endpoint = ? AND model = ?"
         rows = self.sound("abilities", self.guarded(lambda db: db.execute(query, (endpoint, model)).fetchall()))
         return dict(json.loads(rows[0][2])) if rows else None
 
-    def keep_abilities(self, endpoint: str, model: str, found: Mapping[str, Any]) -> None:
+    def keep_capabilities(self, endpoint: str, model: str, found: Mapping[str, Any]) -> None:
         """Remember how a server wants a model to be asked."""
 
         row = (endpoint, model, json.dumps(found))
         self.write(lambda db: self.insert(db, "abilities", [row], replace=True))
 
 
-def _answer(text: Any) -> Label | Written | None:
+def _answer(text: Any) -> Label | Completion | None:
     """The answer that a text stands for; None where it is none."""
     try:
         return _decoded(text)
@@ -194,18 +194,18 @@ def _answer(text: Any) -> Label | Written | None:
         return None
 
 
-def _encoded(answer: Label | Written) -> str:
+def _encoded(answer: Label | Completion) -> str:
     return json.dumps(vars(answer), ensure_ascii=False)
 
 
-def _decoded(text: str) -> Label | Written:
+def _decoded(text: str) -> Label | Completion:
     """The answer that a text stands for; raises ValueError, TypeError or KeyError for what is none."""
     value = json.loads(text)
     if "texts" in value:
         texts = tuple(value["texts"])
         if not texts or not all(isinstance(one, str) for one in texts):
             raise ValueError("no texts")
-        return Written(texts)
+        return Completion(texts)
     label = Label(**{**value, "flags": tuple(value["flags"])})
     if type(label.grade) is not int or not 0 <= label.grade <= GREATEST_GRADE:
         raise ValueError("no grade")

@@ -54,18 +54,18 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A list of at most `most` fields of one kind."""
+class ListOf:
+    """A list of at most `max_items` fields of one kind."""
 
     of: Field
-    most: int = 50
+    max_items: int = 50
 
     def schema(self) -> dict[str, Any]:
         return {"type": "array", "items": self.of.schema()}
 
     def read(self, value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list) or len(value) > self.most:
-            raise ValueError(f"expected a list of at most {self.most}")
+        if not isinstance(value, list) or len(value) > self.max_items:
+            raise ValueError(f"expected a list of at most {self.max_items}")
         return tuple(self.of.read(item) for item in value)
 
 
@@ -78,7 +78,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Form:
+class AnswerSchema:
     """An object with one required entry per slot, each entry an object with the same required fields.
 
     A required property per slot makes it impossible for a model bound to the schema to leave one out, and telling for
@@ -87,7 +87,7 @@ class Form:
 
     fields: tuple[tuple[str, Field], ...]
 
-    def schema(self, slots: Sequence[str]) -> dict[str, Any]:
+    def json_schema(self, slots: Sequence[str]) -> dict[str, Any]:
         """The JSON Schema, within what strict modes allow."""
         return _object({slot: _object({name: field.schema() for name, field in self.fields}) for slot in slots})
 
@@ -95,12 +95,12 @@ class Form:
         """The entries in an answer. What is not wholly in order is never guessed at."""
         try:
             answer = _parsed(content)
-        except _FormError as fault:
+        except _SchemaError as fault:
             return Reading({}, dict.fromkeys(slots, fault.failure))
         strangers = sorted(set(answer) - set(slots))
         if strangers:
-            told = Failure("extra_label", f"an entry for {', '.join(strangers)[:80]}, which was not asked about")
-            return Reading({}, dict.fromkeys(slots, told))
+            text = Failure("extra_label", f"an entry for {', '.join(strangers)[:80]}, which was not asked about")
+            return Reading({}, dict.fromkeys(slots, text))
         entries: dict[str, Entry] = {}
         bad: dict[str, Failure] = {}
         for slot in slots:
@@ -130,7 +130,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-class _FormError(Exception):
+class _SchemaError(Exception):
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
 
@@ -143,11 +143,11 @@ def _parsed(content: str) -> dict[str, Any]:
         answer = well_formed_json(answer)
     except (ValueError, RecursionError) as error:
         if isinstance(error, RepeatedKeyError):
-            raise _FormError(Failure("schema", str(error))) from None
-        told = f"not JSON: {bare[:60]!r}" if bare else "an empty answer"
-        raise _FormError(Failure("invalid_json", told)) from None
+            raise _SchemaError(Failure("schema", str(error))) from None
+        message = f"not JSON: {bare[:60]!r}" if bare else "an empty answer"
+        raise _SchemaError(Failure("invalid_json", message)) from None
     if not isinstance(answer, dict):
-        raise _FormError(Failure("schema", f"expected an object, got {type(answer).__name__}"))
+        raise _SchemaError(Failure("schema", f"expected an object, got {type(answer).__name__}"))
     return answer
 
 

@@ -52,7 +52,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Written:
+class Completion:
     """Text a model wrote, such as the context of a chunk; several texts for a list."""
 
     texts: tuple[str, ...]
@@ -75,4 +75,4 @@ class Failure:
 
 
 Judgment = Label | Failure
-Outcome = Label | Written | Failure
+Outcome = Label | Completion | Failure

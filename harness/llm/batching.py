@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.core.progress import progress
-from harness.llm.answer_cache import Archive, Call
+from harness.llm.answer_cache import AnswerCache, Call
 from harness.llm.answer_schema import Reading
 from harness.llm.answers import Failure, Outcome
 from harness.llm.blocking import blocking
 from harness.llm.caller import Caller
 from harness.llm.prices import Usage, find_price
-from harness.llm.prompter import Asking, Prompt, Task
+from harness.llm.prompter import Prompt, Prompter, Task
 from harness.llm.request import output_limit, prompt_bytes
 
 _TYPICAL_BYTES = 4.0
@@ -27,7 +27,7 @@ _WORTH_SPLITTING = {"truncated", "context_too_long", "refusal", "content_filter"
 _AT_ONCE = 64
 """Batches in hand at a time; how many of their requests fly is the gate's to say."""
 
-Work = tuple[Asking, tuple[Task, ...]]
+Work = tuple[Prompter, tuple[Task, ...]]
 
 
 class Estimate(NamedTuple):
@@ -36,15 +36,15 @@ class Estimate(NamedTuple):
     calls: int = 0
     tokens: int = 0
     usd: float | None = 0.0
-    most: float | None = 0.0
+    max_usd: float | None = 0.0
 
     def plus(self, other: "Estimate") -> "Estimate":
         """Both together."""
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        most = None if self.most is None or other.most is None else self.most + other.most
-        return Estimate(self.calls + other.calls, self.tokens + other.tokens, usd, most)
+        max_usd = None if self.max_usd is None or other.max_usd is None else self.max_usd + other.max_usd
+        return Estimate(self.calls + other.calls, self.tokens + other.tokens, usd, max_usd)
 
-    def told(self, what: str) -> str:
+    def summary(self, what: str) -> str:
         """One line on what asking takes."""
         return f"{what}: {self.calls} calls; {self}"
 
@@ -54,68 +54,68 @@ class Estimate(NamedTuple):
         price = (
             "price unknown"
             if self.usd is None
-            else f"${self.usd:.4f} expected, ${self.most:.4f} at most without retries"
+            else f"${self.usd:.4f} expected, ${self.max_usd:.4f} at most without retries"
         )
         return f"about {self.tokens} tokens, {price}"
 
 
-def missing(archive: Archive, asking: Asking, tasks: Sequence[Task]) -> list[Task]:
+def missing(answers: AnswerCache, prompter: Prompter, tasks: Sequence[Task]) -> list[Task]:
     """The distinct tasks that have no stored answer, in an order that depends on their content alone."""
-    return all_missing(archive, [(asking, tasks)])[0]
+    return all_missing(answers, [(prompter, tasks)])[0]
 
 
-def all_missing(archive: Archive, wanted: Sequence[tuple[Asking, Sequence[Task]]]) -> list[list[Task]]:
+def all_missing(answers: AnswerCache, wanted: Sequence[tuple[Prompter, Sequence[Task]]]) -> list[list[Task]]:
     """For each of several askings the tasks that have no stored answer; what two of them share is the first one's."""
     claimed: set[str] = set()
     left = []
-    for asking, tasks in wanted:
+    for prompter, tasks in wanted:
         distinct = sorted(set(tasks))
-        addresses = asking.addresses(distinct)
-        known = archive.labels(addresses, asking.greatest_grade).keys() | claimed
+        addresses = prompter.addresses(distinct)
+        known = answers.labels(addresses, prompter.greatest_grade).keys() | claimed
         left.append([task for task, address in zip(distinct, addresses, strict=True) if address not in known])
         claimed.update(addresses)
     return left
 
 
-def stored(archive: Archive, asking: Asking, tasks: Sequence[Task]) -> dict[Task, Outcome]:
+def stored(answers: AnswerCache, prompter: Prompter, tasks: Sequence[Task]) -> dict[Task, Outcome]:
     """What is known of each distinct task: its answer, what its latest attempt came to, or that it was never asked."""
     distinct = sorted(set(tasks))
-    addresses = dict(zip(distinct, asking.addresses(distinct), strict=True))
-    labels = archive.labels(list(addresses.values()), asking.greatest_grade)
-    failures = archive.failures([address for address in addresses.values() if address not in labels])
-    never = Failure("offline", f"never asked of {asking.model} at {asking.endpoint}")
+    addresses = dict(zip(distinct, prompter.addresses(distinct), strict=True))
+    labels = answers.labels(list(addresses.values()), prompter.greatest_grade)
+    failures = answers.failures([address for address in addresses.values() if address not in labels])
+    never = Failure("offline", f"never asked of {prompter.model} at {prompter.endpoint}")
     return {task: labels.get(at) or failures.get(at) or never for task, at in addresses.items()}
 
 
 def estimate(
-    archive: Archive, asking: Asking, tasks: Sequence[Task], price: tuple[float, float] | None = None
+    answers: AnswerCache, prompter: Prompter, tasks: Sequence[Task], price: tuple[float, float] | None = None
 ) -> Estimate:
     """What asking about these tasks would take; nothing is looked up in the cache but the model's bytes per token."""
-    prompts = [asking.prompt(batch) for batch in asking.batches(tasks)]
-    known = find_price(asking.model, asking.endpoint, price) if prompts else None
-    ratio = archive.bytes_per_token(asking.endpoint, asking.model) or _TYPICAL_BYTES
+    prompts = [prompter.prompt(batch) for batch in prompter.batches(tasks)]
+    known = find_price(prompter.model, prompter.endpoint, price) if prompts else None
+    ratio = answers.bytes_per_token(prompter.endpoint, prompter.model) or _TYPICAL_BYTES
     total = Estimate()
     for prompt in prompts:
         size = prompt_bytes(prompt)
         tokens = round(size / ratio)
         usd = known.usd(Usage(tokens, prompt.output)) if known else None
-        most = known.most(size, output_limit(asking, prompt)) if known else None
-        total = total.plus(Estimate(1, tokens + prompt.output, usd, most))
+        max_usd = known.max_usd(size, output_limit(prompter, prompt)) if known else None
+        total = total.plus(Estimate(1, tokens + prompt.output, usd, max_usd))
     return total
 
 
-class Panel:
+class BatchRunner:
     """Puts tasks to models through one Caller. The answers end up in the archive, each as soon as it is there."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
         self._leases = caller.leases
-        self._elsewhere: list[tuple[Asking, Task]] = []
+        self._elsewhere: list[tuple[Prompter, Task]] = []
         self._told = False
-        self._archive = caller.archive
+        self._archive = caller.answers
         self._fatal: Exception | None = None
 
-    def ask(self, wanted: Sequence[tuple[Asking, Sequence[Task]]], title: str = "ask") -> None:
+    def ask(self, wanted: Sequence[tuple[Prompter, Sequence[Task]]], title: str = "ask") -> None:
         """Ask whatever is not stored, with a bar of that title on the way.
 
         Raises JudgeError where a server cannot be asked at all, after what was under way has been kept. An interrupt
@@ -123,10 +123,10 @@ class Panel:
         """
         work: list[Work] = []
         lefts = all_missing(self._archive, wanted)
-        for (asking, _), left in zip(wanted, lefts, strict=True):
+        for (prompter, _), left in zip(wanted, lefts, strict=True):
             if left:
-                self._caller.require_price(asking)
-            work += [(asking, batch) for batch in asking.batches(left)]
+                self._caller.require_price(prompter)
+            work += [(prompter, batch) for batch in prompter.batches(left)]
         if work:
             with progress(title, sum(map(len, lefts))) as advance:
                 blocking(self._all(work, advance))
@@ -136,19 +136,19 @@ class Panel:
     async def _all(self, work: Sequence[Work], advance: Callable[[int], None]) -> None:
         # Calls that share a long document wait for the first of them, which puts it into the server's cache.
         ready: deque[Work] = deque()
-        followers: dict[tuple[Asking, str], list[Work]] = {}
-        for asking, batch in work:
-            document = asking.shared(batch)
-            if document and (asking, document) in followers:
-                followers[asking, document].append((asking, batch))
+        followers: dict[tuple[Prompter, str], list[Work]] = {}
+        for prompter, batch in work:
+            document = prompter.shared(batch)
+            if document and (prompter, document) in followers:
+                followers[prompter, document].append((prompter, batch))
             else:
-                ready.append((asking, batch))
+                ready.append((prompter, batch))
                 if document:
-                    followers[asking, document] = []
+                    followers[prompter, document] = []
 
-        async def one(asking: Asking, batch: tuple[Task, ...]) -> list[Work]:
-            self._elsewhere += await self._guarded(asking, batch, advance)
-            return followers.pop((asking, asking.shared(batch)), [])
+        async def one(prompter: Prompter, batch: tuple[Task, ...]) -> list[Work]:
+            self._elsewhere += await self._guarded(prompter, batch, advance)
+            return followers.pop((prompter, prompter.shared(batch)), [])
 
         under_way: set[asyncio.Task[list[Work]]] = set()
         try:
@@ -167,26 +167,26 @@ class Panel:
             await self._caller.close()
 
     async def _guarded(
-        self, asking: Asking, batch: tuple[Task, ...], advance: Callable[[int], None]
-    ) -> list[tuple[Asking, Task]]:
+        self, prompter: Prompter, batch: tuple[Task, ...], advance: Callable[[int], None]
+    ) -> list[tuple[Prompter, Task]]:
         """Have what nobody else is asking answered; gives what another launch is asking just now."""
         try:
             if self._caller.offline:
-                await self._settle(asking, batch, repaired=False)
+                await self._settle(prompter, batch, repaired=False)
                 advance(len(batch))
                 return []
-            addresses = dict(zip(asking.addresses(batch), batch, strict=True))
+            addresses = dict(zip(prompter.addresses(batch), batch, strict=True))
             mine = self._leases.take(list(addresses))
             try:
                 # Another launch may have had it answered since this one looked.
-                there = self._archive.labels(list(mine), asking.greatest_grade).keys()
+                there = self._archive.labels(list(mine), prompter.greatest_grade).keys()
                 left = tuple(task for address, task in addresses.items() if address in mine and address not in there)
                 if left:
-                    await self._settle(asking, left, repaired=False)
+                    await self._settle(prompter, left, repaired=False)
                 advance(len(mine))
             finally:
                 self._leases.release(list(mine))
-            return [(asking, task) for address, task in addresses.items() if address not in mine]
+            return [(prompter, task) for address, task in addresses.items() if address not in mine]
         except Exception as error:
             # What is under way is finished first, since it is paid for; what waits for its turn is not sent.
             self._fatal = self._fatal or error
@@ -198,70 +198,74 @@ class Panel:
         waiting, self._elsewhere = self._elsewhere, []
         if not self._told:
             self._told = True
-            self._caller.tell(f"waiting for another launch, which is asking {len(waiting)} of these questions")
-        by_asking: dict[Asking, list[Task]] = {}
-        for asking, task in waiting:
-            by_asking.setdefault(asking, []).append(task)
+            self._caller.notify(f"waiting for another launch, which is asking {len(waiting)} of these questions")
+        by_asking: dict[Prompter, list[Task]] = {}
+        for prompter, task in waiting:
+            by_asking.setdefault(prompter, []).append(task)
         pause = 0.05
         while not self._caller.stopped:
-            for asking, tasks in by_asking.items():
-                addresses = asking.addresses(tasks)
+            for prompter, tasks in by_asking.items():
+                addresses = prompter.addresses(tasks)
                 free = self._leases.take(addresses)
                 self._leases.release(list(free))
                 if free:
                     # What has been answered meanwhile is found when its turn comes.
-                    return [(asking, batch) for asking, tasks in by_asking.items() for batch in asking.batches(tasks)]
+                    return [
+                        (prompter, batch) for prompter, tasks in by_asking.items() for batch in prompter.batches(tasks)
+                    ]
             await asyncio.sleep(pause)
             pause = min(1.0, pause * 1.5)
-        for asking, tasks in by_asking.items():
-            self._note(asking, dict.fromkeys(tasks, Failure("cancelled", "stopped before this was asked")))
+        for prompter, tasks in by_asking.items():
+            self._note(prompter, dict.fromkeys(tasks, Failure("cancelled", "stopped before this was asked")))
         return []
 
-    async def _settle(self, asking: Asking, batch: tuple[Task, ...], *, repaired: bool, again: bool = False) -> None:
+    async def _settle(
+        self, prompter: Prompter, batch: tuple[Task, ...], *, repaired: bool, again: bool = False
+    ) -> None:
         """Ask until every task has its answer, or has failed alone.
 
         What is bad is asked for once more, then in halves, down to single tasks.
         """
-        prompt = asking.prompt(batch)
-        answer = await self._caller.ask(asking, prompt, again=again)
+        prompt = prompter.prompt(batch)
+        answer = await self._caller.ask(prompter, prompt, again=again)
         if isinstance(answer.read, Failure):
             bad: dict[Task, Failure] = dict.fromkeys(batch, answer.read)
             if answer.read.kind not in _WORTH_SPLITTING:
-                self._note(asking, bad)
+                self._note(prompter, bad)
                 return
             # The same again would be refused again; only an answer out of form is worth a repair.
             repaired = True
         else:
-            bad = self._keep(asking, prompt, answer.read, answer.call)
+            bad = self._keep(prompter, prompt, answer.read, answer.call)
         if not bad:
             return
         left = tuple(task for task in batch if task in bad)
         if not repaired or len(left) < len(batch):
-            await self._settle(asking, left, repaired=True, again=True)
+            await self._settle(prompter, left, repaired=True, again=True)
         elif len(left) > 1:
             half = (len(left) + 1) // 2
-            await self._settle(asking, left[:half], repaired=True, again=True)
-            await self._settle(asking, left[half:], repaired=True, again=True)
+            await self._settle(prompter, left[:half], repaired=True, again=True)
+            await self._settle(prompter, left[half:], repaired=True, again=True)
         else:
-            self._note(asking, bad)
+            self._note(prompter, bad)
 
-    def _keep(self, asking: Asking, prompt: Prompt, reading: Reading, call: Call | None) -> dict[Task, Failure]:
+    def _keep(self, prompter: Prompter, prompt: Prompt, reading: Reading, call: Call | None) -> dict[Task, Failure]:
         """Store the answers in order, and give back what is wrong with the others."""
         kept: dict[Task, Outcome] = {}
         bad: dict[Task, Failure] = {}
         for slot, task in prompt.slots.items():
-            outcome = reading.bad.get(slot) or asking.read(task, reading.entries[slot], prompt)
+            outcome = reading.bad.get(slot) or prompter.read(task, reading.entries[slot], prompt)
             if isinstance(outcome, Failure):
                 bad[task] = outcome
             else:
                 kept[task] = outcome
         if call:
-            addresses = asking.addresses(list(kept))
+            addresses = prompter.addresses(list(kept))
             self._archive.keep(call, dict(zip(addresses, kept.values(), strict=True)))
         return bad
 
-    def _note(self, asking: Asking, failed: Mapping[Task, Failure]) -> None:
-        addresses = asking.addresses(list(failed))
+    def _note(self, prompter: Prompter, failed: Mapping[Task, Failure]) -> None:
+        addresses = prompter.addresses(list(failed))
         self._archive.note(dict(zip(addresses, failed.values(), strict=True)))
 
 

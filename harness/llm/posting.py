@@ -10,7 +10,7 @@ from typing import Any
 from harness.core.errors import ConfigError, JudgeError
 from harness.core.secrecy import bare_address
 from harness.llm.blocking import blocking
-from harness.llm.retry_policy import Patience
+from harness.llm.retry_policy import RetryPolicy
 from harness.llm.transport import KEY, LONGEST_WAIT, Connection, Refused, read_json
 
 LARGEST = 200_000_000
@@ -56,14 +56,14 @@ class Post:
             await connection.close()
 
     async def _one(self, connection: Connection, body: Mapping[str, Any]) -> Any:
-        patience, begun, failed = Patience(attempts=self.retries + 1), time.monotonic(), 0
+        retry_policy, begun, failed = RetryPolicy(attempts=self.retries + 1), time.monotonic(), 0
         while True:
             try:
                 return read_json(await connection.post(self.path, body, self.timeout))
             except Refused as refused:
                 failed += 1
-                wait = max(patience.delay(failed) * (0.5 + random.random() / 2), refused.wait or 0.0)
-                if not refused.again or failed >= patience.attempts or wait > LONGEST_WAIT:
+                wait = max(retry_policy.delay(failed) * (0.5 + random.random() / 2), refused.wait or 0.0)
+                if not refused.again or failed >= retry_policy.attempts or wait > LONGEST_WAIT:
                     raise
                 if time.monotonic() - begun + wait > self.give_up_after:
                     raise

@@ -19,22 +19,22 @@ class Usage(NamedTuple):
     written: int = 0
 
     @classmethod
-    def of(cls, told: Any) -> "Usage | None":
+    def of(cls, text: Any) -> "Usage | None":
         """The usage in a server's answer; None where it is missing or cannot be true."""
-        if not isinstance(told, Mapping):
+        if not isinstance(text, Mapping):
             return None
-        inner = told.get("prompt_tokens_details")
+        inner = text.get("prompt_tokens_details")
         details: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {}
         counts: list[Any] = [
-            told.get("prompt_tokens"),
-            told.get("completion_tokens"),
+            text.get("prompt_tokens"),
+            text.get("completion_tokens"),
             details.get("cached_tokens") or 0,
             details.get("cache_write_tokens") or 0,
         ]
         if any(type(count) is not int or not 0 <= count < _ABSURD for count in counts):
             return None
         prompt, output, cached, written = counts
-        total = told.get("total_tokens")
+        total = text.get("total_tokens")
         if type(total) is int and prompt + output < total < _ABSURD:
             # Some servers count what a model thinks in the total alone; it is charged like the rest of the answer.
             output = total - prompt
@@ -56,7 +56,7 @@ class Price:
             return (usage.prompt * self.given[0] + usage.output * self.given[1]) / 1e6
         return _listed(self.model, self.provider_url, usage)
 
-    def most(self, prompt_bytes: int, output: int) -> float:
+    def max_usd(self, prompt_bytes: int, output: int) -> float:
         """The most a request can cost: a token for every byte of it, each written to the server's cache."""
         plain = self.usd(Usage(prompt_bytes, output))
         return plain if self.given else max(plain, self.usd(Usage(prompt_bytes, output, 0, prompt_bytes)))
@@ -107,12 +107,12 @@ class Budget:
         """Get ready for another event loop: what waits for money belongs to one."""
         self._settled = asyncio.Condition()
 
-    async def reserve(self, most: float) -> bool:
-        """Set `most` dollars aside. Waits while requests under way may still leave enough; False where they cannot."""
+    async def reserve(self, max_usd: float) -> bool:
+        """Reserve `max_usd` dollars. Waits while requests in flight may still leave enough; False where they cannot."""
         async with self._settled:
-            await self._settled.wait_for(lambda: self._fits(most) or not self._fits(most, alone=True))
-            fits = self._fits(most)
-            self._reserved += most if fits else 0.0
+            await self._settled.wait_for(lambda: self._fits(max_usd) or not self._fits(max_usd, alone=True))
+            fits = self._fits(max_usd)
+            self._reserved += max_usd if fits else 0.0
             return fits
 
     def _fits(self, more: float, *, alone: bool = False) -> bool:
@@ -129,14 +129,14 @@ class Budget:
         self._spent += usd
         return True
 
-    async def settle(self, most: float, spent: float | None) -> None:
+    async def settle(self, max_usd: float, spent: float | None) -> None:
         """Put what was reserved back and take what was spent."""
         async with self._settled:
-            self._reserved -= most
-            self._spent += most * self._strain if spent is None else spent
-            if most and spent:
+            self._reserved -= max_usd
+            self._spent += max_usd * self._strain if spent is None else spent
+            if max_usd and spent:
                 # A server that takes more than it was allowed will do so again.
-                self._strain = max(self._strain, spent / most)
+                self._strain = max(self._strain, spent / max_usd)
             self._settled.notify_all()
 
 
@@ -171,7 +171,7 @@ class Spend:
         return {name: float(value) for name, value in asdict(self).items()} if self.requests else {}
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The dollars in words; what is not known is never $0."""
         if not self.unpriced:
             return f"${self.usd:.4f}"

@@ -1,6 +1,6 @@
 """The first question to a model: whether it answers in the form asked for, and grades the right way round."""
 
-from harness.llm.answer_schema import Choice, Form
+from harness.llm.answer_schema import AnswerSchema, Choice
 from harness.llm.prompter import Prompt, Task
 
 PROBE = Prompt(
@@ -9,7 +9,7 @@ PROBE = Prompt(
     "Question: At what temperature does water boil at sea level, in degrees Celsius?\n\n"
     "<<c01>>\nAt sea level water boils at 100 degrees Celsius.\n<</c01>>\n\n"
     "<<c02>>\nThe violin has four strings, tuned in fifths.\n<</c02>>",
-    Form((("grade", Choice((0, 1, 2, 3))),)),
+    AnswerSchema((("grade", Choice((0, 1, 2, 3))),)),
     {"c01": Task("probe", ("1",)), "c02": Task("probe", ("2",))},
     output=30,
 )

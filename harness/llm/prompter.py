@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from harness.core.secrecy import address_fault, bare_address, holds_credentials
-from harness.llm.answer_schema import Choice, Entry, Form
+from harness.llm.answer_schema import AnswerSchema, Choice, Entry
 from harness.llm.answers import GREATEST_GRADE, Outcome
 from harness.storage.digest import digest
 
@@ -43,20 +43,20 @@ SWAPPED = -1
 class Prompt(NamedTuple):
     """One call: the messages, the form of the answer, and the task each slot stands for.
 
-    `document` is a long text that many calls share (`Asking.shared`); it goes first, so that the server can cache it.
+    `document` is a long text that many calls share (`Prompter.shared`); it goes first, so that the server can cache it.
     `output` is the number of tokens an answer may be expected to take.
     """
 
     system: str
     user: str
-    form: Form
+    schema: AnswerSchema
     slots: Mapping[str, Task]
     document: str = ""
     output: int = 100
 
 
 @dataclass(frozen=True)
-class Asking(ABC):
+class Prompter(ABC):
     """Base of judges and augmenters that ask an OpenAI-compatible server.
 
     `base_url` is the server, else OPENAI_BASE_URL, else OpenAI; the key comes from OPENAI_API_KEY. `timeout` is in
@@ -102,7 +102,7 @@ class Asking(ABC):
     def labelling(self) -> Mapping[str, Any]:
         """What decides an answer besides server, model, sampling and the task: above all the wording of the prompt."""
 
-    def space(self) -> str:
+    def namespace(self) -> str:
         """What identifies the way of asking: server, model, sampling, wording, form."""
         # 0, 0.0 and -0.0 are one temperature.
         temperature = None if self.temperature is None else float(self.temperature) + 0.0
@@ -111,8 +111,8 @@ class Asking(ABC):
 
     def addresses(self, tasks: Sequence[Task]) -> list[str]:
         """Where the answers live in the cache; equal tasks put with equal words to the same model share one."""
-        space = self.space()
-        return [digest([space, *task]) for task in tasks]
+        namespace = self.namespace()
+        return [digest([namespace, *task]) for task in tasks]
 
     @abstractmethod
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
@@ -121,7 +121,7 @@ class Asking(ABC):
     @property
     def greatest_grade(self) -> int:
         """The greatest grade a label can have: of the form's choices of numbers, else of any."""
-        fields = self.prompt((self.sample(),)).form.fields
+        fields = self.prompt((self.sample(),)).schema.fields
         options = [option for _, field in fields if isinstance(field, Choice) for option in field.options]
         return max((option for option in options if isinstance(option, int)), default=GREATEST_GRADE)
 

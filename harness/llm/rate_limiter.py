@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 _SLOWEST = 60.0
 
 
-class Gate:
+class RateLimiter:
     """Requests in flight, held back together.
 
     A server that says "too fast" says it to all: the gate closes for the time named, the number in flight is halved,
@@ -20,9 +20,9 @@ class Gate:
     spacing shrink, the faster the longer all is calm.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._limit = float(most)
+    def __init__(self, limit: int) -> None:
+        self._most = limit
+        self._limit = float(limit)
         self._flying = 0
         self._free = asyncio.Condition()
         self._abandoned = asyncio.Event()
@@ -34,7 +34,7 @@ class Gate:
         self._last_refusal = 0.0
 
     @asynccontextmanager
-    async def passage(self) -> AsyncIterator[None]:
+    async def turn(self) -> AsyncIterator[None]:
         """Wait for a turn; the block is one request."""
         async with self._free:
             await self._free.wait_for(lambda: self._flying < max(1, int(self._limit)))

@@ -24,4 +24,4 @@ def read_reply(reply: Reply, prompt: Prompt) -> Reading | Failure:
         return Failure("content_filter", "the server's filter stopped the answer")
     if reply.finish == "length":
         return Failure("truncated", "the answer was cut at the token limit")
-    return prompt.form.read(reply.content, list(prompt.slots))
+    return prompt.schema.read(reply.content, list(prompt.slots))

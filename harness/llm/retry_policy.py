@@ -6,11 +6,11 @@ from harness.llm.transport import LONGEST_WAIT, Refused
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How failing requests are repeated: `attempts` in all, pauses doubling from `pause` to at most `longest` seconds.
 
     Refusals as too fast have their own, larger number of `turns`: the gate paces them. Whatever is left of these, a
-    server that has answered nothing for the seconds of `Asking.give_up_after` is given up.
+    server that has answered nothing for the seconds of `Prompter.give_up_after` is given up.
     """
 
     attempts: int = 5

@@ -84,8 +84,8 @@ class Connection:
 
         key = api_key(variable)
         if key is None:
-            told = f"set {variable} (any text will do for a local server that asks for none)"
-            raise JudgeError(f"model {model} at {bare_address(server)}: {told}")
+            message = f"set {variable} (any text will do for a local server that asks for none)"
+            raise JudgeError(f"model {model} at {bare_address(server)}: {message}")
         self._client = openai.AsyncOpenAI(
             base_url=server,
             api_key=key,
@@ -255,16 +255,16 @@ def _until(date: str, now: float) -> float:
 
 
 def _message(error: Any) -> str:
-    told = error.get("message", error) if isinstance(error, dict) else error
-    if isinstance(told, dict) and isinstance(told.get("message"), str):
-        told = told["message"]
-    return " ".join(str(told)[:4000].split())[:300]
+    text = error.get("message", error) if isinstance(error, dict) else error
+    if isinstance(text, dict) and isinstance(text.get("message"), str):
+        text = text["message"]
+    return " ".join(str(text)[:4000].split())[:300]
 
 
 def _reason(error: Exception) -> str:
     inner = error.__cause__ or error
-    told = " ".join(str(inner)[:4000].split())[:200]
-    return f"{type(inner).__name__}: {told}" if told else type(inner).__name__
+    text = " ".join(str(inner)[:4000].split())[:200]
+    return f"{type(inner).__name__}: {text}" if text else type(inner).__name__
 
 
 def _too_long(code: str, message: str) -> bool:

@@ -6,17 +6,17 @@ from typing import Any
 from harness.components.component import identity
 from harness.core.errors import ConfigError
 from harness.core.records import Floats
-from harness.evaluation.baseline import Accepted, AcceptedTrial
+from harness.evaluation.baseline import Baseline, BaselineTrial
 from harness.evaluation.results import TrialResult
 from harness.run.launch_result import Launch
 from harness.run.primary_metric import bounds_of
 from harness.run.session import Session
 
 
-def accept(launch: Launch, *, who: str, when: str, why: str) -> Accepted:
+def accept(launch: Launch, *, who: str, when: str, why: str) -> Baseline:
     """What a launch is remembered by once somebody has found it good."""
     assert launch.session is not None
-    return Accepted(
+    return Baseline(
         launch.experiment.name,
         launch.id,
         who,
@@ -28,12 +28,12 @@ def accept(launch: Launch, *, who: str, when: str, why: str) -> Accepted:
     )
 
 
-def _trial(result: TrialResult) -> AcceptedTrial:
+def _trial(result: TrialResult) -> BaselineTrial:
     scores = {}
     for metric in (*result.scores, *result.judged):
         (low,), (high,) = bounds_of([result], metric)
         scores[metric] = (_plain(low), _plain(high))
-    return AcceptedTrial(result.name, dict(result.params), result.fingerprint, scores, result.fates)
+    return BaselineTrial(result.name, dict(result.params), result.fingerprint, scores, result.evidence_outcomes)
 
 
 def _plain(values: Floats) -> list[float | None]:
@@ -55,7 +55,7 @@ def measured_on(session: Session) -> dict[str, Any]:
     }
 
 
-def require_comparable(accepted: Accepted, session: Session) -> None:
+def require_comparable(accepted: Baseline, session: Session) -> None:
     """Raise ConfigError where the session's scores would not mean what the accepted ones meant."""
     today = measured_on(session)
     by = f"accepted on {accepted.when} by {accepted.who}"

@@ -24,7 +24,7 @@ def suitability(experiment: Experiment, store: Path | str | None = None) -> Iter
     session = Session(experiment, store_folder(store))
     chunkings: dict[str, Trial] = {}
     for trial in session.trials:
-        if not session.pipeline(trial).uncut(trial):
+        if not session.pipeline(trial).needs_chunk_calls(trial):
             chunkings.setdefault(session.pipeline(trial).chunks_address(trial), trial)
     if not chunkings:
         return
@@ -51,10 +51,10 @@ def _evidence_cut(session: Session, data: Dataset, cuts: Sequence[dict[str, Ints
             share = max(_largest_share(item, cut) for cut in cuts)
             if share < 1:
                 length = item.places[0].end - item.places[0].start
-                told = (
+                message = (
                     f"query '{query.id}': evidence[{at}], {length} characters: the best chunk holds {share:.0%} of it"
                 )
-                yield Finding("evidence-cut", lines[query.id], told)
+                yield Finding("evidence-cut", lines[query.id], message)
 
 
 def _largest_share(item: Evidence, cut: dict[str, Ints]) -> float:
@@ -72,5 +72,5 @@ def _same_chunks(session: Session, data: Dataset, cuts: Sequence[dict[str, Ints]
         return
     same = sum(all(np.array_equal(cuts[0][doc.id], cut[doc.id]) for cut in cuts[1:]) for doc in data.documents)
     if 2 * same > len(data.documents):
-        told = f"all {len(cuts)} chunkings cut {same:,} of {len(data.documents):,} documents alike"
-        yield Finding("same-chunks", str(session.manifest.corpus.path), f"{told}; they differ on the others only")
+        message = f"all {len(cuts)} chunkings cut {same:,} of {len(data.documents):,} documents alike"
+        yield Finding("same-chunks", str(session.manifest.corpus.path), f"{message}; they differ on the others only")

@@ -10,7 +10,7 @@ from harness.evaluation.stats import best_of, cluster_sums
 from harness.experiment.experiment import Experiment
 from harness.experiment.params import find_baseline
 from harness.run.judging.judging import results_of
-from harness.run.primary_metric import headline_metric, scores_of
+from harness.run.primary_metric import primary_metric, scores_of
 from harness.run.session import Session, store_folder
 
 
@@ -32,10 +32,10 @@ def finalists(
     else:
         missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
         if missing:
-            told = f"{missing} of {len(every)} trials have not run on '{session.trials[0].queries}'"
-            raise ConfigError(f"--final: {told}; run the experiment first: it is validation that chooses a trial")
+            message = f"{missing} of {len(every)} trials have not run on '{session.trials[0].queries}'"
+            raise ConfigError(f"--final: {message}; run the experiment first: it is validation that chooses a trial")
         results, _, _ = results_of(session)
-        scores = scores_of(results, headline_metric(experiment, results), experiment.compare.clusters)
+        scores = scores_of(results, primary_metric(experiment, results), experiment.compare.clusters)
         low, sizes = cluster_sums(scores.low, scores.clusters)
         high, _ = cluster_sums(scores.high, scores.clusters)
         chosen = best_of(low, high, sizes, seed=scores.seed, tested=~scores.withheld).best

@@ -13,7 +13,7 @@ from harness.core.secrecy import api_key
 from harness.evaluation.results import TrialResult, gathered
 from harness.experiment.experiment import Experiment
 from harness.experiment.trial import Trial
-from harness.llm import Asking, Caller
+from harness.llm import Caller, Prompter
 from harness.llm.transport import KEY
 from harness.run import tasks
 from harness.run.executors import open_executor
@@ -22,13 +22,13 @@ from harness.run.judging.judge_summary import JudgingReport
 from harness.run.judging.judging import Judging
 from harness.run.launch_history import record_launch
 from harness.run.launch_result import Findings, Launch
-from harness.run.models import Models, archive_of
+from harness.run.models import Models, answers_of
 from harness.run.prefetch import charge_embedding, cut_and_write, rerank
-from harness.run.primary_metric import headline_metric
-from harness.run.score_bands import score_bands
+from harness.run.primary_metric import primary_metric
+from harness.run.score_bins import score_bins
 from harness.run.session import Session, store_folder
 from harness.run.tasks import Work, counted
-from harness.run.test_set_access import open_locked_set, openings
+from harness.run.test_set_access import open_locked_set, test_set_accesses
 from harness.run.trial_result import PriceGiven
 from harness.tracking import FinishedLaunch, FinishedTrial, Tracker
 
@@ -48,7 +48,7 @@ def run(
     choose: Mapping[str, object] | None = None,
     report: Report | None = None,
     models: Models | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> Launch:
     """Work out every trial of an experiment and log it to MLflow.
 
@@ -57,7 +57,7 @@ def run(
     nothing is logged. `final` scores the trial that validation chose (or the first with the params of `choose`) and the
     baseline on the locked query set, which is recorded. `report` makes the files that are kept beside the launch in
     MLflow, and what is said of its trials there (`reports.launch_report`). `models` says what may be spent on language
-    models; `tell` is given a line on what asking them will cost before the first call. Killed at any moment, the next
+    models; `notify` is given a line on what asking them will cost before the first call. Killed at any moment, the next
     run goes on where this one stopped. Raises HarnessError for whatever the user can fix.
     """
     begin = time.time()
@@ -70,18 +70,18 @@ def run(
     session.require_packages()
     launch_id = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(begin)) + secrets.token_hex(2)
     open_locked_set(session, launch_id)
-    caller = models.caller(archive_of(session), tell)
-    caller.archive.examine()
+    caller = models.caller(answers_of(session), notify)
+    caller.answers.examine()
     _require_prices(session, caller)
     with open_executor(workers, on) as executor:
         tracker = Tracker(experiment.name, tracking, session.store) if log else None
-        phases = _Phases(session, executor, caller, models.price, tell, launch_id, tracker)
+        phases = _Phases(session, executor, caller, models.price, notify, launch_id, tracker)
         phases.chunk_and_embed()
         phases.select()
         launch = phases.score()
         launch = replace(launch, seconds=time.time() - begin)
         if tracker:
-            launch = replace(launch, bands=score_bands(session))
+            launch = replace(launch, bands=score_bins(session))
             finished = _finished(launch, begin, caller, report)
             launch = replace(launch, links=tracker.log_launch(finished))
     record_launch(session, launch)
@@ -92,7 +92,7 @@ def _require_prices(session: Session, caller: Caller) -> None:
     """Refuse a budget on models without a price now, not after the retrieval."""
     for trial in session.trials:
         for part in (trial.chunker, trial.augmenter, *trial.selector, *trial.judges):
-            if isinstance(part, Asking):
+            if isinstance(part, Prompter):
                 api_key(KEY)  # one that cannot be sent is better found now
                 caller.require_price(part)
 
@@ -105,7 +105,7 @@ class _Phases:
     executor: Executor
     caller: Caller
     price: PriceGiven
-    tell: Callable[[str], None]
+    notify: Callable[[str], None]
     launch_id: str
     tracker: Tracker | None
     work: Work = field(default_factory=lambda: Work({}, []))
@@ -117,7 +117,7 @@ class _Phases:
         """
         session = self.session
         with self.work.counting(session, session.trials):
-            cut_and_write(session, self.caller, self.price, self.tell)
+            cut_and_write(session, self.caller, self.price, self.notify)
         needed = {}
         for trial in session.trials:
             pipeline = session.pipeline(trial)
@@ -129,7 +129,7 @@ class _Phases:
                 # Another launch may have embedded some while this one waited.
                 documents = pipeline.vectors.missing(embedder, documents)
                 queries = pipeline.vectors.missing(embedder, queries, queries=True)
-                charge_embedding(pipeline, embedder, [*documents, *queries], caller=self.caller, tell=self.tell)
+                charge_embedding(pipeline, embedder, [*documents, *queries], caller=self.caller, notify=self.notify)
                 with progress("embed", len(documents) + len(queries)) as advance:
                     pipeline.vectors.fill(embedder, documents, progress=advance)
                     pipeline.vectors.fill(embedder, queries, queries=True, progress=advance)
@@ -139,12 +139,12 @@ class _Phases:
     def select(self) -> None:
         """The selections that need models, in this process, which holds each model once; retrieval goes before it."""
         session = self.session
-        waiting = [trial for trial in session.trials if session.pipeline(trial).unselected(trial)]
+        waiting = [trial for trial in session.trials if session.pipeline(trial).needs_selection_calls(trial)]
         if not waiting:
             return
         self._wait_for("retrieve", [self._submit(tasks.retrieve, trial) for trial in waiting])
         with self.work.counting(session, waiting):
-            rerank(session, self.caller, self.price, self.tell)
+            rerank(session, self.caller, self.price, self.notify)
 
     def score(self) -> Launch:
         """The scores of all trials, then their judgments: only then is it known what all together need judged."""
@@ -153,8 +153,8 @@ class _Phases:
         results = self._results(judged)
         report, judging = JudgingReport(spend=self.caller.spend), None
         if judged:
-            judging = Judging(session, self.caller.archive, price=self.price)
-            report = JudgingReport(judging.run(self.caller, self.tell), self.caller.spend)
+            judging = Judging(session, self.caller.answers, price=self.price)
+            report = JudgingReport(judging.run(self.caller, self.notify), self.caller.spend)
             if self.caller.spend.calls:
                 self.work.built["ask"] = self.caller.spend.calls
             results = [self._logged(*named, judging) for named in zip(session.trials, session.names, strict=True)]
@@ -171,9 +171,9 @@ class _Phases:
             results,
             self.work.built,
             warnings=warnings,
-            judging=report,
+            judging_report=report,
             session=session,
-            courtroom=judging,
+            judging=judging,
         )
 
     def _results(self, judged: bool) -> list[TrialResult]:
@@ -233,11 +233,11 @@ def _finished(launch: Launch, begin: float, caller: Caller, report: Report | Non
     return FinishedLaunch(
         launch.id,
         launch.results,
-        _headline(launch.experiment, launch.results),
+        _primary(launch.experiment, launch.results),
         begin,
         launch.session.final,
         launch.session.synthetic,
-        len(openings(launch.session)),
+        len(test_set_accesses(launch.session)),
         launch.work,
         caller.spend.figures(),
         *found,
@@ -245,15 +245,15 @@ def _finished(launch: Launch, begin: float, caller: Caller, report: Report | Non
 
 
 def _lost_answers(caller: Caller) -> list[str]:
-    archive, warnings = caller.archive, []
-    if archive.damaged:
-        told = "answers.sqlite was damaged and set aside"
-        warnings.append(f"{told}; {archive.saved} stored answers were saved, others had to be asked again")
-    if archive.damaged_rows:
-        warnings.append(f"{archive.damaged_rows} rows of answers.sqlite were damaged, and dropped")
+    answers, warnings = caller.answers, []
+    if answers.damaged:
+        message = "answers.sqlite was damaged and set aside"
+        warnings.append(f"{message}; {answers.saved} stored answers were saved, others had to be asked again")
+    if answers.damaged_rows:
+        warnings.append(f"{answers.damaged_rows} rows of answers.sqlite were damaged, and dropped")
     return warnings
 
 
-def _headline(experiment: Experiment, results: Sequence[TrialResult]) -> list[str]:
+def _primary(experiment: Experiment, results: Sequence[TrialResult]) -> list[str]:
     """The metrics asked for and the judges' measures, that of the comparison first."""
-    return list(dict.fromkeys((headline_metric(experiment, results), *experiment.metrics, *experiment.judged)))
+    return list(dict.fromkeys((primary_metric(experiment, results), *experiment.metrics, *experiment.judged)))

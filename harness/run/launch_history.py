@@ -28,7 +28,7 @@ def record_launch(session: Session, launch: Launch) -> None:
         "id": launch.id,
         "experiment": launch.experiment.name,
         "final": session.final,
-        "beside": str(launch.experiment.beside),
+        "beside": str(launch.experiment.base_dir),
         "data": str(session.manifest.root),
         "question": launch.experiment.question,
         "compare": asdict(launch.experiment.compare),
@@ -54,16 +54,16 @@ def stored_launch(experiment: Experiment | str, *, store: Path | str | None = No
         name = experiment if isinstance(experiment, str) else experiment.name
         launch_id, experiment, price = _recorded(name, place, final=final)
     session = _all_stored(Session(experiment, place, final=final, price=price))
-    results, report, courtroom = results_of(session)
+    results, report, judging = results_of(session)
     warnings = [*session.notes(results), *gathered(results)]
     return Launch(
         launch_id,
         session.experiment,
         results,
         warnings=warnings,
-        judging=report,
+        judging_report=report,
         session=session,
-        courtroom=courtroom,
+        judging=judging,
     )
 
 
@@ -102,8 +102,8 @@ def stored_session(experiment: Experiment | str, *, store: Path | str | None = N
 def _all_stored(session: Session) -> Session:
     missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
     if missing:
-        told = f"{missing} of {len(session.trials)} trials of '{session.experiment.name}'"
-        raise ConfigError(f"{told} have not run; `harness run` does that")
+        message = f"{missing} of {len(session.trials)} trials of '{session.experiment.name}'"
+        raise ConfigError(f"{message} have not run; `harness run` does that")
     return session
 
 
@@ -119,21 +119,21 @@ def _recorded(name: str, store: Path, *, final: bool = False) -> tuple[str, Expe
     found = [record for record in records if record["experiment"] == name]
     if not found:
         known = sorted({record["experiment"] for record in records})
-        told = f"{did_you_mean(name, known)} Known: {', '.join(known)}" if known else " None has run here"
+        text = f"{did_you_mean(name, known)} Known: {', '.join(known)}" if known else " None has run here"
         kind = "final launch" if final else "launch"
-        raise ConfigError(f"compare: no {kind} of an experiment '{name}' in {store}.{told}")
+        raise ConfigError(f"compare: no {kind} of an experiment '{name}' in {store}.{text}")
     record = found[-1]
     trials = tuple(Trial.from_json(canonical({**trial, "data": record["data"]})) for trial in record["trials"])
-    told = record["compare"]
-    compare = Compare(**{**told, "show": tuple(told.get("show", ()))})
+    text = record["compare"]
+    compare = Compare(**{**text, "show": tuple(text.get("show", ()))})
     reader = Reader(**record["reader"]) if record.get("reader") else None
-    beside = Path(record["beside"])
+    base_dir = Path(record["beside"])
     made = Experiment(
         name,
         trials[0],
         question=record["question"],
         compare=compare,
-        beside=beside,
+        base_dir=base_dir,
         fixed=trials,
         named=tuple(record.get("names", ())),
         chosen=record.get("chosen", ""),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from harness.evaluation.results import ScoreBands, TrialResult
+from harness.evaluation.results import ScoreBins, TrialResult
 from harness.experiment.experiment import Experiment
 from harness.run.judging.judge_summary import JudgingReport
 from harness.run.judging.judging import Judging
@@ -24,7 +24,7 @@ class Launch:
 
     `work` counts what had to be done, by stage (texts for `embed`, artifacts for the others): empty where everything
     was stored. `links` are the pages that show the launch in the MLflow UI. `session` reaches the documents, passages
-    and files behind the results, `courtroom` what the judges said of each passage; a launch made up from results alone
+    and files behind the results, `judging` what the judges said of each passage; a launch made up from results alone
     has neither.
     """
 
@@ -35,11 +35,11 @@ class Launch:
     seconds: float = 0.0
     warnings: Sequence[str] = ()
     links: Mapping[str, str] = field(default_factory=dict)
-    judging: JudgingReport = field(default_factory=JudgingReport)
-    bands: Sequence[ScoreBands] = ()
+    judging_report: JudgingReport = field(default_factory=JudgingReport)
+    bands: Sequence[ScoreBins] = ()
     """What the scores of each embedder mean, where a trial searches it by cosine."""
     session: Session | None = None
-    courtroom: Judging | None = None
+    judging: Judging | None = None
 
     @property
     def withheld(self) -> list[str]:

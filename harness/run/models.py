@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.llm.answer_cache import Archive
+from harness.llm.answer_cache import AnswerCache
 from harness.llm.caller import Caller
-from harness.llm.retry_policy import Patience
+from harness.llm.retry_policy import RetryPolicy
 from harness.run.pipeline import ARCHIVE
 from harness.run.session import Session
 
 
-def archive_of(session: Session) -> Archive:
+def answers_of(session: Session) -> AnswerCache:
     """The answers kept in a session's store."""
-    return Archive(session.store / ARCHIVE)
+    return AnswerCache(session.store / ARCHIVE)
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class Models:
     budget: float | None = None
     price: tuple[float, float] | None = None
     offline: bool = False
-    patience: Patience = field(default_factory=Patience)
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
 
-    def caller(self, archive: Archive, tell: Callable[[str], None] = lambda _: None) -> Caller:
-        """What makes the calls of one launch; `tell` is given a line where it has to wait."""
+    def caller(self, answers: AnswerCache, notify: Callable[[str], None] = lambda _: None) -> Caller:
+        """What makes the calls of one launch; `notify` is given a line where it has to wait."""
         return Caller(
-            archive,
+            answers,
             budget=self.budget,
             price=self.price,
             offline=self.offline,
-            patience=self.patience,
-            tell=tell,
+            retry_policy=self.retry_policy,
+            notify=notify,
         )

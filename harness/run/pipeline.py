@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from harness.components.llm_roles import LlmAugmenter, LlmChunker
-from harness.components.roles import Embedder, EmbeddingChunker, Fusion, Recorded, Retriever, Searched, asks_models
+from harness.components.roles import Embedder, EmbeddingChunker, Fusion, FusionContext, Replay, Retriever, asks_models
 from harness.core.blame import blamed
 from harness.core.rankings import Rankings, Row, unit_rows
 from harness.core.records import Case, Chunk, Document, Query, TokenMap
@@ -20,8 +20,8 @@ from harness.data.dataset import Dataset, load_dataset
 from harness.data.manifest import Copies, Manifest
 from harness.evaluation.results import Selection
 from harness.experiment.trial import Trial
-from harness.llm import Archive, Task
-from harness.run.stages.cache_keys import Addresses
+from harness.llm import AnswerCache, Task
+from harness.run.stages.cache_keys import CacheKeys
 from harness.run.stages.chunk import cut_by_answers, cut_by_vectors, written_contexts
 from harness.run.stages.embed import Embeddings, query_latency
 from harness.run.stages.passages import (
@@ -36,7 +36,7 @@ from harness.run.stages.ranking_checks import checked_artifact, overlap, read_ra
 from harness.run.stages.rerank import scores
 from harness.run.stages.retrieve import replayed, timed, without_ignored
 from harness.run.stages.score import query_rows, relevance, score_trial, scored_metrics
-from harness.run.stages.select import Means, Walk, read_selections
+from harness.run.stages.select import ModelLookups, SelectionRun, read_selections
 from harness.storage.digest import digest
 from harness.storage.model_outputs import Pair, ScoreCache, VectorCache
 from harness.storage.store import Artifact, Store
@@ -63,10 +63,10 @@ class Pipeline:
         self._manifest = manifest
         self._queries, self._copies, self._final = queries, copies, final
         self._tokenizer = Tokenizer(tokenizer)
-        self._at = Addresses(manifest, queries, self._tokenizer.identity)
+        self._at = CacheKeys(manifest, queries, self._tokenizer.identity)
         self.store = Store(store)
         self.vectors = Embeddings(VectorCache(store / "vectors.sqlite"), self.store.built)
-        self.archive = Archive(store / ARCHIVE)
+        self.answers = AnswerCache(store / ARCHIVE)
         self.scored = ScoreCache(store / "scores.sqlite")
         self._passages: OrderedDict[str, Passages] = OrderedDict()
 
@@ -133,12 +133,12 @@ class Pipeline:
                 by_vectors = cut_by_vectors(chunker, trial.embedder, self._tokenized(), self.vectors)
                 return chunk_corpus(chunker, self.data, self.maps, by_vectors)
             if isinstance(chunker, LlmChunker):
-                return cut_by_answers(chunker, self.data, self._tokenized(), self.maps, self.archive)
+                return cut_by_answers(chunker, self.data, self._tokenized(), self.maps, self.answers)
             return chunk_corpus(chunker, self.data, self.maps, tilings_of(chunker))
 
         return self.store.get(self._at.chunks(trial), build)
 
-    def uncut(self, trial: Trial) -> bool:
+    def needs_chunk_calls(self, trial: Trial) -> bool:
         """Whether models have yet to say where the trial's chunks begin and end."""
         modelled = isinstance(trial.chunker, EmbeddingChunker | LlmChunker)
         return modelled and not self.store.has(self._at.chunks(trial))
@@ -168,7 +168,7 @@ class Pipeline:
         if isinstance(augmenter, LlmAugmenter):
 
             def build() -> Artifact:
-                contexts = written_contexts(augmenter, self.context_tasks(trial), self.archive)
+                contexts = written_contexts(augmenter, self.context_tasks(trial), self.answers)
                 return context_artifact(contexts, self._tokenizer.count)
 
             return self.store.get(self._at.passages(trial), build)
@@ -177,7 +177,7 @@ class Pipeline:
             lambda: augment_corpus(augmenter, self.data, self.chunks(trial), self._tokenizer.count),
         )
 
-    def unwritten(self, trial: Trial) -> bool:
+    def needs_context_calls(self, trial: Trial) -> bool:
         """Whether a model still has to write the trial's contexts."""
         return isinstance(trial.augmenter, LlmAugmenter) and not self.store.has(self._at.passages(trial))
 
@@ -215,7 +215,7 @@ class Pipeline:
         return self.store.get(self._at.rankings(trial, searched), lambda: work(trial, searched))
 
     def _retrieved(self, trial: Trial, retriever: Retriever) -> Artifact:
-        if isinstance(retriever, Recorded):
+        if isinstance(retriever, Replay):
             run, documents = self._manifest.run(retriever.run), self.data.documents
             return replayed(retriever, run, self._asked, documents, self.passages(trial))
         passages, texts = self.passages(trial), self.query_texts
@@ -263,7 +263,7 @@ class Pipeline:
 
         def fuse_one(at: int) -> Row:
             vector = None if queries is None else queries[at]
-            searched = Searched(texts[at], index, passages, vector, corpus)
+            searched = FusionContext(texts[at], index, passages, vector, corpus)
             with blamed(f"retriever {fusion.name()}: query '{self._asked[at].id}'"):
                 return fusion.fuse([ranked.row(at) for ranked in lists], searched)
 
@@ -286,30 +286,30 @@ class Pipeline:
         """What each query ends up with and what was dropped on the way."""
 
         def build() -> Artifact:
-            walk = self._walk(trial)
+            selection_run = self._selection_run(trial)
             for place, step in enumerate(trial.selector):
-                walk.take(place, step)
-            return walk.artifact(trial.selector, self.data.number)
+                selection_run.take(place, step)
+            return selection_run.artifact(trial.selector, self.data.number)
 
         return self.store.get(self._at.selection(trial), build)
 
-    def _walk(self, trial: Trial) -> Walk:
-        means = Means(
+    def _selection_run(self, trial: Trial) -> SelectionRun:
+        lookups = ModelLookups(
             lambda chunks: self.vectors.of_chunks(trial.embedder, chunks),
-            lambda step, pairs: scores(step, pairs, self.scored, self.archive),
+            lambda step, pairs: scores(step, pairs, self.scored, self.answers),
         )
-        return Walk(self._asked, read_rankings(self.rankings(trial)), self.passages(trial), means)
+        return SelectionRun(self._asked, read_rankings(self.rankings(trial)), self.passages(trial), lookups)
 
-    def unselected(self, trial: Trial) -> bool:
+    def needs_selection_calls(self, trial: Trial) -> bool:
         """Whether the trial's selection is not stored and needs models beyond what retrieval needs."""
         return any(map(asks_models, trial.selector)) and not self.store.has(self._at.selection(trial))
 
     def pairs_at(self, trial: Trial, place: int) -> list[Pair]:
         """The pairs of query and passage that step number `place` sees, given the steps before it."""
-        walk = self._walk(trial)
+        selection_run = self._selection_run(trial)
         for at, step in enumerate(trial.selector[:place]):
-            walk.take(at, step)
-        return walk.pairs()
+            selection_run.take(at, step)
+        return selection_run.pairs()
 
     def selections(self, trial: Trial) -> list[Selection]:
         """`selection` as records, one per query."""

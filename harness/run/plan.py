@@ -8,8 +8,8 @@ from typing import NamedTuple
 from harness.components.llm_roles import LlmJudge
 from harness.experiment.experiment import Experiment
 from harness.run.judging.judging import Judging
-from harness.run.models import Models, archive_of
-from harness.run.prefetch import costs, select_bounds, undecided, unwritten
+from harness.run.models import Models, answers_of
+from harness.run.prefetch import costs, pending_chunk_calls, pending_context_calls, select_bounds
 from harness.run.session import Session, store_folder
 
 
@@ -58,11 +58,11 @@ def plan(experiment: Experiment, *, store: Path | str | None = None, models: Mod
 def _calls(session: Session, models: Models) -> list[str]:
     """What asking language models and rerankers would take, told in lines."""
     lines = []
-    for wanted in (undecided(session), unwritten(session)):
-        lines += [cost.told(name) for name, cost in costs(wanted, archive_of(session), models.price).items()]
-    if any(session.pipeline(trial).uncut(trial) for trial in session.trials):
-        told = "what else is embedded, retrieved and judged is known once the documents are cut"
-        return [*lines, *select_bounds(session), told]
+    for wanted in (pending_chunk_calls(session), pending_context_calls(session)):
+        lines += [cost.summary(name) for name, cost in costs(wanted, answers_of(session), models.price).items()]
+    if any(session.pipeline(trial).needs_chunk_calls(trial) for trial in session.trials):
+        message = "what else is embedded, retrieved and judged is known once the documents are cut"
+        return [*lines, *select_bounds(session), message]
     if lines:
         lines.append("what is embedded and judged on top is known once the contexts are written")
     return [*lines, *select_bounds(session), *_judge_calls(session, models)]
@@ -71,15 +71,17 @@ def _calls(session: Session, models: Models) -> list[str]:
 def _judge_calls(session: Session, models: Models) -> list[str]:
     if not session.trials[0].judges:
         return []
-    judging = Judging(session, archive_of(session), price=models.price)
+    judging = Judging(session, answers_of(session), price=models.price)
     if not any(isinstance(judge, LlmJudge) for judge in session.trials[0].judges):
         return []
     if all(session.pipeline(trial).stored(trial)["select"] for trial in session.trials):
         listing = judging.claims.estimate()
-        lines = [listing.told("claims of reference answers")] if listing.calls else []
+        lines = [listing.summary("claims of reference answers")] if listing.calls else []
         return lines + [summary.cost for summary in judging.summaries() if summary.model]
-    return [f"{name}: at most {bound.calls} calls, {_dollars(bound.most)}" for name, bound in judging.bound().items()]
+    return [
+        f"{name}: at most {bound.calls} calls, {_dollars(bound.max_usd)}" for name, bound in judging.bound().items()
+    ]
 
 
-def _dollars(most: float | None) -> str:
-    return "price unknown" if most is None else f"${most:.4f}; told exactly once the selections are stored"
+def _dollars(max_usd: float | None) -> str:
+    return "price unknown" if max_usd is None else f"${max_usd:.4f}; told exactly once the selections are stored"

@@ -62,7 +62,7 @@ def scores_of(results: Sequence[TrialResult], metric: str, clusters_by: str) -> 
     return Scores(metric, lows[:, index], highs[:, index], [labels[at] for at in index], index, seed, withheld)
 
 
-def headline_metric(experiment: Experiment, results: Sequence[TrialResult]) -> str:
+def primary_metric(experiment: Experiment, results: Sequence[TrialResult]) -> str:
     """What trials are compared on: what the experiment says, else at a token budget wherever chunkers differ."""
     if experiment.compare.on:
         return experiment.compare.on

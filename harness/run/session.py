@@ -45,7 +45,7 @@ class Session:
     def __init__(self, experiment: Experiment, store: Path, *, final: bool = False, price: PriceGiven = None) -> None:
         self.experiment, self.store, self.final, self.price = experiment, store.resolve(), final, price
         trials = experiment.trials()
-        root = find_dataset(experiment.base.data, experiment.beside)
+        root = find_dataset(experiment.base.data, experiment.base_dir)
         self.manifest = read_manifest(root)
         if final:
             trials = [replace(trial, queries=_locked(self.manifest)) for trial in trials]
@@ -70,8 +70,8 @@ class Session:
                 for package, extra in part.packages().items():
                     if not _installed(package):
                         where = f"{self.experiment.source or self.experiment.name}: {part.role} {part.name()}"
-                        told = f"{package} is missing; pip install 'retrieval-harness[{extra}]'"
-                        raise ConfigError(f"{where}: {told}")
+                        message = f"{package} is missing; pip install 'retrieval-harness[{extra}]'"
+                        raise ConfigError(f"{where}: {message}")
 
     @property
     def data(self) -> str:
@@ -85,17 +85,17 @@ class Session:
 
     def notes(self, results: Sequence[TrialResult]) -> list[str]:
         """What must be known of the data wherever numbers on them are told."""
-        told = []
+        lines = []
         if self.synthetic:
-            told.append(f"synthetic: the queries of '{self.trials[0].queries}' were written by a language model")
+            lines.append(f"synthetic: the queries of '{self.trials[0].queries}' were written by a language model")
         absent = results[0].losses().get(ABSENT, 0)
         if absent:
-            items = sum(map(len, results[0].fates))
-            told.append(f"{absent} of {items} items of evidence are in documents that the corpus lacks: always missed")
-        return told
+            items = sum(map(len, results[0].evidence_outcomes))
+            lines.append(f"{absent} of {items} items of evidence are in documents that the corpus lacks: always missed")
+        return lines
 
     def pipeline(self, trial: Trial) -> Pipeline:
-        return pipeline_of(self.place(trial))
+        return pipeline_for(self.place(trial))
 
     def result(self, trial: Trial, name: str) -> TrialResult:
         """The finished trial, worked out where needed, and what a query costs where the experiment names a reader."""
@@ -105,14 +105,14 @@ class Session:
             return result
         facts, unknown = result.efficiency, unpriced(trial, self.price)
         if unknown:
-            told = f"usd_per_query is not told: the price of {', '.join(unknown)} is not known"
-            return replace(result, warnings=[*result.warnings, told])
+            message = f"usd_per_query is not told: the price of {', '.join(unknown)} is not known"
+            return replace(result, warnings=[*result.warnings, message])
         asked = (facts.get("queries_usd", 0.0) + facts.get("rerank_usd", 0.0)) / max(1, len(result.queries))
         usd = reader.usd(facts["context_tokens"]) + asked
         return replace(result, efficiency={**facts, "usd_per_query": usd})
 
-    def place(self, trial: Trial) -> "Place":
-        return Place(
+    def place(self, trial: Trial) -> "StageContext":
+        return StageContext(
             str(self.manifest.root),
             self.manifest.corpus.sha256,
             trial.queries,
@@ -129,7 +129,7 @@ class Session:
         wanted: dict[str, _Texts] = {}
         for trial in self.trials:
             pipeline = self.pipeline(trial)
-            if pipeline.uncut(trial) or pipeline.unwritten(trial):
+            if pipeline.needs_chunk_calls(trial) or pipeline.needs_context_calls(trial):
                 continue  # what is embedded is only known once models have said where to cut, and written contexts
             if trial.embeds_queries and not pipeline.stored(trial)["retrieve"]:
                 _add(wanted, trial.embedder, pipeline, pipeline.passages(trial).texts)
@@ -140,7 +140,7 @@ class Session:
         wanted: dict[str, _Texts] = {}
         for trial in self.trials:
             pipeline = self.pipeline(trial)
-            if isinstance(trial.chunker, EmbeddingChunker) and pipeline.uncut(trial):
+            if isinstance(trial.chunker, EmbeddingChunker) and pipeline.needs_chunk_calls(trial):
                 _add(wanted, trial.embedder, pipeline, pipeline.piece_texts(trial))
         return _left(wanted, queries=False)
 
@@ -163,7 +163,7 @@ def _left(wanted: dict[str, _Texts], *, queries: bool) -> dict[str, ToEmbed]:
     return found
 
 
-class Place(NamedTuple):
+class StageContext(NamedTuple):
     """What a worker needs besides the trial to find its pipeline; all text, so that it crosses any process boundary.
 
     The hashes and the tokenizer's identity are there to tell files from what they were before an edit, in a process
@@ -184,9 +184,9 @@ class Place(NamedTuple):
 _local = threading.local()
 
 
-def pipeline_of(place: Place) -> Pipeline:
+def pipeline_for(place: StageContext) -> Pipeline:
     """This thread's pipeline for a place: tasks that share a corpus share what it has read, threads share nothing."""
-    known: dict[Place, Pipeline] = _local.__dict__.setdefault("pipelines", {})
+    known: dict[StageContext, Pipeline] = _local.__dict__.setdefault("pipelines", {})
     if place not in known:
         known[place] = Pipeline(
             read_manifest(Path(place.root)),
@@ -209,6 +209,6 @@ def _installed(package: str) -> bool:
 def _locked(manifest: Manifest) -> str:
     locked = [name for name, pinned in manifest.queries.items() if pinned.locked]
     if len(locked) != 1:
-        told = f"{len(locked)} locked query sets ({', '.join(locked) or 'none'})"
-        raise ConfigError(f"--final: {manifest.root} has {told}; it takes one")
+        message = f"{len(locked)} locked query sets ({', '.join(locked) or 'none'})"
+        raise ConfigError(f"--final: {manifest.root} has {message}; it takes one")
     return locked[0]

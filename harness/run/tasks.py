@@ -8,7 +8,7 @@ from typing import NamedTuple
 from harness.core.errors import HarnessError
 from harness.experiment.trial import Trial
 from harness.run.pipeline import Pipeline
-from harness.run.session import Place, Session, pipeline_of
+from harness.run.session import Session, StageContext, pipeline_for
 
 
 class Work(NamedTuple):
@@ -56,23 +56,23 @@ def counted(pipeline: Pipeline) -> Iterator[Work]:
     work.damaged.extend(["vectors.sqlite"] * (pipeline.vectors.damaged - files))
 
 
-def chunk(trial_json: str, place: Place) -> Work:
+def chunk(trial_json: str, place: StageContext) -> Work:
     """The chunked, augmented corpus of a trial."""
     return _done(trial_json, place, Pipeline.passages)
 
 
-def retrieve(trial_json: str, place: Place) -> Work:
+def retrieve(trial_json: str, place: StageContext) -> Work:
     """The rankings of a trial."""
     return _done(trial_json, place, Pipeline.rankings)
 
 
-def score(trial_json: str, place: Place) -> Work:
+def score(trial_json: str, place: StageContext) -> Work:
     """Retrieval, selection and scores of a trial."""
     return _done(trial_json, place, Pipeline.scores)
 
 
-def _done(trial_json: str, place: Place, stage: Callable[[Pipeline, Trial], object]) -> Work:
-    trial, pipeline = Trial.from_json(trial_json), pipeline_of(place)
+def _done(trial_json: str, place: StageContext, stage: Callable[[Pipeline, Trial], object]) -> Work:
+    trial, pipeline = Trial.from_json(trial_json), pipeline_for(place)
     with counted(pipeline) as work:
         stage(pipeline, trial)
     return work

@@ -17,13 +17,13 @@ def open_locked_set(session: Session, launch_id: str) -> None:
     with explained(session.store), locked(session.store / "openings" / "lock"):
         number = len(_read(record)) + 1
         with record.open("a", encoding="utf-8") as file:
-            told = f"{number} {launch_id} {session.experiment.name!r}"
-            file.write(f"{told} {checksum((told,))}\n")
+            message = f"{number} {launch_id} {session.experiment.name!r}"
+            file.write(f"{message} {checksum((message,))}\n")
             file.flush()
             os.fsync(file.fileno())
 
 
-def openings(session: Session) -> list[str]:
+def test_set_accesses(session: Session) -> list[str]:
     """The launches that have opened the locked set of the session's data, from this store: id and experiment."""
     record = _record(session)
     return _read(record) if record is not None else []
@@ -38,9 +38,9 @@ def _read(record: Path) -> list[str]:
     found: dict[int, str] = {}
     damaged = 0
     for at, line in enumerate(lines, 1):
-        told, _, check = line.rpartition(" ")
-        number, _, rest = told.partition(" ")
-        if check == str(checksum((told,))) and number.isdigit():
+        entry, _, check = line.rpartition(" ")
+        number, _, rest = entry.partition(" ")
+        if check == str(checksum((entry,))) and number.isdigit():
             found[int(number)] = rest
         elif " " in line and line.count(" ") == 1 and line[:8].isdigit():
             found[at] = line  # of the time before lines had numbers

@@ -29,7 +29,7 @@ def trial_result(pipeline: Pipeline, trial: Trial, name: str, price: PriceGiven 
         queries=made.data["queries"],
         clusters=made.data["clusters"],
         scores=metric_values(made),
-        fates=made.data["fates"],
+        evidence_outcomes=made.data["fates"],
         efficiency=efficiency(ranked, selection, made, embedding) | dollars(pipeline, trial, price),
         warnings=list(_warnings(pipeline, trial)),
         settings=trial.identity(),

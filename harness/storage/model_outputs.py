@@ -30,20 +30,20 @@ class VectorCache(SqliteFile):
         whole = isinstance(vector, bytes) and len(vector) > 0 and len(vector) % 4 == 0
         return whole and bool(np.isfinite(np.frombuffer(vector, np.float32)).all())
 
-    def missing(self, space: str, texts: Sequence[str]) -> list[str]:
-        """The distinct texts not yet embedded in `space`, in order of first appearance."""
+    def missing(self, namespace: str, texts: Sequence[str]) -> list[str]:
+        """The distinct texts not yet embedded in `namespace`, in order of first appearance."""
         distinct: dict[bytes, str] = {}
         for text in texts:
             distinct.setdefault(text_key(text), text)
-        found = self.lookup("SELECT key FROM vectors WHERE space = ? AND key IN", list(distinct), first=[space])
+        found = self.lookup("SELECT key FROM vectors WHERE space = ? AND key IN", list(distinct), first=[namespace])
         stored = {row[0] for row in found}
         return [text for key, text in distinct.items() if key not in stored]
 
-    def get(self, space: str, texts: Sequence[str]) -> Embedded | None:
+    def get(self, namespace: str, texts: Sequence[str]) -> Embedded | None:
         """Vectors for all texts, or None where any is missing."""
         keys = [text_key(text) for text in texts]
         query = "SELECT * FROM vectors WHERE space = ? AND key IN"
-        rows = self.sound("vectors", self.lookup(query, list(dict.fromkeys(keys)), first=[space]))
+        rows = self.sound("vectors", self.lookup(query, list(dict.fromkeys(keys)), first=[namespace]))
         stored = {key: (vector, truncated) for _, key, vector, truncated in rows}
         if len(stored) < len(set(keys)):
             return None
@@ -54,10 +54,10 @@ class VectorCache(SqliteFile):
         vectors = np.frombuffer(b"".join(stored[key][0] for key in keys), np.float32).reshape(len(keys), -1)
         return Embedded(vectors, np.array([bool(stored[key][1]) for key in keys]))
 
-    def put(self, space: str, texts: Sequence[str], embedded: Embedded) -> None:
+    def put(self, namespace: str, texts: Sequence[str], embedded: Embedded) -> None:
         """Store vectors, one transaction; a text already there keeps the vector it has."""
         rows = [
-            (space, text_key(text), vector.astype(np.float32).tobytes(), int(cut))
+            (namespace, text_key(text), vector.astype(np.float32).tobytes(), int(cut))
             for text, vector, cut in zip(texts, embedded.vectors, embedded.truncated, strict=True)
         ]
 
@@ -86,20 +86,20 @@ class ScoreCache(SqliteFile):
         return all(isinstance(value, float) and math.isfinite(value) for value in row[2:4])
 
     @contextlib.contextmanager
-    def alone(self, space: str) -> Iterator[None]:
+    def alone(self, namespace: str) -> Iterator[None]:
         """Keep other launches on the store from scoring with this reranker meanwhile, and paying for the same."""
-        with locked(self.path.parent / "locks" / f"score-{space[:24]}"):
+        with locked(self.path.parent / "locks" / f"score-{namespace[:24]}"):
             yield
 
-    def get(self, space: str, pairs: Sequence[Pair]) -> dict[Pair, Scored]:
+    def get(self, namespace: str, pairs: Sequence[Pair]) -> dict[Pair, Scored]:
         """The scores that are there, by pair."""
         keys = {_pair_key(*pair): pair for pair in pairs}
-        rows = self.lookup("SELECT * FROM scores WHERE space = ? AND key IN", list(keys), first=[space])
+        rows = self.lookup("SELECT * FROM scores WHERE space = ? AND key IN", list(keys), first=[namespace])
         return {keys[key]: Scored(score, ms) for _, key, score, ms in self.sound("scores", rows)}
 
-    def put(self, space: str, scored: dict[Pair, Scored]) -> None:
+    def put(self, namespace: str, scored: dict[Pair, Scored]) -> None:
         """Store scores, one transaction; a pair already there keeps what it has."""
-        rows = [(space, _pair_key(*pair), float(found.score), float(found.ms)) for pair, found in scored.items()]
+        rows = [(namespace, _pair_key(*pair), float(found.score), float(found.ms)) for pair, found in scored.items()]
         self.write(lambda db: self.insert(db, "scores", rows, replace=False))
 
 

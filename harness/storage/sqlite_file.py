@@ -231,7 +231,7 @@ class SqliteFile:
                 if beside.exists():
                     beside.replace(aside.with_name(aside.name + journal))
         if aside.is_file():
-            self.salvage(aside)
+            self.recover(aside)
 
-    def salvage(self, damaged: Path) -> None:
+    def recover(self, damaged: Path) -> None:
         """Carry over what can still be read of a damaged file, where it is worth it."""

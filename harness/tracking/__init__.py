@@ -2,15 +2,15 @@
 
 from harness.tracking.mlflow_store import QUIET, MlflowExperiment, default_uri, sqlite_file, sqlite_uri
 from harness.tracking.tracker import FinishedLaunch, FinishedTrial, Tracker
-from harness.tracking.trends import Night, Nights
+from harness.tracking.trends import ScheduledRun, ScheduledRuns
 
 __all__ = [
     "QUIET",
     "FinishedLaunch",
     "FinishedTrial",
     "MlflowExperiment",
-    "Night",
-    "Nights",
+    "ScheduledRun",
+    "ScheduledRuns",
     "Tracker",
     "default_uri",
     "sqlite_file",

@@ -89,9 +89,9 @@ def _efficiency(result: TrialResult) -> Iterator[tuple[str, float]]:
             yield f"{group}/{name.removeprefix('step_')}", value
     lost = result.losses()
     items = max(1, sum(lost.values()))
-    for fate, count in lost.items():
-        yield f"ledger/{fate.replace(':', '_')}", count / items
-    scored = sum(bool(fates) for fates in result.fates)
+    for outcome, count in lost.items():
+        yield f"ledger/{outcome.replace(':', '_')}", count / items
+    scored = sum(bool(evidence_outcomes) for evidence_outcomes in result.evidence_outcomes)
     yield from (
         ("queries/all", len(result.queries)),
         ("queries/scored", scored),
@@ -104,13 +104,13 @@ def write_files(
 ) -> None:
     """The artifacts of a trial's run, under `folder`: a table of queries, everything about them, and exact metrics."""
     (folder / "eval").mkdir()
-    headline, judged = list(metrics), any("judges" in row for row in rows)
+    primary, judged = list(metrics), any("judges" in row for row in rows)
     table = {
-        "columns": ["query", "result", "query_id", "type", *headline, "dropped", *(["judgments"] if judged else [])],
+        "columns": ["query", "result", "query_id", "type", *primary, "dropped", *(["judgments"] if judged else [])],
         "data": [
             [
-                *(row["query"], _line(row, headline), row["query_id"], row["type"]),
-                *(row["scores"][m] for m in headline),
+                *(row["query"], _line(row, primary), row["query_id"], row["type"]),
+                *(row["scores"][m] for m in primary),
                 _dropped(row),
                 *([_judgments(row)] if judged else []),
             ]
@@ -155,7 +155,7 @@ def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
         f"{rank}{'✓' if p['relevant'] else '✗'}{_grades(p)} {p['doc']}:{p['start']}-{p['end']}"
         for rank, p in enumerate(row["kept"][:8], 1)
     ]
-    lost = [f"lost {e['doc']}:{e['start']}-{e['end']} {e['fate']}" for e in row["evidence"] if e["fate"] != "found"]
+    lost = [f"lost {e['doc']}:{e['start']}-{e['end']} {e['outcome']}" for e in row["evidence"] if e["fate"] != "found"]
     return " | ".join([scores, *kept, *lost])
 
 
@@ -179,15 +179,15 @@ def _grades(passage: Mapping[str, Any]) -> str:
 
 def _judgments(row: Mapping[str, Any]) -> str:
     """What each judge found of each passage or item, and why: `context_precision: 1[3] names the oven …`."""
-    told = []
+    lines = []
     for judge, verdict in row["judges"].items():
         found = [
             f"{finding.get('rank') or repr(finding['item'][:60])}{_judgment(one)}"
             for finding in verdict["findings"]
             for one in finding["judgments"]
         ]
-        told.append(f"{judge}: {'; '.join([*verdict['flags'], *found]) or 'nothing to judge'}")
-    return " | ".join(told)
+        lines.append(f"{judge}: {'; '.join([*verdict['flags'], *found]) or 'nothing to judge'}")
+    return " | ".join(lines)
 
 
 def _judgment(judgment: Mapping[str, Any]) -> str:

@@ -46,20 +46,20 @@ def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> I
 
     `keys` are the MLflow keys of the headline metrics, the one to sort by first.
     """
-    headline = list(keys)[:8]
+    primary = list(keys)[:8]
     telling = sorted(varied([result.params for result in results]), key=lambda name: name not in SLOTS)
     axes = telling[:5] or ["chunker"]
     trials = f"tags.kind = 'trial' and tags.launch = '{launch}'"
-    columns = [*(f"params.`{name}`" for name in telling[:6]), *(f"metrics.`{key}`" for key in headline)]
+    columns = [*(f"params.`{name}`" for name in telling[:6]), *(f"metrics.`{key}`" for key in primary)]
     said = [f"tags.`{tag}`" for tag in ("verdict", "difference", "p", "interval", "p_best")]
     columns[len(telling[:6]) + 1 : len(telling[:6]) + 1] = said
     columns += [f"metrics.`{key}`" for key in ("context_tokens", "lat_p50_ms")]
-    shared = _state(trials, f"metrics.`{headline[0]}`", columns)
+    shared = _state(trials, f"metrics.`{primary[0]}`", columns)
     yield View("leaderboard", "Leaderboard", shared)
-    yield View("charts", "Charts", {**shared, **_charts(headline[0], axes)}, "&compareRunsMode=CHART")
+    yield View("charts", "Charts", {**shared, **_charts(primary[0], axes)}, "&compareRunsMode=CHART")
     yield View("per-query", "Query by query", shared, "&compareRunsMode=ARTIFACT")
     facts = [f"tags.`{tag}`" for tag in ("top_trial", "trials", "final", "test_openings")]
-    launches = _state("tags.kind = 'launch'", "attributes.`Created`", [*facts, f"metrics.`{headline[0]}`"])
+    launches = _state("tags.kind = 'launch'", "attributes.`Created`", [*facts, f"metrics.`{primary[0]}`"])
     yield View("launches", "Launches", launches)
 
 
@@ -103,8 +103,8 @@ def trend_view(keys: Sequence[str]) -> View:
         _line(f"c{at}", "s0", key, xAxisKey="time", xAxisScaleType="linear", useGlobalXaxisKey=False)
         for at, key in enumerate(keys)
     ]
-    drawn = {"compareRunCharts": charts, "compareRunSections": [_section("s0", "Nights of the regression gate")]}
-    return View("nights", "Nights", {**shared, **drawn}, "&compareRunsMode=CHART")
+    drawn = {"compareRunCharts": charts, "compareRunSections": [_section("s0", "ScheduledRuns of the regression gate")]}
+    return View("nights", "ScheduledRuns", {**shared, **drawn}, "&compareRunsMode=CHART")
 
 
 def _charts(metric: str, axes: Sequence[str]) -> dict[str, Any]:

@@ -41,10 +41,10 @@ class FinishedTrial(NamedTuple):
 class FinishedLaunch(NamedTuple):
     """What is logged of a launch: its results, the headline metrics (the one to sort by first), and how it went.
 
-    `begun` is when it started, in seconds since the epoch; `synthetic` whether a model wrote the queries; `openings`
-    how often the locked query set has been opened; `work` what had to be done, by stage; `spend` what language models
-    were used for; `report` the files kept beside it, of which `comparison.md` becomes the note; `said` the tags that
-    say of each trial, by name, how it compares.
+    `begun` is when it started, in seconds since the epoch; `synthetic` whether a model wrote the queries;
+    `test_set_accesses` how often the locked query set has been opened; `work` what had to be done, by stage; `spend`
+    what language models were used for; `report` the files kept beside it, of which `comparison.md` becomes the note;
+    `said` the tags that say of each trial, by name, how it compares.
     """
 
     launch: str
@@ -53,7 +53,7 @@ class FinishedLaunch(NamedTuple):
     begun: float
     final: bool
     synthetic: bool
-    openings: int
+    test_set_accesses: int
     work: Mapping[str, int]
     spend: Mapping[str, float]
     report: Mapping[str, bytes]
@@ -148,7 +148,9 @@ class Tracker(MlflowExperiment):
         queries = result.params["queries"]
         if queries not in self._inputs:
             hashes = {"corpus": manifest.corpus.sha256, "queries": manifest.query_set(queries).sha256}
-            profile = json.dumps({"num_queries": len(result.queries), "num_evidence": sum(map(len, result.fates))})
+            profile = json.dumps(
+                {"num_queries": len(result.queries), "num_evidence": sum(map(len, result.evidence_outcomes))}
+            )
             source = json.dumps({"uri": manifest.root.as_posix()})
             self._inputs[queries] = Dataset(
                 f"{manifest.name}@{queries}", digest(hashes)[:36], "local", source, json.dumps(hashes), profile
@@ -162,14 +164,14 @@ class Tracker(MlflowExperiment):
             return self._put_views(finished)
 
     def _write_launch(self, finished: FinishedLaunch) -> None:
-        launch, results, metrics, begun, final, synthetic, openings, work, spend, report, said = finished
-        top = max(results, key=lambda result: (result.least(metrics[0]), result.name))
+        launch, results, metrics, begun, final, synthetic, test_set_accesses, work, spend, report, said = finished
+        top = max(results, key=lambda result: (result.min_mean(metrics[0]), result.name))
         tags = {
             **surroundings(),
             "kind": "launch",
             "launch": launch,
             "final": str(final).lower(),
-            "test_openings": str(openings),
+            "test_openings": str(test_set_accesses),
             "trials": str(len(results)),
             "top_trial": top.name,
             **({"synthetic": "true"} if synthetic else {}),
@@ -188,7 +190,7 @@ class Tracker(MlflowExperiment):
                 Path(folder, name).write_bytes(content)
             _redact_all(Path(folder))
             self.client.log_artifacts(run_id, folder)
-        self.client.set_experiment_tag(self.experiment_id, "test_openings", str(openings))
+        self.client.set_experiment_tag(self.experiment_id, "test_openings", str(test_set_accesses))
         self.client.set_tag(run_id, "mlflow.note.content", redact(report.get("comparison.md", b"").decode())[:8000])
         self.client.set_terminated(run_id, "FINISHED")
 
@@ -197,8 +199,8 @@ class Tracker(MlflowExperiment):
         from mlflow.entities import RunTag
 
         if tags and result.fingerprint in self._logged:
-            told = [RunTag(name, value) for name, value in tags.items()]
-            self.client.log_batch(self._logged[result.fingerprint].run_id, tags=told)
+            lines = [RunTag(name, value) for name, value in tags.items()]
+            self.client.log_batch(self._logged[result.fingerprint].run_id, tags=lines)
 
     def _put_views(self, finished: FinishedLaunch) -> dict[str, str]:
         links: dict[str, str] = {}

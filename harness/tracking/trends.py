@@ -7,24 +7,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.core.errors import DataError
-from harness.evaluation.baseline import Accepted
+from harness.evaluation.baseline import Baseline
 from harness.tracking.mlflow_store import MlflowExperiment, measured, surroundings
 from harness.tracking.saved_views import trend_view
 
 _FILE = "accepted.json"
 
 
-class Night(NamedTuple):
+class ScheduledRun(NamedTuple):
     """One point of a trial's history: when, in milliseconds since the epoch, and values by metric key."""
 
     when: int
     values: Mapping[str, float]
 
 
-class Nights(MlflowExperiment):
+class ScheduledRuns(MlflowExperiment):
     """Accepted baselines and trends of one MLflow experiment."""
 
-    def accept(self, accepted: Accepted) -> str:
+    def accept(self, accepted: Baseline) -> str:
         """Keep a baseline as a run; the newest is in force. Gives the run's id."""
         with self.explained(), self.alone():
             tags = {
@@ -41,7 +41,7 @@ class Nights(MlflowExperiment):
             self.client.set_terminated(run.info.run_id, "FINISHED")
             return str(run.info.run_id)
 
-    def accepted(self) -> Accepted | None:
+    def accepted(self) -> Baseline | None:
         """The baseline in force; None where none has been accepted."""
         with self.explained():
             query = "tags.kind = 'accepted' and attributes.status = 'FINISHED'"
@@ -53,11 +53,11 @@ class Nights(MlflowExperiment):
                 text = Path(self.client.download_artifacts(run_id, _FILE, folder)).read_text(encoding="utf-8")
         where = f"MLflow run {run_id}: {_FILE}"
         try:
-            return Accepted.from_json(json.loads(text), where=where)
+            return Baseline.from_json(json.loads(text), where=where)
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"{where}: cannot be read: {error}; accept a baseline anew") from None
 
-    def log_night(
+    def log_run(
         self,
         launch: str,
         verdict: str,
@@ -82,9 +82,9 @@ class Nights(MlflowExperiment):
                 self.client.set_tag(run_id, "gate", verdict)
             return self.link(view)
 
-    def history(self, trials: Sequence[str], keys: Sequence[str]) -> dict[str, list[Night]]:
+    def history(self, trials: Sequence[str], keys: Sequence[str]) -> dict[str, list[ScheduledRun]]:
         """The nights of each trial, the oldest first, with the values of `keys` that each has."""
-        found: dict[str, list[Night]] = {}
+        found: dict[str, list[ScheduledRun]] = {}
         with self.explained():
             for trial in trials:
                 run = self._find(trial)
@@ -92,7 +92,7 @@ class Nights(MlflowExperiment):
                 for key in keys if run is not None else ():
                     for point in self.client.get_metric_history(run.info.run_id, key):
                         steps.setdefault(point.step, (point.timestamp, {}))[1][key] = point.value
-                found[trial] = [Night(*steps[step]) for step in sorted(steps)]
+                found[trial] = [ScheduledRun(*steps[step]) for step in sorted(steps)]
         return found
 
     def _find(self, trial: str) -> Any:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from harness.core.errors import ConfigError
 from harness.run.launch_result import Launch
-from harness.run.score_bands import score_bands
+from harness.run.score_bins import score_bins
 from reports.answer import answer
 from reports.comparison import Comparison
 from reports.final import Final, conclusion
@@ -35,7 +35,7 @@ def page(launch: Launch, comparison: Comparison, final: Final | None, *, explore
     """
     if launch.session is None:
         raise ConfigError("report: the launch has results only; read one from a store, or run an experiment")
-    bands = launch.bands or score_bands(launch.session)
+    bands = launch.bands or score_bins(launch.session)
     material = Material(launch, comparison, final, bands)
     made = list(sections(material))
     metrics = list(dict.fromkeys((comparison.metric, *launch.experiment.metrics, *launch.results[0].judged)))[:8]

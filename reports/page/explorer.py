@@ -23,10 +23,10 @@ from harness.data.dataset import Dataset
 from harness.evaluation.metrics import is_metric, parse_metric
 from harness.evaluation.metrics.intervals import union
 from harness.evaluation.stats import Flags
-from harness.run.judging.verdict_json import told_verdict
+from harness.run.judging.verdict_json import verdict_json
 from harness.run.launch_result import Launch
 from harness.run.stages.select import KEPT
-from reports.numbers import fate_words
+from reports.numbers import outcome_words
 
 _LENGTH_BITS = 24
 """A passage is one number: where it begins in the corpus, and these bits for its length."""
@@ -133,35 +133,35 @@ class _Packer:
 
     def packed(self, order: Sequence[int], level: _Level, budget: int | None) -> Packed | None:
         """All parts for the first trials of `order`; None as soon as it is clear that they exceed the budget."""
-        told = list(order[: level.trials])
+        text = list(order[: level.trials])
         used = np.zeros(len(self._doc), bool)
         blocks: list[str] = []
         firsts: list[int] = []
         queries = len(self._data.query_set.queries)
-        for first, last in self._spans(told, level, queries):
+        for first, last in self._spans(text, level, queries):
             firsts.append(first)
-            blocks.append(_packed(self._block(told, level, first, last, used)))
+            blocks.append(_packed(self._block(text, level, first, last, used)))
             # Blocks are alike: a few tell how large all will be.
             if budget is not None and sum(map(len, blocks)) * queries > 1.05 * budget * max(last, queries // 10):
                 return None
         texts, where = self._texts(used)
-        index = self._index(told, firsts, where)
+        index = self._index(text, firsts, where)
         return Packed(_packed(index), blocks, texts, self._notes(order, level))
 
-    def _spans(self, told: Sequence[int], level: _Level, queries: int) -> Iterator[tuple[int, int]]:
+    def _spans(self, text: Sequence[int], level: _Level, queries: int) -> Iterator[tuple[int, int]]:
         """Ranges of queries whose blocks are about as large as wanted."""
-        rows = sum(len(self._selections[at].passage) for at in told)
+        rows = sum(len(self._selections[at].passage) for at in text)
         each = max(1, int(_BLOCK * queries / max(1, 12 * rows)))
         yield from ((first, min(queries, first + each)) for first in range(0, queries, each))
 
-    def _block(self, told: Sequence[int], level: _Level, first: int, last: int, used: Flags) -> dict[str, Any]:
+    def _block(self, text: Sequence[int], level: _Level, first: int, last: int, used: Flags) -> dict[str, Any]:
         """A range of queries: by trial, by query, the passages kept, their scores, those dropped with the number of
         step and reason after each, and the tokens of those kept."""
         reasons: dict[tuple[str, str], int] = {}
-        rows = [self._rows(self._selections[at], level, first, last, reasons, used) for at in told]
+        rows = [self._rows(self._selections[at], level, first, last, reasons, used) for at in text]
         made: dict[str, Any] = {"rows": rows, "reasons": list(reasons)}
-        if self._launch.courtroom is not None:
-            made["judged"] = [self._judged(at, first, last) for at in told]
+        if self._launch.judging is not None:
+            made["judged"] = [self._judged(at, first, last) for at in text]
         return made
 
     def _rows(
@@ -196,28 +196,28 @@ class _Packer:
 
     def _judged(self, trial: int, first: int, last: int) -> list[dict[str, Any]]:
         """What the judges say of a trial's queries, judge by judge."""
-        session, courtroom = self._launch.session, self._launch.courtroom
+        session, judging = self._launch.session, self._launch.judging
         assert session is not None
-        assert courtroom is not None
+        assert judging is not None
         if trial not in self._verdicts:
-            self._verdicts[trial] = courtroom.verdicts(session.trials[trial])
-        return [{label: told_verdict(one) for label, one in row.items()} for row in self._verdicts[trial][first:last]]
+            self._verdicts[trial] = judging.verdicts(session.trials[trial])
+        return [{label: verdict_json(one) for label, one in row.items()} for row in self._verdicts[trial][first:last]]
 
     def _texts(self, used: Flags) -> tuple[list[str], dict[int, int]]:
         """Blocks of `{document: [[start, text], …]}`, and the block of each document."""
-        stretches: dict[int, list[tuple[int, int]]] = {}
+        snippets: dict[int, list[tuple[int, int]]] = {}
         numbers = np.flatnonzero(used)
         columns = (column[numbers].tolist() for column in (self._doc, self._start, self._length))
         for doc, start, length in zip(*columns, strict=True):
-            stretches.setdefault(doc, []).append((start, start + length))
+            snippets.setdefault(doc, []).append((start, start + length))
         for query in self._data.query_set.queries:
             for item in query.evidence:
                 for place in () if item.whole else item.places[:1]:
-                    stretches.setdefault(self._data.number[place.doc], []).append((place.start, place.end))
+                    snippets.setdefault(self._data.number[place.doc], []).append((place.start, place.end))
         blocks: list[dict[str, list[tuple[int, str]]]] = [{}]
         where: dict[int, int] = {}
         size = 0
-        for doc, spans in sorted(stretches.items()):
+        for doc, spans in sorted(snippets.items()):
             text = self._data.documents[doc].text
             pieces = [(start, text[start:end]) for start, end in union(spans)]
             if size > _BLOCK:
@@ -228,10 +228,12 @@ class _Packer:
             size += sum(len(piece) for _, piece in pieces)
         return [_packed(block) for block in blocks], where
 
-    def _index(self, told: Sequence[int], firsts: list[int], where: dict[int, int]) -> dict[str, Any]:
-        results = [self._launch.results[at] for at in told]
-        fates = sorted({fate for result in results for row in result.fates for fate in row})
-        code = {fate: at for at, fate in enumerate(fates)}
+    def _index(self, text: Sequence[int], firsts: list[int], where: dict[int, int]) -> dict[str, Any]:
+        results = [self._launch.results[at] for at in text]
+        evidence_outcomes = sorted(
+            {outcome for result in results for row in result.evidence_outcomes for outcome in row}
+        )
+        code = {outcome: at for at, outcome in enumerate(evidence_outcomes)}
         documents = set(self._doc.tolist()) | {
             self._data.number[place.doc]
             for query in self._data.query_set.queries
@@ -242,14 +244,14 @@ class _Packer:
         named = {str(at): [self._data.documents[at].id, where.get(at, -1)] for at in sorted(documents)}
         return {
             "trials": [result.name for result in results],
-            "queries": [self._told(query) for query in self._data.query_set.queries],
+            "queries": [self._query_row(query) for query in self._data.query_set.queries],
             "documents": named | {str(at): [f"{doc} (not in the corpus)", -1] for doc, at in self._absent.items()},
             "passages": [self._doc.tolist(), self._start.tolist(), self._length.tolist()],
             "metrics": list(self._metrics),
             "cutoffs": [_cutoff(metric) for metric in self._metrics],
             "scores": [[_tenths(_values(result, metric)) for result in results] for metric in self._metrics],
-            "fates": [fate_words(fate) for fate in fates],
-            "fated": [[[code[fate] for fate in row] for row in result.fates] for result in results],
+            "fates": [outcome_words(outcome) for outcome in evidence_outcomes],
+            "fated": [[[code[outcome] for outcome in row] for row in result.evidence_outcomes] for result in results],
             "blocks": firsts,
         }
 
@@ -260,23 +262,25 @@ class _Packer:
         names = dict.fromkeys(place.doc for item in items for place in item.places)
         return {name: -at for at, name in enumerate(names, 1)}
 
-    def _told(self, query: Query) -> dict[str, Any]:
+    def _query_row(self, query: Query) -> dict[str, Any]:
         number, absent = self._data.number, self._absent
         items = [
             [[number.get(p.doc) or absent.get(p.doc, 0), p.start, p.end] for p in item.places[:_PLACES]]
             for item in query.evidence
         ]
-        told = {"id": query.id, "text": query.text, "evidence": items, "whole": query.by_document}
+        record = {"id": query.id, "text": query.text, "evidence": items, "whole": query.by_document}
         kind = query.metadata.get("type")
-        return told | ({"answer": query.answer} if query.answer else {}) | ({"type": str(kind)} if kind else {})
+        return record | ({"answer": query.answer} if query.answer else {}) | ({"type": str(kind)} if kind else {})
 
     def _notes(self, order: Sequence[int], level: _Level) -> list[str]:
         notes = []
         if level.trials < len(order):
             notes.append(f"the explorer holds {level.trials} of {len(order)} trials; name others with --explore")
         if level.dropped is not None:
-            told = f"the best {level.dropped} a query" if level.dropped else "none"
-            notes.append(f"of what selector steps dropped, {told} can be looked at; all of it is in per_query.jsonl.gz")
+            message = f"the best {level.dropped} a query" if level.dropped else "none"
+            notes.append(
+                f"of what selector steps dropped, {message} can be looked at; all of it is in per_query.jsonl.gz"
+            )
         return [f"To keep the page small, {note}." for note in notes]
 
 

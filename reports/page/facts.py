@@ -11,7 +11,7 @@ import numpy as np
 from harness.data.profile import QueryProfile, query_profile
 from harness.evaluation.results import resampling_seed
 from harness.run.launch_result import Launch
-from harness.run.test_set_access import openings
+from harness.run.test_set_access import test_set_accesses
 from harness.tracking.mlflow_store import COMMIT, surroundings
 
 _PACKAGES = (
@@ -38,13 +38,13 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
     yield "documents", f"{len(lengths):,}; {lengths.sum():,} characters; {spread}"
     queries = data.query_set.queries
     answered = [query for query in queries if query.evidence]
-    told = f"{len(queries):,} of '{trial.queries}'; {len(answered):,} with evidence"
+    message = f"{len(queries):,} of '{trial.queries}'; {len(answered):,} with evidence"
     if session.synthetic:
         reviewed = f"{queries_of(launch).reviewed:,} of them reviewed by people"
-        told = f"synthetic, written by a language model, {reviewed}: {told}"
+        message = f"synthetic, written by a language model, {reviewed}: {message}"
     if len(answered) < len(queries):
-        told += f", {len(queries) - len(answered):,} that the corpus does not answer"
-    yield "queries", told
+        message += f", {len(queries) - len(answered):,} that the corpus does not answer"
+    yield "queries", message
     items = [item for query in answered for item in query.evidence]
     if items:
         kind = "whole documents" if items[0].whole else "spans"
@@ -55,7 +55,7 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
     yield from _kinds(queries_of(launch))
     yield "clusters", f"{len({query.cluster for query in answered}):,} documents are asked about"
     locked = [name for name, pinned in manifest.queries.items() if pinned.locked]
-    opened = openings(session)
+    opened = test_set_accesses(session)
     if locked:
         by = f": {'; '.join(opened[-5:])}" if opened else ""
         yield "locked set", f"'{', '.join(locked)}', opened {len(opened)} times from this store{by}"
@@ -75,7 +75,7 @@ def _kinds(profile: QueryProfile) -> Iterator[tuple[str, str]]:
     """Types of queries, and how many items of evidence they have."""
     if profile.types:
         yield "types", _counts(profile.types)
-    yield "asking", _counts(profile.asking)
+    yield "question words", _counts(profile.question_words)
     if profile.items_per_query:
         yield "items of evidence a query", _counts(profile.items_per_query)
     if len(profile.grades) > 1:
@@ -111,7 +111,7 @@ def provenance(launch: Launch, metric: str) -> Iterator[tuple[str, str]]:
 
 def experiment_text(launch: Launch) -> str:
     """The experiment file as it stands, or the trials as JSON where there is none."""
-    path = launch.experiment.beside / launch.experiment.source
+    path = launch.experiment.base_dir / launch.experiment.source
     if launch.experiment.source.endswith((".yaml", ".yml")) and path.is_file():
         return path.read_text(encoding="utf-8")
     return trials_text(launch)
@@ -119,10 +119,10 @@ def experiment_text(launch: Launch) -> str:
 
 def trials_text(launch: Launch) -> str:
     """Each trial's settings under its name, and the fingerprint of its results."""
-    told = {
+    record = {
         result.name: {"fingerprint": result.fingerprint, "settings": dict(result.settings)} for result in launch.results
     }
-    return json.dumps(told, indent=1, ensure_ascii=False)
+    return json.dumps(record, indent=1, ensure_ascii=False)
 
 
 def _version(package: str) -> str:

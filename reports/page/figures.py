@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.data.profile import CorpusProfile, QueryProfile
-from harness.evaluation.results import ScoreBands
+from harness.evaluation.results import ScoreBins
 from harness.evaluation.stats import Effect
-from reports.bands import label as band_label
+from reports.bins import label as bin_label
 from reports.comparison import Comparison
 from reports.comparison_row import Row
-from reports.numbers import fate_words
+from reports.numbers import outcome_words
 from reports.page.drawing import FAINT, INK, Drawing
 
 BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
@@ -85,19 +85,19 @@ def _said(row: Row) -> str:
     return f"{row.name}: {row.difference:+.3f}{interval}, {row.verdict}"
 
 
-def curves(told: Sequence[Series], others: Sequence[Series]) -> str:
+def curves(text: Sequence[Series], others: Sequence[Series]) -> str:
     """Recall over the token budget: a line and a band for the trials worth telling, faint lines for the others."""
     drawing = Drawing(9.5, 4.6)
     (axes,) = drawing.axes
     for line in others:
         axes.plot(line.x, line.mean, color=FAINT, linewidth=0.7, alpha=0.7)
-    for at, line in enumerate(told):
+    for at, line in enumerate(text):
         style = {"color": PALETTE[at % 6], "linestyle": DASHES[at % 6], "marker": MARKS[at % 6]}
         axes.plot(line.x, line.mean, label=_short(line.name, 44), markersize=4.5, linewidth=1.7, **style)
         if at < 2 and not np.isnan(line.low).any():
             axes.fill_between(line.x, line.low, line.high, color=PALETTE[at % 6], alpha=0.10, linewidth=0)
     axes.set_xscale("log", base=2)
-    axes.set_xticks(told[0].x, [f"{step:g}" for step in told[0].x])
+    axes.set_xticks(text[0].x, [f"{step:g}" for step in text[0].x])
     axes.minorticks_off()
     axes.set_ylim(0, 1)
     axes.set_xlabel("token budget: how much of the selection the reader sees", fontsize=9)
@@ -154,28 +154,30 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
     return front
 
 
-def fates_of(losses: Mapping[str, Mapping[str, int]]) -> list[str]:
+def outcomes_of(losses: Mapping[str, Mapping[str, int]]) -> list[str]:
     """The fates that any trial knows, what was found first."""
-    return sorted({fate for counts in losses.values() for fate in counts}, key=lambda fate: (fate != "found", fate))
+    return sorted(
+        {outcome for counts in losses.values() for outcome in counts}, key=lambda outcome: (outcome != "found", outcome)
+    )
 
 
 def ledger(losses: Mapping[str, Mapping[str, int]]) -> str:
     """What became of the evidence items of each trial, as bars of shares; `losses` counts fates by trial."""
-    fates = fates_of(losses)
+    evidence_outcomes = outcomes_of(losses)
     drawing = Drawing(9.5, 1.2 + 0.24 * len(losses))
     (axes,) = drawing.axes
     hatches = ("", "////", "....", "xxxx", "\\\\\\\\", "oo", "++", "--")
     left = np.zeros(len(losses))
     totals = np.array([max(1, sum(counts.values())) for counts in losses.values()])
-    for at, fate in enumerate(fates):
-        share = np.array([counts.get(fate, 0) for counts in losses.values()]) / totals
+    for at, outcome in enumerate(evidence_outcomes):
+        share = np.array([counts.get(outcome, 0) for counts in losses.values()]) / totals
         colour = (BLUE, ORANGE, SKY, VERMILION, PURPLE, GREEN)[at % 6]
         axes.barh(
             range(len(losses)),
             share,
             left=left,
             height=0.78,
-            label=fate_words(fate),
+            label=outcome_words(outcome),
             facecolor=colour,
             edgecolor="white",
             hatch=hatches[at % len(hatches)],
@@ -209,7 +211,7 @@ def factor_bars(effects: Sequence[Effect], metric: str) -> str:
     return drawing.svg(f"Main effects of the grid's factors on {metric}")
 
 
-def band_bars(found: ScoreBands) -> str:
+def bin_bars(found: ScoreBins) -> str:
     """How often a hit in each band of cosines is relevant, with intervals; counts stand below."""
     drawing = Drawing(9.5, 3.2)
     (axes,) = drawing.axes
@@ -217,10 +219,10 @@ def band_bars(found: ScoreBands) -> str:
     for place, band in enumerate(bands):
         if band.hits:
             bar = axes.bar(place, band.rate, color=SKY, width=0.8)[0]
-            drawing.say(bar, f"{band_label(band)}: {band.relevant} of {band.hits} hits are relevant")
+            drawing.say(bar, f"{bin_label(band)}: {band.relevant} of {band.hits} hits are relevant")
             below, above = band.rate - band.rate_low, band.rate_high - band.rate
             axes.errorbar(place, band.rate, [[below], [above]], color=INK, capsize=3, linewidth=1)
-    axes.set_xticks(range(len(bands)), [f"{band_label(band)}\n{band.hits} hits" for band in bands], fontsize=8)
+    axes.set_xticks(range(len(bands)), [f"{bin_label(band)}\n{band.hits} hits" for band in bands], fontsize=8)
     axes.set_ylim(0, 1)
     axes.set_ylabel("share relevant", fontsize=9)
     axes.set_xlabel(f"cosine of query and chunk, {_short(found.embedder)}", fontsize=9)
@@ -239,7 +241,7 @@ def shape_of_data(corpus: CorpusProfile, queries: QueryProfile) -> str:
             bar.set_linewidth(0.4)
             drawing.say(bar, f"{low:,.0f} to {high:,.0f}: {count:,}")
         axes.set_xscale("log")
-        marks = sorted({spread.least, spread.median, spread.most})
+        marks = sorted({spread.min, spread.median, spread.max})
         axes.set_xticks(marks, [f"{mark:,.0f}" for mark in marks])
         axes.minorticks_off()
         axes.yaxis.get_major_locator().set_params(integer=True)
@@ -255,7 +257,7 @@ def shape_of_data(corpus: CorpusProfile, queries: QueryProfile) -> str:
     return drawing.svg("Lengths of documents, queries and evidence, and positions of evidence")
 
 
-class NightSeries(NamedTuple):
+class RunSeries(NamedTuple):
     """A metric of a trial night by night: when (milliseconds since the epoch), mean, interval, what was accepted."""
 
     name: str
@@ -271,12 +273,12 @@ class NightSeries(NamedTuple):
 _NIGHTS = ((0.0, "o", BLUE, "fine"), (1.0, "v", VERMILION, "worse"), (3.0, "D", INK, "cannot tell"))
 
 
-def nights(told: Sequence[NightSeries]) -> str:
+def nights(text: Sequence[RunSeries]) -> str:
     """The history of a gate, a panel per check: means with their intervals, what was accepted, and its margin."""
     from datetime import UTC, datetime
 
-    drawing = Drawing(9.5, 0.6 + 2.7 * max(1, len(told)), rows=max(1, len(told)))
-    for axes, one in zip(drawing.axes, told, strict=False):
+    drawing = Drawing(9.5, 0.6 + 2.7 * max(1, len(text)), rows=max(1, len(text)))
+    for axes, one in zip(drawing.axes, text, strict=False):
         place = range(len(one.when))
         accepted = np.array(one.accepted)
         axes.step(place, accepted, where="mid", color=FAINT, linewidth=1.4, label="accepted")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.data.profile import corpus_profile
-from harness.evaluation.results import ScoreBands, TrialResult, resampling_seed
+from harness.evaluation.results import ScoreBins, TrialResult, resampling_seed
 from harness.evaluation.stats import Floats, cluster_bootstrap
 from harness.run.launch_result import Launch
 from harness.tracking.mlflow_fields import curves as curves_of
@@ -17,8 +17,8 @@ from reports.comparison import Comparison, footnotes
 from reports.comparison_row import HEAD, Row, cells
 from reports.factors import effects
 from reports.final import Final, conclusion, times
-from reports.judge_notes import cell, headline_measures, judge_notes, variance_notes
-from reports.numbers import fate_words, interval
+from reports.judge_notes import cell, judge_notes, primary_measures, variance_notes
+from reports.numbers import interval, outcome_words
 from reports.page import figures
 from reports.page.facts import data_facts, experiment_text, provenance, queries_of, trials_text
 from reports.page.glossary import GLOSSARY
@@ -35,7 +35,7 @@ class Material:
     launch: Launch
     comparison: Comparison
     final: Final | None
-    bands: Sequence[ScoreBands]
+    bands: Sequence[ScoreBins]
 
     @property
     def important(self) -> list[int]:
@@ -44,7 +44,7 @@ class Material:
 
         def rank(at: int) -> tuple[bool, bool, bool, float]:
             row = rows[at]
-            return row.verdict != "baseline", row.name != self.comparison.best.name, not row.may_be_best, -row.least
+            return row.verdict != "baseline", row.name != self.comparison.best.name, not row.may_be_best, -row.mean_min
 
         return sorted(range(len(rows)), key=rank)
 
@@ -59,7 +59,7 @@ def sections(material: Material) -> Iterator[Section]:
         ("factors", "What each factor does", _factors),
         ("losses", "Where evidence is lost", _losses),
         ("judges", "Judges", _judges),
-        ("bands", "What a score is worth", _bands),
+        ("bands", "What a score is worth", _bins),
         ("explorer", "Query explorer", _explorer),
         ("data", "Data", _data),
         ("provenance", "Provenance", _provenance),
@@ -78,7 +78,7 @@ def _comparison(material: Material) -> Iterator[Part]:
         yield Text(f"{drawn}. ▲ better, ▼ worse, ● cannot tell, ■ the baseline.", soft=True)
     at = HEAD.index("verdict") + 1
     head = (*HEAD[:at], f"beyond {comparison.margin:g}", *HEAD[at:]) if comparison.margin else HEAD
-    ranked = sorted(comparison.rows, key=lambda row: -row.least)
+    ranked = sorted(comparison.rows, key=lambda row: -row.mean_min)
     yield Table(head, [_line(row, bool(comparison.margin)) for row in ranked], comparison.metric)
     yield Folded("How to read this table", GLOSSARY)
     yield Notes([note.removeprefix("note: ") for note in footnotes(comparison)])
@@ -109,7 +109,7 @@ def _final(material: Material) -> Iterator[Part]:
         return
     yield Text(
         f"{final.metric} of the trial that validation chose and of the baseline: as estimated before the locked set "
-        f"was opened, and as found there. It has been opened {times(final.openings)} from this store."
+        f"was opened, and as found there. It has been opened {times(final.test_set_accesses)} from this store."
     )
     head = ("trial", "", "validation", "corrected for the choice", "test")
     rows = [
@@ -130,8 +130,8 @@ def _final(material: Material) -> Iterator[Part]:
 
 def _budget(material: Material) -> Iterator[Part]:
     results, important = material.launch.results, material.important
-    told = important[:TOLD]
-    drawn = [_series(results[at], material.comparison.clusters_by) for at in told]
+    text = important[:TOLD]
+    drawn = [_series(results[at], material.comparison.clusters_by) for at in text]
     others = [_series(results[at], None) for at in important[TOLD:]]
     yield Figure(figures.curves(drawn, others))
     bands = "Bands are 95 % intervals at each budget by itself, of two trials, which may overlap and yet differ."
@@ -158,7 +158,11 @@ def _series(result: TrialResult, clusters_by: str | None) -> figures.Series:
 
 def whole_recall(result: TrialResult) -> Floats:
     """Per query, the share of evidence items that the whole selection holds; queries without evidence left out."""
-    shares = [sum(fate == "found" for fate in fates) / len(fates) for fates in result.fates if fates]
+    shares = [
+        sum(outcome == "found" for outcome in evidence_outcomes) / len(evidence_outcomes)
+        for evidence_outcomes in result.evidence_outcomes
+        if evidence_outcomes
+    ]
     return np.array(shares)
 
 
@@ -174,7 +178,11 @@ def _cost(material: Material) -> Iterator[Part]:
     if len(results) < 2 or not len(whole_recall(results[0])):
         return
     shares = np.array([whole_recall(result) for result in results])
-    labels = [label for label, fates in zip(results[0].clusters, results[0].fates, strict=True) if fates]
+    labels = [
+        label
+        for label, evidence_outcomes in zip(results[0].clusters, results[0].evidence_outcomes, strict=True)
+        if evidence_outcomes
+    ]
     seed = resampling_seed(results[0].queries, "recall")
     found = cluster_bootstrap(shares, labels, seed=seed, resamples=4000)
     known = [cost for cost in _COSTS if all(cost in result.efficiency for result in results)]
@@ -186,8 +194,8 @@ def _cost(material: Material) -> Iterator[Part]:
         for cost in known[:2]
     }
     yield Figure(figures.pareto(panels, "recall of the whole selection"))
-    told = "Recall of all that a trial selects, not cut to a budget, since that is what its cost buys"
-    yield Text(f"{told}. ◆ on the line: no trial finds more for the same cost or less.", soft=True)
+    message = "Recall of all that a trial selects, not cut to a budget, since that is what its cost buys"
+    yield Text(f"{message}. ◆ on the line: no trial finds more for the same cost or less.", soft=True)
     for cost, points in panels.items():
         front = enumerate(figures.pareto_front(points), 1)
         yield Heading(f"On the line of {cost}")
@@ -197,7 +205,7 @@ def _cost(material: Material) -> Iterator[Part]:
 
 def shown_cost(cost: str, value: float) -> str:
     """A cost in the form that suits its unit."""
-    return shown(next(name for name, told in _COSTS.items() if told == cost), value)
+    return shown(next(name for name, text in _COSTS.items() if text == cost), value)
 
 
 _FACTS = (
@@ -211,8 +219,8 @@ def _cost_table(results: Sequence[TrialResult]) -> Table:
     rows = []
     for result in results:
         values = [float(result.efficiency.get(name, math.nan)) for name in names]
-        told = [Cell(shown(name, value), _number(value)) for name, value in zip(names, values, strict=True)]
-        rows.append(Line([Cell(result.name, result.name), *told]))
+        lines = [Cell(shown(name, value), _number(value)) for name, value in zip(names, values, strict=True)]
+        rows.append(Line([Cell(result.name, result.name), *lines]))
     return Table(("trial", *(name.replace("_", " ") for name in names)), rows)
 
 
@@ -236,8 +244,8 @@ def _factors(material: Material) -> Iterator[Part]:
     if meetings:
         yield Heading("Interactions")
         most = f" The {_MEETINGS} largest of {len(meetings)}." if len(meetings) > _MEETINGS else ""
-        told = "What two levels together add to, or take from, the sum of their effects; intervals for all at once."
-        yield Text(f"{told}{most}", soft=True)
+        message = "What two levels together add to, or take from, the sum of their effects; intervals for all at once."
+        yield Text(f"{message}{most}", soft=True)
         rows = [
             Line(
                 [
@@ -254,25 +262,30 @@ def _factors(material: Material) -> Iterator[Part]:
 
 def _losses(material: Material) -> Iterator[Part]:
     results, metric = material.launch.results, material.comparison.metric
-    if not any(any(fates) for fates in results[0].fates):
+    if not any(any(evidence_outcomes) for evidence_outcomes in results[0].evidence_outcomes):
         return
     order = sorted(material.important[: figures.MOST_ROWS])
     losses = {results[at].name: losses_at(results[at], metric) for at in order}
     yield Figure(figures.ledger(losses))
     yield Text(f"The first cause for each evidence item that {metric} does not see.", soft=True)
-    fates = figures.fates_of(losses)
+    evidence_outcomes = figures.outcomes_of(losses)
     rows = [
-        Line([Cell(name, name), *(Cell(str(counts.get(fate, 0)), counts.get(fate, 0)) for fate in fates)])
+        Line(
+            [
+                Cell(name, name),
+                *(Cell(str(counts.get(outcome, 0)), counts.get(outcome, 0)) for outcome in evidence_outcomes),
+            ]
+        )
         for name, counts in losses.items()
     ]
-    yield Table(("trial", *map(fate_words, fates)), rows)
+    yield Table(("trial", *map(outcome_words, evidence_outcomes)), rows)
 
 
 def _judges(material: Material) -> Iterator[Part]:
     launch = material.launch
     if not launch.results[0].judged:
         return
-    measures = headline_measures(launch)
+    measures = primary_measures(launch)
     yield Text(
         "Means over queries (complete of all). Where judgments are missing, the range holds whatever they would be."
     )
@@ -289,7 +302,7 @@ def _judges(material: Material) -> Iterator[Part]:
 
 def _judge_rows(launch: Launch) -> Iterator[Line]:
     """How complete, how good and how dear each judge was."""
-    for one in launch.judging.judges:
+    for one in launch.judging_report.judges:
         missing = sum(one.failures.values())
         cost = "" if not one.model else f"${one.paid:.4f}"
         if one.unpriced:
@@ -299,16 +312,16 @@ def _judge_rows(launch: Launch) -> Iterator[Line]:
         yield Line([Cell(text, None, "" if at in (2, 3, 5) else "left") for at, text in enumerate(texts)])
 
 
-def _bands(material: Material) -> Iterator[Part]:
+def _bins(material: Material) -> Iterator[Part]:
     for found in material.bands:
-        yield Figure(figures.band_bars(found))
+        yield Figure(figures.bin_bars(found))
     if material.bands:
-        told = "All hits of every query with evidence, before any selection"
+        message = "All hits of every query with evidence, before any selection"
         pooled = "; ".join(
             f"{one.embedder}: {one.queries} queries, {one.chunkings} chunkings" for one in material.bands
         )
         yield Text(
-            f"{told} ({pooled}). Relevant is what the evidence says; what is not marked is irrelevant.", soft=True
+            f"{message} ({pooled}). Relevant is what the evidence says; what is not marked is irrelevant.", soft=True
         )
 
 

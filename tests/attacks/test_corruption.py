@@ -14,7 +14,7 @@ from project import harness, project
 
 from harness.core.errors import StoreError
 from harness.core.records import Embedded
-from harness.llm import Archive, Failure, Label
+from harness.llm import AnswerCache, Failure, Label
 from harness.llm.answer_cache import Call
 from harness.llm.leases import Leases
 from harness.run.test_set_access import _read
@@ -148,26 +148,26 @@ CALL = Call("1", "http://h/v1", "m", "m-2", "ok", 1.0, 2.0, 3, 4, 5, 0, 0.25, b"
 
 
 def write_answers(file: Path) -> None:
-    archive = Archive(file)
-    archive.keep(CALL, LABELS)
-    archive.note({"failed": Failure("server", "HTTP 500")})
-    archive.keep_abilities("e", "m", {"mode": "plain", "limit": "max_tokens", "without": []})
-    archive.close()
+    answers = AnswerCache(file)
+    answers.keep(CALL, LABELS)
+    answers.note({"failed": Failure("server", "HTTP 500")})
+    answers.keep_capabilities("e", "m", {"mode": "plain", "limit": "max_tokens", "without": []})
+    answers.close()
 
 
 def read_answers(file: Path) -> None:
-    archive = Archive(file)
-    archive.examine()
-    found = archive.labels(list(LABELS))
+    answers = AnswerCache(file)
+    answers.examine()
+    found = answers.labels(list(LABELS))
     assert all(LABELS[address] == label for address, label in found.items())
-    assert archive.failures(["failed"]) in ({}, {"failed": Failure("server", "HTTP 500")})
-    assert archive.abilities("e", "m") in (None, {"mode": "plain", "limit": "max_tokens", "without": []})
-    dollars, unknown = archive.paid(list(LABELS))
+    assert answers.failures(["failed"]) in ({}, {"failed": Failure("server", "HTTP 500")})
+    assert answers.capabilities("e", "m") in (None, {"mode": "plain", "limit": "max_tokens", "without": []})
+    dollars, unknown = answers.paid(list(LABELS))
     assert (dollars, unknown) == (0.25, 0) or dollars == 0
-    assert set(archive.served(list(LABELS))) <= {"m-2"}
-    archive.keep(CALL, LABELS)
-    assert archive.labels(list(LABELS)) == LABELS
-    archive.close()
+    assert set(answers.served(list(LABELS))) <= {"m-2"}
+    answers.keep(CALL, LABELS)
+    assert answers.labels(list(LABELS)) == LABELS
+    answers.close()
 
 
 def write_vectors(file: Path) -> None:
@@ -270,11 +270,11 @@ def test_two_hundred_damages_of_each_file(name: str, tmp_path: Path) -> None:
 
 def test_a_newer_store_is_one_line(tmp_path: Path) -> None:
     """Which says both versions."""
-    Archive(tmp_path / "answers.sqlite").failures(["a"])
+    AnswerCache(tmp_path / "answers.sqlite").failures(["a"])
     with sqlite3.connect(tmp_path / "answers.sqlite") as db:
         db.execute("PRAGMA user_version=99")
     with pytest.raises(StoreError, match="is of version 99, this harness knows 1"):
-        Archive(tmp_path / "answers.sqlite").failures(["a"])
+        AnswerCache(tmp_path / "answers.sqlite").failures(["a"])
 
 
 def test_an_older_store_is_brought_up(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_an_older_store_is_brought_up(tmp_path: Path) -> None:
         good = {"grade": 2, "why": "", "quote": "", "by": "llm", "flags": []}
         rows = [("a", json.dumps(good), ""), ("b", json.dumps({**good, "grade": 99}), ""), ("c", "[]", "")]
         db.executemany("INSERT INTO labels VALUES (?, ?, ?)", rows)
-    assert Archive(tmp_path / "answers.sqlite").labels(["a", "b", "c"]) == {"a": Label(2)}
+    assert AnswerCache(tmp_path / "answers.sqlite").labels(["a", "b", "c"]) == {"a": Label(2)}
 
 
 @pytest.mark.parametrize(
@@ -297,19 +297,19 @@ def test_a_grade_that_nobody_gave_is_asked_again(
     label: str, sealed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether its checksum is right or not: it is dropped, and never scored."""
-    from courtroom import VICTIM, put
+    from judged_questions import VICTIM, put
 
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     with Server() as server:
         judge = ContextPrecision("m", base_url=server.url)
         assert put([VICTIM], tmp_path, judge).kinds(VICTIM) == ["label"] * 3
-        archive = Archive(tmp_path / "answers.sqlite")
+        answers = AnswerCache(tmp_path / "answers.sqlite")
         (address, *_) = judge.addresses(judge.tasks(VICTIM))
         if sealed:
-            archive.write(lambda db: archive.insert(db, "labels", [(address, label, "")], replace=True))
+            answers.write(lambda db: answers.insert(db, "labels", [(address, label, "")], replace=True))
         else:
-            archive.write(lambda db: db.execute("UPDATE labels SET label = ? WHERE address = ?", (label, address)))
-        archive.close()
+            answers.write(lambda db: db.execute("UPDATE labels SET label = ? WHERE address = ?", (label, address)))
+        answers.close()
         before = len(server.calls)
         outcome = put([VICTIM], tmp_path, judge)
         assert len(server.calls) == before + 1
@@ -367,9 +367,9 @@ def test_tables_with_something_else_are_set_aside(added: str, tmp_path: Path) ->
     write_answers(tmp_path / "answers.sqlite")
     with sqlite3.connect(tmp_path / "answers.sqlite") as db:
         db.execute(f"CREATE {added}")
-    archive = Archive(tmp_path / "answers.sqlite")
-    assert archive.labels(list(LABELS)) == LABELS
-    assert (archive.damaged, archive.saved) == (1, 300)
+    answers = AnswerCache(tmp_path / "answers.sqlite")
+    assert answers.labels(list(LABELS)) == LABELS
+    assert (answers.damaged, answers.saved) == (1, 300)
 
 
 def test_small_records_know_damage(tmp_path: Path) -> None:

@@ -236,4 +236,6 @@ def test_one_temperature_is_one_address(temperature: float, monkeypatch: pytest.
     from judges import ContextPrecision
 
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    assert ContextPrecision("m", temperature=temperature).space() == ContextPrecision("m", temperature=0.0).space()
+    assert (
+        ContextPrecision("m", temperature=temperature).namespace() == ContextPrecision("m", temperature=0.0).namespace()
+    )

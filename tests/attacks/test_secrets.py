@@ -14,7 +14,7 @@ from openai_server import Asked, Raw, Server, completion
 from project import harness, one_line, project
 
 from harness.core.secrecy import REDACTED, api_key, redact, reveals
-from harness.llm import Archive
+from harness.llm import AnswerCache
 
 KEY = "sk-proj-Q7w+/x9Zt4Lm2Vb8Rk5Ny3"
 PASSWORD = "pa55-W0rd-of-the-proxy"
@@ -233,13 +233,13 @@ def test_a_key_file_of_two_lines_is_no_key(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_answers_are_kept_without_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The archive redacts whatever it is given, whoever wrote it."""
-    from harness.llm import Failure, Label, Written
+    from harness.llm import Completion, Failure, Label
     from harness.llm.answer_cache import Call
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    archive = Archive(tmp_path / "answers.sqlite")
+    answers = AnswerCache(tmp_path / "answers.sqlite")
     call = Call("1", "e", "m", f"m {KEY}", "ok", 0.0, 1.0, 1, 1, 1, 0, 0.0, b"{}")
-    archive.keep(call, {"a": Label(1, KEY, KEY), "b": Written((KEY,)), "c": Failure("server", KEY)})
-    archive.close()
+    answers.keep(call, {"a": Label(1, KEY, KEY), "b": Completion((KEY,)), "c": Failure("server", KEY)})
+    answers.close()
     shutil.rmtree(tmp_path / "none", ignore_errors=True)
     assert_clean(tmp_path)

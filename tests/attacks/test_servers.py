@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from courtroom import BYSTANDER, VICTIM, Outcome, put
+from judged_questions import BYSTANDER, VICTIM, Outcome, put
 from openai_server import Asked, Raw, Server, completion, grade_all
 
 from harness.components.embedders import Api
 from harness.core.errors import ConfigError, HarnessError, JudgeError
-from harness.llm import Failure, Patience
+from harness.llm import Failure, RetryPolicy
 from harness.llm.bounded import LARGEST
 from harness.llm.prices import Usage
 from harness.llm.transport import Connection, Refused, Reply, retry_after
 from judges import ContextPrecision
 
 SHORT, LONG = 60, 400
-PATIENCE = Patience(attempts=2, turns=3, pause=0.001, longest=0.002)
+PATIENCE = RetryPolicy(attempts=2, turns=3, pause=0.001, longest=0.002)
 
 
 @pytest.fixture(autouse=True)
@@ -178,7 +178,7 @@ def attack(seed: int, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         judge = ContextPrecision("m", timeout=1.5, give_up_after=20.0)
         begun = time.monotonic()
-        outcome = put([VICTIM, BYSTANDER], store, judge, patience=PATIENCE)
+        outcome = put([VICTIM, BYSTANDER], store, judge, retry_policy=PATIENCE)
         took = time.monotonic() - begun
     assert took < 60, f"seed {seed}: {took:.0f} s"
     assert outcome.fatal is None or isinstance(outcome.fatal, HarnessError), f"seed {seed}: {outcome.fatal!r}"
@@ -349,7 +349,7 @@ def test_a_permanent_429_is_given_up(wait: str | None, tmp_path: Path, monkeypat
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         judge = ContextPrecision("m", batch=1, give_up_after=2.0)
         begun = time.monotonic()
-        outcome = put([VICTIM, BYSTANDER], tmp_path, judge, patience=Patience(), tell=lines.append)
+        outcome = put([VICTIM, BYSTANDER], tmp_path, judge, retry_policy=RetryPolicy(), notify=lines.append)
         assert time.monotonic() - begun < 30
     kinds = outcome.kinds(VICTIM) + outcome.kinds(BYSTANDER)
     assert kinds == ["rate_limit"] * 6
@@ -361,7 +361,13 @@ def test_waiting_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     lines: list[str] = []
     with Server(lambda _: Raw(429, {"error": {"message": "slow down"}}, {"Retry-After": "6"})) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        put([VICTIM], tmp_path, ContextPrecision("m", give_up_after=7.0), patience=Patience(), tell=lines.append)
+        put(
+            [VICTIM],
+            tmp_path,
+            ContextPrecision("m", give_up_after=7.0),
+            retry_policy=RetryPolicy(),
+            notify=lines.append,
+        )
     assert any("m at http://127.0.0.1" in line and "waiting 6 s" in line and "after 7" in line for line in lines)
 
 
@@ -370,13 +376,13 @@ def test_a_request_beyond_the_tokens_a_minute_is_split(tmp_path: Path, monkeypat
 
     def behave(asked: Asked) -> Any:
         if len(asked.fenced) > 1:
-            told = "Request too large for m on tokens per min (TPM): Limit 300, Requested 900."
-            return Raw(429, {"error": {"message": told, "type": "tokens", "code": "rate_limit_exceeded"}})
+            message = "Request too large for m on tokens per min (TPM): Limit 300, Requested 900."
+            return Raw(429, {"error": {"message": message, "type": "tokens", "code": "rate_limit_exceeded"}})
         return grade_all(asked)
 
     with Server(behave) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        outcome = put([VICTIM], tmp_path, ContextPrecision("m"), patience=PATIENCE)
+        outcome = put([VICTIM], tmp_path, ContextPrecision("m"), retry_policy=PATIENCE)
         assert outcome.kinds(VICTIM) == ["label"] * 3
         assert len(server.calls) < 12
 
@@ -393,7 +399,7 @@ def test_a_request_beyond_the_tokens_a_minute_is_shrunk(tmp_path: Path, monkeypa
 
     with Server(behave) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        outcome = put([VICTIM], tmp_path, ContextPrecision("m", batch=1, concurrency=1), patience=PATIENCE)
+        outcome = put([VICTIM], tmp_path, ContextPrecision("m", batch=1, concurrency=1), retry_policy=PATIENCE)
     assert outcome.kinds(VICTIM) == ["label"] * 3
     assert min(rooms) <= 200 < max(rooms)
 
@@ -465,7 +471,7 @@ def test_no_server_error_is_a_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for at, answer in enumerate(answers):
         with Server(answer) as server:
             monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-            check(put([VICTIM], tmp_path / f"a{at}", ContextPrecision("m"), patience=PATIENCE), at)
+            check(put([VICTIM], tmp_path / f"a{at}", ContextPrecision("m"), retry_policy=PATIENCE), at)
             server.probe = answer
-            outcome = put([VICTIM], tmp_path / f"p{at}", ContextPrecision("m"), patience=PATIENCE)
+            outcome = put([VICTIM], tmp_path / f"p{at}", ContextPrecision("m"), retry_policy=PATIENCE)
             assert outcome.fatal is None or isinstance(outcome.fatal, JudgeError)

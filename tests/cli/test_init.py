@@ -19,8 +19,8 @@ def harness(cwd: Path, *arguments: str, code: int = 0) -> str:
 
 def test_init_and_run(tmp_path: Path) -> None:
     """Six trials without any download; no error in the data; the component is one's own."""
-    told = harness(tmp_path, "init", "first")
-    assert "now: cd first && harness run experiment.yaml" in told
+    output = harness(tmp_path, "init", "first")
+    assert "now: cd first && harness run experiment.yaml" in output
     folder = tmp_path / "first"
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()) == [
         "datasets/workshop/corpus.jsonl",

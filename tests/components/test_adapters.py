@@ -53,8 +53,8 @@ def test_lengths_in_tokens() -> None:
     assert [doc.text[a:b] for a, b in split] == ["one two three four", "five six seven eight", "nine ten"]
     plain = LangChain(options={"chunk_size": 9, "chunk_overlap": 0}, length_function="characters").split(doc)
     assert max(b - a for a, b in plain) <= 9
-    told = LangChain(options={"length_function": "len"}).problem()
-    assert told == "options.length_function: is a setting of its own; write `length_function: cl100k_base`"
+    output = LangChain(options={"length_function": "len"}).problem()
+    assert output == "options.length_function: is a setting of its own; write `length_function: cl100k_base`"
     with pytest.raises(ConfigError, match="no tokenizer named 'wrods'. Did you mean 'words'"):
         LangChain(length_function="wrods").split(doc)
 
@@ -93,7 +93,7 @@ def test_pieces_in_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "pieces", "told"),
+    ("text", "pieces", "expected"),
     [
         ("one two three", ["one two", "three!"], "x: piece 2 'three!' does not follow in the document"),
         ("one two three", ["ONE two", "three"], "x: piece 1 'ONEtwo' does not follow"),
@@ -104,14 +104,14 @@ def test_pieces_in_place() -> None:
         ("a" + " word" * 50 + " z", ["a", "z"], "does not follow"),
     ],
 )
-def test_loud_errors(text: str, pieces: list[str], told: str) -> None:
+def test_loud_errors(text: str, pieces: list[str], expected: str) -> None:
     """Changed text, changed order, an ambiguous overlap, text left out."""
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=expected):
         aligned(text, pieces, "x")
 
 
 @pytest.mark.parametrize(
-    ("chunker", "told"),
+    ("chunker", "expected"),
     [
         (LangChain("RecursiveSplitter"), "langchain_text_splitters has no splitter 'RecursiveSplitter'. Did you mean"),
         (LangChain(options={"size": 3}), "chunker langchain: RecursiveCharacterTextSplitter: .*size"),
@@ -121,7 +121,7 @@ def test_loud_errors(text: str, pieces: list[str], told: str) -> None:
         (LlamaIndex("MarkdownNodeParser"), "chunker llama_index: MarkdownNodeParser: AttributeError"),
     ],
 )
-def test_what_cannot_be_built(chunker: Any, told: str) -> None:
+def test_what_cannot_be_built(chunker: Any, expected: str) -> None:
     """One line that names the class or the option."""
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=expected):
         chunker.split(Document("d", "Some text."))

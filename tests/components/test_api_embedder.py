@@ -124,7 +124,7 @@ def test_a_run_tells_what_embedding_costs(server: Server, garden_data: Path, tmp
     """Tokens of all chunks and queries times the price, before in the plan and after in the result."""
     embedder = api(server, usd_per_million_tokens=2.0)
     base = Trial("garden", Fixed(20), Dense(), tokenizer="words", embedder=embedder, metrics=("recall@3",))
-    study = Experiment("paid", base, beside=tmp_path)
+    study = Experiment("paid", base, base_dir=tmp_path)
     planned = plan(study, store=tmp_path / "s")
     (usd,) = planned.usd.values()
     assert server.requests == []
@@ -170,15 +170,15 @@ def test_paid_embedding_is_told_capped_and_held_back(server: Server, garden_data
         "steps": replace(base, retriever=BM25(depth=3), selector=steps),
     }
     for name, trial in trials.items():
-        made = Experiment(name, trial, beside=tmp_path)
+        made = Experiment(name, trial, base_dir=tmp_path)
         refusals = {"--offline sends nothing": Models(offline=True), "does not leave": Models(budget=0.01)}
-        for told, models in refusals.items():
-            with pytest.raises(JudgeError, match=told):
+        for message, models in refusals.items():
+            with pytest.raises(JudgeError, match=message):
                 run(made, store=tmp_path / name, log=False, models=models)
         assert server.requests == []
     lines: list[str] = []
-    made = Experiment("steps", trials["steps"], beside=tmp_path)
-    launch = run(made, store=tmp_path / "steps", log=False, models=Models(budget=100), tell=lines.append)
+    made = Experiment("steps", trials["steps"], base_dir=tmp_path)
+    launch = run(made, store=tmp_path / "steps", log=False, models=Models(budget=100), notify=lines.append)
     sent = sum(len(request["input"]) for request in server.requests)
     assert lines[0].startswith(f"api (e): {sent} texts to embed, ")
     assert f"${launch.results[0].efficiency['index_usd']:.4f}" in lines[0]

@@ -41,12 +41,12 @@ def test_flat_is_brute_force(exact: Rankings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("retriever", "least"), [(Dense(10, ann="hnsw"), 0.97), (Dense(10, ann="ivf", probes=20), 0.9)]
+    ("retriever", "min_value"), [(Dense(10, ann="hnsw"), 0.97), (Dense(10, ann="ivf", probes=20), 0.9)]
 )
-def test_approximations_find_most(retriever: Dense, least: float, exact: Rankings) -> None:
+def test_approximations_find_most(retriever: Dense, min_value: float, exact: Rankings) -> None:
     """With true cosines for what they find."""
     found = searched(retriever)
-    assert overlap(found, exact) >= least
+    assert overlap(found, exact) >= min_value
     cosines = unit(QUERIES) @ unit(CORPUS).T
     for query in range(len(QUERIES)):
         ids, scores = found.row(query)
@@ -100,11 +100,11 @@ def test_recall_against_exact_is_told(garden_data: Path, tmp_path: Path) -> None
             Hybrid(10, dense=Dense(ann="hnsw")),
         ]
     }
-    launch = run(Experiment("ann", base, grid, beside=tmp_path), store=tmp_path / "s", log=False)
-    told = [result.efficiency.get("ann_recall") for result in launch.results]
-    assert told[0] is None
-    assert told[1] is not None
-    assert told[1] < told[2] == 1.0  # type: ignore[operator]
-    assert told[3] is not None
+    launch = run(Experiment("ann", base, grid, base_dir=tmp_path), store=tmp_path / "s", log=False)
+    lines = [result.efficiency.get("ann_recall") for result in launch.results]
+    assert lines[0] is None
+    assert lines[1] is not None
+    assert lines[1] < lines[2] == 1.0  # type: ignore[operator]
+    assert lines[3] is not None
     # flat, ivf once for both, hnsw, bm25.
     assert launch.work["index"] == 4

@@ -358,7 +358,7 @@ def test_vectors_after_bm25_are_told_and_few(
     base = Trial(
         "garden", Fixed(9), BM25(depth=3), embedder=Hashing(64), tokenizer="words", selector=(Normalize(), MMR(2))
     )
-    made = Experiment("vectors", base, {"selector.mmr.k": [1, 2]}, beside=tmp_path)
+    made = Experiment("vectors", base, {"selector.mmr.k": [1, 2]}, base_dir=tmp_path)
     (line,) = plan(made, store=tmp_path / "s").calls
     assert line == "mmr after bm25: at most 39 chunks to embed with hashing, no charge"
     launch = run(made, store=tmp_path / "s", log=False)

@@ -37,8 +37,8 @@ def test_the_parts_are_the_window(window: int, turns: int, system: int, query: i
 
 def test_what_cannot_fit_is_refused_in_the_file() -> None:
     """With all parts named."""
-    told = "x: a window of 1000 tokens leaves nothing for context: system 500, history 0, query 500, response 125"
-    with pytest.raises(ConfigError, match=told):
+    message = "x: a window of 1000 tokens leaves nothing for context: system 500, history 0, query 500, response 125"
+    with pytest.raises(ConfigError, match=message):
         checked(ContextBudget, {"window": 1000}, where="x")
     with pytest.raises(ConfigError, match="must not be negative"):
         allocate(-1)

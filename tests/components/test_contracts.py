@@ -62,7 +62,7 @@ from harness.core.errors import ConfigError
 from harness.core.records import Chunk, Document, Hit, Outcome, Query, Spans
 from harness.core.tokenizer import Tokenizer
 from harness.experiment.catalog import BUILTINS, component, describe, to_spec
-from harness.llm import Asking, Failure, Written
+from harness.llm import Completion, Failure, Prompter
 from harness.run.stages.select import _check
 
 ALL = [cls for known in BUILTINS.values() for cls in known.values()]
@@ -71,7 +71,7 @@ WORDS = Tokenizer("words")
 
 def made_of(cls: type[Component]) -> Any:
     """A component with its defaults; what asks a model has none for the model, what looks at dates none for today."""
-    required: dict[str, Any] = {"model": "some-model"} if issubclass(cls, Asking) else {}
+    required: dict[str, Any] = {"model": "some-model"} if issubclass(cls, Prompter) else {}
     required |= {"run": "some-run"} if issubclass(cls, Recorded) else {}
     named = {f.name for f in fields(cls)}  # type: ignore[arg-type]
     required |= {"labels": str(Path(__file__).parent / "labels.csv")} if "labels" in named else {}
@@ -99,7 +99,7 @@ def test_declaration(cls: type[Component]) -> None:
         setattr(made, fields(made)[0].name if fields(made) else "x", 1)  # type: ignore[arg-type]
     assert (cls.__doc__ or "").strip()
     json.dumps(identity(made))
-    assert component(cls.role, to_spec(made), where="x", beside=Path()) == made
+    assert component(cls.role, to_spec(made), where="x", base_dir=Path()) == made
     assert hash(made) == hash(made_of(cls))
 
 
@@ -164,7 +164,7 @@ def tilings(chunker: Chunker, doc: Document) -> list[Spans]:
         answers: list[Any] = []
         for number, task in enumerate(chunker.tasks(doc)):
             first, last = map(int, task.item.split("-"))
-            wanted = Written(tuple(str(at) for at in range(first, last) if at % 3 == 0))
+            wanted = Completion(tuple(str(at) for at in range(first, last) if at % 3 == 0))
             answers.append(Failure("timeout") if number % 4 == 3 else wanted)
         return [chunker.join(doc, answers)]
     return [chunker.split(doc)]
@@ -221,7 +221,7 @@ def check_tiling(doc: Document, spans: Spans) -> None:
         assert not (later >= start and last <= end)
 
 
-@pytest.mark.parametrize("cls", [cls for cls in AUGMENTERS if not issubclass(cls, Asking)])
+@pytest.mark.parametrize("cls", [cls for cls in AUGMENTERS if not issubclass(cls, Prompter)])
 def test_augmenters_give_a_context_per_span(cls: Any) -> None:
     """In order, text, the same each time, whatever the text."""
     for text in TEXTS:

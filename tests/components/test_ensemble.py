@@ -16,7 +16,7 @@ from harness.components.embedders import Hashing
 from harness.components.retrievers import BM25, Ensemble
 from harness.components.retrievers.ensemble import _View
 from harness.components.retrievers.intent import expected, has_form
-from harness.components.roles import Searched
+from harness.components.roles import FusionContext
 from harness.components.selectors import Threshold
 from harness.core.records import Document
 from harness.core.tokenizer import Tokenizer
@@ -55,7 +55,7 @@ CORPUS = Tiled([TEXT], PARTS)
 
 
 def view(query: str, corpus: Any = CORPUS, vectors: Any = None) -> _View:
-    return _View.of(Searched(query, Ensemble().index(corpus.texts), corpus, np.array([1, 0], np.float32), vectors))
+    return _View.of(FusionContext(query, Ensemble().index(corpus.texts), corpus, np.array([1, 0], np.float32), vectors))
 
 
 def test_parents() -> None:
@@ -120,7 +120,7 @@ def test_forms_of_answers(query: str, form: str, yes: str, no: str) -> None:
 
 
 def fused(retriever: Ensemble, query: str, lists: Any, vectors: Any, corpus: Any = CORPUS) -> list[tuple[str, float]]:
-    searched = Searched(query, retriever.index(corpus.texts), corpus, np.array([1, 0], np.float32), vectors)
+    searched = FusionContext(query, retriever.index(corpus.texts), corpus, np.array([1, 0], np.float32), vectors)
     rows = [(np.array(ids, np.int64), np.array(scores, float)) for ids, scores in lists]
     ids, scores, reach = retriever.fuse(rows, searched)  # type: ignore[misc]
     shown = []
@@ -211,7 +211,7 @@ def test_passages_hold(sizes: tuple[int, ...], text: str, seed: int, merge: int,
     vectors = rng.normal(size=(len(corpus.texts), 2)).astype(np.float32)
     ids = rng.permutation(len(corpus.texts))
     retriever = Ensemble(50, complete=complete, merge_tokens=merge, bm25=BM25())
-    searched = Searched("a b", retriever.index(corpus.texts), corpus, np.array([1, 0], np.float32), vectors)
+    searched = FusionContext("a b", retriever.index(corpus.texts), corpus, np.array([1, 0], np.float32), vectors)
     lists = [(ids, np.sort(rng.normal(size=len(ids)))[::-1]), (ids[:3], np.array([3.0, 2.0, 1.0])[: len(ids)])]
     first, scores, reach = retriever.fuse(lists, searched)  # type: ignore[misc]
     assert len(set(first.tolist())) == len(first)
@@ -242,10 +242,10 @@ def test_a_merged_passage_in_a_launch(make_data: Any, tmp_path: Path) -> None:
         metrics=("recall@5",),
         augmenter=Heading(),
     )
-    made = Experiment("merged", base, {"selector": [(), (Threshold(2.0),)]}, beside=tmp_path)
+    made = Experiment("merged", base, {"selector": [(), (Threshold(2.0),)]}, base_dir=tmp_path)
     kept, dropped = run(made, store=tmp_path / "s", log=False).results
     assert (kept.mean("recall@5"), dropped.mean("recall@5")) == (1, 0)
-    assert (kept.fates, dropped.fates) == ([["found"]], [["dropped:threshold"]])
+    assert (kept.evidence_outcomes, dropped.evidence_outcomes) == ([["found"]], [["dropped:threshold"]])
     session = Session(made, tmp_path / "s")
     (selection,) = session.pipeline(session.trials[0]).selections(session.trials[0])
     merged = next(pick for pick in selection.kept if text[pick.start : pick.end].startswith("Rye dough needs hot"))

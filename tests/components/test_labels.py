@@ -139,9 +139,9 @@ def test_a_grid_judged_from_a_file(garden_data: Path, tmp_path: Path) -> None:
     small, large = (result.judged["recorded_precision"] for result in launch.results)
     assert large.total == small.total == len(queries)
     assert 0 < small.complete < small.total
-    assert launch.judging.judges[0].failures["missing_label"] > 0
-    assert "labels.csv: passage bed1:" in launch.judging.judges[0].example
-    assert launch.judging.judges[0].example.endswith("has no grade")
+    assert launch.judging_report.judges[0].failures["missing_label"] > 0
+    assert "labels.csv: passage bed1:" in launch.judging_report.judges[0].example
+    assert launch.judging_report.judges[0].example.endswith("has no grade")
     assert "judge.recorded.labels" in launch.results[0].params
     before = launch.results[0].fingerprint
     with (tmp_path / "labels.csv").open("a") as file:
@@ -168,7 +168,7 @@ def test_one_text_under_two_ids_keeps_both_grades(make_data: Callable[..., Path]
     def judged(*rows: dict[str, Any]) -> Any:
         (tmp_path / "labels.jsonl").write_text("".join(json.dumps({"query": "q", **row}) + "\n" for row in rows))
         launch = run(read_experiment(tmp_path / "x.yaml"), store=tmp_path / "s", log=False)
-        return launch.results[0].judged["recorded_precision"].values[0], launch.judging.judges[0].example
+        return launch.results[0].judged["recorded_precision"].values[0], launch.judging_report.judges[0].example
 
     assert judged({"passage": "a", "grade": 3}, {"passage": "b", "grade": 0})[0] == 0.5
     assert judged({"text": text, "grade": 3})[0] == 1.0
@@ -203,7 +203,7 @@ def test_a_published_kappa_without_a_server(shared: Callable[[str], Path], tmp_p
     )
     study = read_experiment(tmp_path / "x.yaml")
     launch = run(study, store=tmp_path / "s", log=False)
-    assert (launch.judging.judges[0].judgments, launch.judging.judges[0].failures) == (4423, {})
+    assert (launch.judging_report.judges[0].judgments, launch.judging_report.judges[0].failures) == (4423, {})
     found = agree_with_labels(study, read_labels(source / "qrels"), store=tmp_path / "s")
     assert (found.labels, found.missing) == (4423, 0)
     assert found.kappa.value == pytest.approx(0.428, abs=0.0005)

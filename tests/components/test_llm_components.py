@@ -16,7 +16,7 @@ from harness.components.retrievers import BM25
 from harness.core.errors import JudgeError
 from harness.core.records import Document
 from harness.core.tokenizer import Tokenizer
-from harness.llm import Failure, Task, Written
+from harness.llm import Completion, Failure, Task
 from harness.run.models import Models
 
 WORDS = Tokenizer("words")
@@ -44,9 +44,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield running
 
 
-def study(beside: Path, **parts: Any) -> Experiment:
+def study(base_dir: Path, **parts: Any) -> Experiment:
     base = Trial("garden", parts.pop("chunker", CHUNKER), BM25(), tokenizer="words", metrics=("recall@3",), **parts)
-    return Experiment("asking", base, beside=beside)
+    return Experiment("asking", base, base_dir=base_dir)
 
 
 def test_every_gap_is_decided_once() -> None:
@@ -60,7 +60,7 @@ def test_every_gap_is_decided_once() -> None:
 
 def test_cuts_by_hand() -> None:
     """A cut before pieces 3, 7 and 13, numbered as each window shows them; the size is not reached."""
-    answers = [Written(("3",)), Written(("2",)), Written(("2",)), Written(())]
+    answers = [Completion(("3",)), Completion(("2",)), Completion(("2",)), Completion(())]
     chunks = [TEXT[start:end] for start, end in CHUNKER.join(DOC, answers)]
     assert [re.findall(r"\d+", chunk)[0] for chunk in chunks] == ["0", "3", "7", "13"]
     assert " ".join(chunks) == TEXT
@@ -77,9 +77,9 @@ def test_only_numbers_that_were_asked_about_count() -> None:
     """The form names them; one given twice is one."""
     task = CHUNKER.tasks(DOC)[0]
     prompt = CHUNKER.prompt((task,))
-    begins = prompt.form.schema(["division"])["properties"]["division"]["properties"]["begins"]
+    begins = prompt.schema.json_schema(["division"])["properties"]["division"]["properties"]["begins"]
     assert begins["items"]["enum"] == [1, 2, 3, 4, 5, 6]
-    assert CHUNKER.read(task, {"begins": (2, 1, 2)}, prompt) == Written(("1", "2"))
+    assert CHUNKER.read(task, {"begins": (2, 1, 2)}, prompt) == Completion(("1", "2"))
     assert all(f"{number}]\n{text}" in prompt.user for number, text in enumerate(task.texts))
 
 
@@ -90,10 +90,10 @@ def test_the_chunker_in_a_launch(server: Server, garden_data: Path, tmp_path: Pa
     assert planned.calls[0].startswith("llm (m): ")
     assert planned.calls[-1] == "what else is embedded, retrieved and judged is known once the documents are cut"
     assert server.asked == []
-    told: list[str] = []
-    launch = run(made, store=tmp_path / "s", log=False, tell=told.append, models=Models(price=(1, 2), budget=1))
-    assert told == list(planned.calls[:1])
-    assert launch.judging.spend.calls == len(server.calls) > 6
+    lines: list[str] = []
+    launch = run(made, store=tmp_path / "s", log=False, notify=lines.append, models=Models(price=(1, 2), budget=1))
+    assert lines == list(planned.calls[:1])
+    assert launch.judging_report.spend.calls == len(server.calls) > 6
     assert launch.results[0].efficiency["chunks"] > 12
     server.asked.clear()
     again = run(made, store=tmp_path / "s", log=False, workers=2, models=Models(offline=True))
@@ -114,7 +114,7 @@ def test_a_chunker_without_answers_stops_or_says_so(server: Server, garden_data:
     with pytest.raises(JudgeError, match=r"chunker llm: \d+ of \d+ questions have no answer, such as invalid_json"):
         run(study(tmp_path), store=tmp_path / "s", log=False)
     launch = run(study(tmp_path, chunker=replace(CHUNKER, max_failed=1.0)), store=tmp_path / "s", log=False)
-    assert any(re.search(r"\d+ of \d+ questions where to cut have no answer", told) for told in launch.warnings)
+    assert any(re.search(r"\d+ of \d+ questions where to cut have no answer", message) for message in launch.warnings)
 
 
 STEP = Questions("m", n=3)
@@ -128,9 +128,11 @@ def read(*questions: str) -> Any:
 def test_questions_that_the_passage_bears_out() -> None:
     """Numbering is taken off, repetition is left out; what is no question or brings its own facts is not believed."""
     good = "How long does the loaf bake?"
-    assert read(good) == Written((good,))
-    assert read(f"1. {good}", good, "At 230 degrees, what bakes?") == Written((f"{good}\nAt 230 degrees, what bakes?",))
-    assert read(good, "It bakes for 40 minutes.", "Does the loaf bake for 50 minutes?") == Written((good,))
+    assert read(good) == Completion((good,))
+    assert read(f"1. {good}", good, "At 230 degrees, what bakes?") == Completion(
+        (f"{good}\nAt 230 degrees, what bakes?",)
+    )
+    assert read(good, "It bakes for 40 minutes.", "Does the loaf bake for 50 minutes?") == Completion((good,))
     failure = read("Which emperor invented sourdough crackers?")
     assert isinstance(failure, Failure)
     assert "content words are not in the document" in failure.detail
@@ -140,11 +142,11 @@ def test_questions_that_the_passage_bears_out() -> None:
 def test_questions_are_indexed_and_not_credited(server: Server, garden_data: Path, tmp_path: Path) -> None:
     """A call per chunk; the context counts in tokens and not as evidence."""
 
-    def asking(asked: Asked) -> Any:
+    def prompter(asked: Asked) -> Any:
         words = " ".join(asked.fenced["passage"].split()[:5]).rstrip(".,")
         return {"questions": {"questions": [f"What about {words}?"]}}
 
-    server.behave = asking
+    server.behave = prompter
     made = study(tmp_path, chunker=Llm("m"), augmenter=NoContext())
     from harness.components.chunkers import Fixed
 

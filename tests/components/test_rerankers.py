@@ -24,9 +24,9 @@ from reports import columns
 TEXTS = ["Rye needs steam.", "", "The oven holds heat. " * 60, "Cats sleep.", "é 你好 🧑‍🍳"]
 
 
-def study(beside: Path, *steps: Any, depth: int = 12, grid: Any = ()) -> Experiment:
+def study(base_dir: Path, *steps: Any, depth: int = 12, grid: Any = ()) -> Experiment:
     base = Trial("garden", Fixed(20), BM25(depth=depth), tokenizer="words", metrics=("recall@3",), selector=steps)
-    return Experiment("rerank", base, grid, beside=beside)
+    return Experiment("rerank", base, grid, base_dir=base_dir)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_pair_is_scored_once(garden_data: Path, tmp_path: Path, cross_encoder:
     made = study(tmp_path, step, grid=grid)
     launch = run(made, store=tmp_path / "s", log=False)
     assert len(asked) == len(set(asked))
-    assert all(len(passages) <= 3 for passages in launch.results[1].fates)
+    assert all(len(passages) <= 3 for passages in launch.results[1].evidence_outcomes)
     before = len(asked)
     again = run(replace(made, grid={**grid, "selector.rerank.k": [1, 2, 3, 4]}), store=tmp_path / "s", log=False)
     assert len(asked) == before
@@ -127,7 +127,7 @@ def test_many_texts_go_in_several_requests(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         ({"results": [{"index": 0, "relevance_score": 1}]}, "1 of 2 texts were given a score"),
         ({"results": [{"index": 7, "relevance_score": 1}]}, "expected {index, relevance_score} below index 2"),
@@ -137,12 +137,12 @@ def test_many_texts_go_in_several_requests(server: Server) -> None:
         (Raw(401, {"error": {"message": "no such key"}}), "no such key"),
     ],
 )
-def test_what_is_no_ranking_is_refused(server: Server, answer: Any, told: str) -> None:
+def test_what_is_no_ranking_is_refused(server: Server, answer: Any, expected: str) -> None:
     """One line that names the server; nothing is guessed."""
     server.behave = lambda asked: answer
     with pytest.raises(ConfigError) as caught:
         RerankApi(base_url=server.url, retries=0).score("?", ["a", "b"])
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert server.url in str(caught.value)
 
 
@@ -159,11 +159,11 @@ def test_requests_are_told_capped_and_accounted(server: Server, garden_data: Pat
     with pytest.raises(JudgeError, match="the price of rerank_api"):
         run(unpriced, store=tmp_path / "s", log=False, models=Models(budget=1))
     assert server.asked == []
-    told: list[str] = []
-    launch = run(made, store=tmp_path / "s", log=False, models=Models(budget=0.03), tell=told.append)
+    lines: list[str] = []
+    launch = run(made, store=tmp_path / "s", log=False, models=Models(budget=0.03), notify=lines.append)
     assert len(server.asked) == 12  # the query about saffron finds nothing to rerank
-    assert told == ["rerank_api (r): 12 requests, $0.0240"]
-    assert launch.judging.spend.usd == pytest.approx(0.024)
+    assert lines == ["rerank_api (r): 12 requests, $0.0240"]
+    assert launch.judging_report.spend.usd == pytest.approx(0.024)
     assert launch.results[0].efficiency["rerank_usd"] == pytest.approx(0.024)
     server.asked.clear()
     again = run(made, store=tmp_path / "s", log=False, models=Models(offline=True))
@@ -174,19 +174,19 @@ def test_requests_are_told_capped_and_accounted(server: Server, garden_data: Pat
 def graded(asked: Asked) -> Any:
     """A passage is the better the more of the question's words it has; nothing about cedar can be graded."""
     words = set(asked.question.lower().split())
-    told = {slot: {"grade": min(10, len(words & set(text.lower().split())))} for slot, text in asked.fenced.items()}
-    return {slot: entry for slot, entry in told.items() if "cedar" not in asked.fenced[slot].lower()}
+    record = {slot: {"grade": min(10, len(words & set(text.lower().split())))} for slot, text in asked.fenced.items()}
+    return {slot: entry for slot, entry in record.items() if "cedar" not in asked.fenced[slot].lower()}
 
 
 def test_a_language_model_reranks(server: Server, garden_data: Path, tmp_path: Path) -> None:
     """Told beforehand, asked in batches, pooled over trials, by grade and then by the order before; stored for good."""
     server.behave = lambda asked: {slot: {"grade": len(text) % 11} for slot, text in asked.fenced.items()}
     made = study(tmp_path, RerankLlm("m", k=3), grid={"selector.rerank_llm.k": [2, 3], "retriever.depth": [6, 12]})
-    told: list[str] = []
+    lines: list[str] = []
     planned = plan(made, store=tmp_path / "s", models=Models(price=(1, 2)))
     assert planned.calls == ["rerank_llm (m): grades for at most 156 passages a trial"]
-    launch = run(made, store=tmp_path / "s", log=False, tell=told.append, models=Models(price=(1, 2), budget=1))
-    assert [line.partition(" calls")[0] for line in told] == [f"rerank_llm (m): {len(server.calls)}"]
+    launch = run(made, store=tmp_path / "s", log=False, notify=lines.append, models=Models(price=(1, 2), budget=1))
+    assert [line.partition(" calls")[0] for line in lines] == [f"rerank_llm (m): {len(server.calls)}"]
     seen = [(asked.question, text) for asked in server.calls for text in asked.fenced.values()]
     assert len(seen) == len(set(seen))
     assert launch.results[0].efficiency["rerank_usd"] > 0
@@ -222,19 +222,19 @@ def test_never_the_judges_model(garden_data: Path, tmp_path: Path) -> None:
 
     base = replace(study(tmp_path, RerankLlm("Some-Model")).base, judges=(ContextPrecision("vendor/some-model"),))
     with pytest.raises(ConfigError, match="Some-Model is also the model of context_precision"):
-        Experiment("x", base, beside=tmp_path).trials()
+        Experiment("x", base, base_dir=tmp_path).trials()
 
 
 def test_a_reranker_that_gives_no_numbers(garden_data: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """NaN and a wrong count are refused with its name."""
-    for scores, told in ((np.full(99, np.nan), "not a number"), (np.zeros(0), "gave scores of shape")):
+    for scores, message in ((np.full(99, np.nan), "not a number"), (np.zeros(0), "gave scores of shape")):
 
         def score(self: Rerank, query: str, texts: Any, scores: Any = scores) -> Any:
             return scores[: len(texts)]
 
         monkeypatch.setattr(Rerank, "score", score)
-        with pytest.raises(HarnessError, match=f"selector rerank: .*{told}"):
-            run(study(tmp_path, Rerank(model="x")), store=tmp_path / told[:3], log=False)
+        with pytest.raises(HarnessError, match=f"selector rerank: .*{message}"):
+            run(study(tmp_path, Rerank(model="x")), store=tmp_path / message[:3], log=False)
 
 
 def test_a_failed_grade_moves_no_other() -> None:
@@ -264,11 +264,11 @@ def test_copies_are_scored_and_timed_once(make_data: Any, tmp_path: Path, monkey
 def test_requests_beyond_one_a_query_are_counted(server: Server, garden_data: Path, tmp_path: Path) -> None:
     """Five passages at a time: what is told, capped and accounted is what is sent."""
     step = RerankApi(base_url=server.url, model="r", usd_per_thousand=2.0, at_once=5)
-    told: list[str] = []
-    launch = run(study(tmp_path, step), store=tmp_path / "s", log=False, tell=told.append, models=Models(budget=1))
+    lines: list[str] = []
+    launch = run(study(tmp_path, step), store=tmp_path / "s", log=False, notify=lines.append, models=Models(budget=1))
     sent = len(server.asked)
     assert sent > 12
-    assert told == [f"rerank_api (r): {sent} requests, ${sent * 0.002:.4f}"]
+    assert lines == [f"rerank_api (r): {sent} requests, ${sent * 0.002:.4f}"]
     assert launch.results[0].efficiency["rerank_usd"] == pytest.approx(sent * 0.002)
 
 

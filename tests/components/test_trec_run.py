@@ -116,7 +116,7 @@ def test_ties_and_ranks(tiny: Path, tmp_path: Path) -> None:
     launch = run(Experiment("ties", trial, []), store=tmp_path / "store", log=False)
     (result,) = launch.results
     assert result.scores["mrr"].tolist() == [pytest.approx(1 / 3), 0]
-    assert [list(row) for row in result.fates] == [["found"], ["not_retrieved", "not_in_the_corpus"]]
+    assert [list(row) for row in result.evidence_outcomes] == [["found"], ["not_retrieved", "not_in_the_corpus"]]
     assert "1 of 3 items of evidence are in documents that the corpus lacks: always missed" in launch.warnings
     html = report(launch).html
     assert "not in the corpus" in html

@@ -204,13 +204,13 @@ def test_each_sentence_is_embedded_once(garden_data: Path, tmp_path: Path, monke
     monkeypatch.setattr(Hashing, "embed", counted)
     base = Trial("garden", Semantic(), BM25(), embedder=Hashing(64), tokenizer="words", selector=(TopK(5),))
     grid = {"chunker": [Semantic(), Semantic(percentile=80), Semantic(200, window=3)], "selector.top_k.k": [3, 5]}
-    launch = run(Experiment("semantic", base, grid, beside=tmp_path), store=tmp_path / "s", log=False)
+    launch = run(Experiment("semantic", base, grid, base_dir=tmp_path), store=tmp_path / "s", log=False)
     embedded = [text for batch in batches for text in batch]
     assert len(embedded) == len(set(embedded)) == 72  # six documents of twelve sentences
     assert len(batches) == 1
     assert (launch.work["chunk"], launch.work["embed"]) == (3, 72)
     grid = {**grid, "selector.top_k.k": [1, 2, 3, 4, 5]}
-    again = run(Experiment("semantic", base, grid, beside=tmp_path), store=tmp_path / "s", log=False)
+    again = run(Experiment("semantic", base, grid, base_dir=tmp_path), store=tmp_path / "s", log=False)
     assert not {"chunk", "embed", "index", "retrieve", "tokenize"} & set(again.work)
     assert len(batches) == 1
 
@@ -219,7 +219,7 @@ def test_the_embedder_is_part_of_the_chunking(garden_data: Path, tmp_path: Path)
     """Even where BM25 searches: other vectors, other chunks; and the params name it."""
     base = Trial("garden", Semantic(threshold=0.5), BM25(), embedder=Hashing(64), tokenizer="words")
     grid = {"embedder": [Hashing(64), Hashing(8, pairs=False)]}
-    launch = run(Experiment("semantic", base, grid, beside=tmp_path), store=tmp_path / "s", log=False)
+    launch = run(Experiment("semantic", base, grid, base_dir=tmp_path), store=tmp_path / "s", log=False)
     one, other = launch.results
     assert one.params["embedder"] == "hashing"
     assert one.efficiency["chunks"] != other.efficiency["chunks"]

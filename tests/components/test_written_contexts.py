@@ -15,7 +15,7 @@ from harness.components.chunkers import Fixed
 from harness.components.retrievers import BM25
 from harness.core.errors import JudgeError
 from harness.core.records import Document
-from harness.llm import Failure, Written
+from harness.llm import Completion, Failure
 from harness.run.launch_history import stored_launch
 from harness.run.models import Models
 
@@ -37,23 +37,23 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Any:
         yield running
 
 
-def study(beside: Path, *augmenters: Any) -> Experiment:
+def study(base_dir: Path, *augmenters: Any) -> Experiment:
     base = Trial("garden", Fixed(20), BM25(), tokenizer="words", metrics=("recall@3",))
-    return Experiment("written", base, {"augmenter": list(augmenters)}, beside=beside)
+    return Experiment("written", base, {"augmenter": list(augmenters)}, base_dir=base_dir)
 
 
 def test_one_call_per_chunk_and_one_per_document(server: Server, garden_data: Path, tmp_path: Path) -> None:
     """Told beforehand, made once, shared by trials, nothing on a second run; contexts are indexed and not credited."""
-    told: list[str] = []
+    lines: list[str] = []
     made = study(tmp_path, NoContext(), Heading(), Situate("m"), Summary("m"))
     planned = plan(made, store=tmp_path / "s", models=Models(price=(1, 2)))
     assert server.asked == []
-    launch = run(made, store=tmp_path / "s", log=False, tell=told.append, models=Models(price=(1, 2), budget=1))
+    launch = run(made, store=tmp_path / "s", log=False, notify=lines.append, models=Models(price=(1, 2), budget=1))
     chunks = int(launch.results[0].efficiency["chunks"])
-    assert [len(server.calls), launch.judging.spend.calls] == [chunks + 6] * 2
-    assert told == list(planned.calls)[:2]
-    assert told[0].startswith(f"situate (m): {chunks} calls")
-    assert told[1].startswith("summary (m): 6 calls")
+    assert [len(server.calls), launch.judging_report.spend.calls] == [chunks + 6] * 2
+    assert lines == list(planned.calls)[:2]
+    assert lines[0].startswith(f"situate (m): {chunks} calls")
+    assert lines[1].startswith("summary (m): 6 calls")
     situated = launch.results[2]
     assert situated.efficiency["context_tokens"] > launch.results[0].efficiency["context_tokens"]
     assert situated.params["augmenter.model"] == "m"
@@ -116,10 +116,10 @@ def test_what_follows_the_first_call_flies_together(server: Server, make_data: A
 def test_contexts_that_trials_share_are_asked_once(server: Server, garden_data: Path, tmp_path: Path) -> None:
     """One summary a document, however it is cut."""
     base = study(tmp_path, Summary("m")).base
-    made = Experiment("written", replace(base, augmenter=Summary("m")), {"chunker.size": [20, 30]}, beside=tmp_path)
-    told: list[str] = []
-    run(made, store=tmp_path / "s", log=False, tell=told.append)
-    assert told[0].startswith("summary (m): 6 calls")
+    made = Experiment("written", replace(base, augmenter=Summary("m")), {"chunker.size": [20, 30]}, base_dir=tmp_path)
+    lines: list[str] = []
+    run(made, store=tmp_path / "s", log=False, notify=lines.append)
+    assert lines[0].startswith("summary (m): 6 calls")
     assert len(server.calls) == 6
 
 
@@ -173,8 +173,8 @@ def test_a_few_may_fail_and_are_told(server: Server, garden_data: Path, tmp_path
 def test_what_is_believed(text: str, expected: str) -> None:
     """Phrases of models are taken off; refusals, tales and words or numbers from elsewhere are failures."""
     found = checked_context(text, f"{DOC.title}\n{TEXT}", 0.8)
-    assert (found.text if isinstance(found, Written) else found.kind) == expected
-    assert isinstance(found, Written | Failure)
+    assert (found.text if isinstance(found, Completion) else found.kind) == expected
+    assert isinstance(found, Completion | Failure)
 
 
 def test_a_long_document_is_shown_in_part_with_its_outline() -> None:

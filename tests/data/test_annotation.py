@@ -17,7 +17,7 @@ from harness.core.records import Document
 from harness.data.annotation import between, places, query_line
 from harness.data.dataset import load_dataset
 from harness.data.manifest import PinnedFile, read_manifest, write_manifest
-from harness.data.passage_search import Finder, stretches
+from harness.data.passage_search import PassageSearch, snippets
 from harness.data.write import add_record, write_set
 
 HARNESS = str(Path(sys.executable).parent / "harness")
@@ -43,7 +43,7 @@ def test_from_a_beginning_to_an_end() -> None:
 def test_stretches_cover_the_words() -> None:
     """Paragraphs packed; longer ones cut; nothing but white space is left out."""
     for length in (8, 20, 60, 999):
-        parts = list(stretches(DOC, length))
+        parts = list(snippets(DOC, length))
         assert all(len(part.text) <= length and part.text == part.text.strip() for part in parts)
         assert "".join("".join(part.text.split()) for part in parts) == "".join(TEXT.split())
         assert all(a.end <= b.start for a, b in itertools.pairwise(parts))
@@ -51,10 +51,10 @@ def test_stretches_cover_the_words() -> None:
 
 def test_search() -> None:
     """The stretch with the words; titles count; what shares no word is not found."""
-    finder = Finder([DOC, Document("bread", "Bake it.", "Rye")])
-    assert [part.doc.id for part in finder.search("salty water")] == ["pasta"]
-    assert [part.doc.id for part in finder.search("rye")] == ["bread"]
-    assert finder.search("saffron") == []
+    passage_search = PassageSearch([DOC, Document("bread", "Bake it.", "Rye")])
+    assert [part.doc.id for part in passage_search.search("salty water")] == ["pasta"]
+    assert [part.doc.id for part in passage_search.search("rye")] == ["bread"]
+    assert passage_search.search("saffron") == []
 
 
 @pytest.fixture
@@ -63,10 +63,10 @@ def data(make_data: Callable[..., Path]) -> Path:
     return make_data([{"id": "pasta", "text": TEXT}, {"id": "twin", "text": "Drain. Then rest."}], [asked])
 
 
-def harness(cwd: Path, *arguments: str, told: str = "", code: int = 0) -> tuple[str, str]:
+def harness(cwd: Path, *arguments: str, expected: str = "", code: int = 0) -> tuple[str, str]:
     done = subprocess.run(
         [HARNESS, "data", "evidence", "tiny", *arguments],
-        capture_output=True, text=True, check=False, cwd=cwd, input=told,
+        capture_output=True, text=True, check=False, cwd=cwd, input=expected,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     return done.stdout, done.stderr
@@ -115,10 +115,10 @@ def test_wrong_usage(data: Path, tmp_path: Path, arguments: list[str], what: str
 
 def test_the_dialogue(data: Path, tmp_path: Path) -> None:
     """Search, open, mark sentences, mark by a quote and by its ends, take back, answer; end of input ends it."""
-    told = (
+    message = (
         'How long?\n1\n3\n"Salt the water."\nu\n"Boil it … minutes."\n2024-01-15\n²\nnonsense\n99\na nine minutes\nd\n'
     )
-    out, _ = harness(tmp_path, "--to", "validation", told=told)
+    out, _ = harness(tmp_path, "--to", "validation", message=message)
     added = load_dataset(data, "validation").query_set.queries[-1]
     spans = [TEXT[place.start : place.end] for item in added.evidence for place in item.places[:1]]
     assert added.answer == "nine minutes"

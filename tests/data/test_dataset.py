@@ -35,9 +35,9 @@ def test_a_good_one(make_data: Callable[..., Path]) -> None:
 
 def test_copies_elsewhere_are_equivalent_places(make_data: Callable[..., Path]) -> None:
     """Whole-word copies in any document count, unless the experiment says otherwise."""
-    twin = {"id": "b", "text": f"Once more: {QUOTE}"}
+    near_duplicate = {"id": "b", "text": f"Once more: {QUOTE}"}
     inside = {"id": "c", "text": f"x{QUOTE[:-1]}y"}
-    root = make_data([DOC, twin, inside], [query()])
+    root = make_data([DOC, near_duplicate, inside], [query()])
     credited = load_dataset(root, "validation").query_set.queries[0].evidence[0]
     assert credited.places == (Span("a", 0, 42), Span("b", 11, 53))
     ignored = load_dataset(root, "validation", copies="ignore").query_set.queries[0].evidence[0]

@@ -34,15 +34,15 @@ def test_profiles(root: Path) -> None:
     """Counts, lengths, tenths, types."""
     data = load_dataset(root, "validation")
     corpus = corpus_profile(data.documents)
-    assert (corpus.words.total, corpus.characters.most, corpus.titled, corpus.metadata) == (3, 100, 1, {"year": 1})
+    assert (corpus.words.total, corpus.characters.max, corpus.titled, corpus.metadata) == (3, 100, 1, {"year": 1})
     found = query_profile("validation", data.query_set.queries, data.by_id)
     assert (found.queries, found.answerable, found.items, found.documents) == (3, 2, 3, 2)
     assert found.items_per_query == {1: 1, 2: 1}
     assert found.positions == (1, 0, 0, 0, 0, 1, 0, 0, 0, 1)
-    assert (found.lengths.least, found.lengths.median, found.lengths.most) == (8, 10, 10)
+    assert (found.lengths.min, found.lengths.median, found.lengths.max) == (8, 10, 10)
     assert found.grades == {1.0: 2, 2.0: 1}
     assert found.types == {"fact": 1}
-    assert found.asking == {"how": 1, "other question": 1, "what": 1}
+    assert found.question_words == {"how": 1, "other question": 1, "what": 1}
 
 
 def test_spread() -> None:
@@ -50,7 +50,7 @@ def test_spread() -> None:
     for numbers in ([0, 0, 5], [7], [3, 3, 3], [0], list(range(1000))):
         spread = Spread.of(numbers)
         assert sum(spread.counts) == spread.count == len(numbers)
-        assert (spread.least, spread.most, spread.total) == (min(numbers), max(numbers), sum(numbers))
+        assert (spread.min, spread.max, spread.total) == (min(numbers), max(numbers), sum(numbers))
     assert Spread.of([]).counts == ()
 
 
@@ -67,6 +67,6 @@ def test_show(root: Path) -> None:
     assert "validation: 3 queries, 2 with evidence, 1 without" in out
     assert "test (locked): 1 queries, 1 with evidence, 0 without" in out
     assert "evidence: 1 items (1 whole documents) in 1 documents" in out
-    told = json.loads(harness("--json", "--queries", "validation"))
-    assert [one["name"] for one in told["queries"]] == ["validation"]
-    assert told["corpus"]["characters"]["total"] == 108
+    output = json.loads(harness("--json", "--queries", "validation"))
+    assert [one["name"] for one in output["queries"]] == ["validation"]
+    assert output["corpus"]["characters"]["total"] == 108

@@ -39,8 +39,8 @@ class NoChunker:
 '''
 
 
-def made(spec: Any, role: str = "chunker", beside: Path = Path()) -> Any:
-    return component(role, spec, where="x.yaml: grid.chunker[1]", beside=beside)
+def made(spec: Any, role: str = "chunker", base_dir: Path = Path()) -> Any:
+    return component(role, spec, where="x.yaml: grid.chunker[1]", base_dir=base_dir)
 
 
 def test_ways_to_write_a_component() -> None:
@@ -103,18 +103,18 @@ def own(tmp_path: Path) -> Path:
 
 def test_a_part_of_ones_own(own: Path) -> None:
     """Named by reference, its source in the identity, readable from anywhere by its spec."""
-    part = made({"mine.py:Halves": {"parts": 3}}, beside=own)
+    part = made({"mine.py:Halves": {"parts": 3}}, base_dir=own)
     assert part.parts == 3
     assert part.name() == "halves"
     assert len(identity(part)["source"]) == 64
-    assert made(to_spec(part), beside=Path("/")) == part
+    assert made(to_spec(part), base_dir=Path("/")) == part
 
 
 def test_an_edited_part_is_another_one(own: Path) -> None:
     """The hash of the file is part of its identity."""
-    before = identity(made("mine.py:Halves", beside=own))
+    before = identity(made("mine.py:Halves", base_dir=own))
     (own / "mine.py").write_text(GOOD.replace("parts: int = 2", "parts: int = 2  # thought over"))
-    after = identity(made("mine.py:Halves", beside=own))
+    after = identity(made("mine.py:Halves", base_dir=own))
     assert before["source"] != after["source"]
 
 
@@ -132,7 +132,7 @@ def test_faults_of_ones_own(own: Path, reference: str, message: str) -> None:
     """What is missing, and where to put it."""
     (own / "broken.py").write_text("x = 1\ny = = 2\n")
     with pytest.raises(ConfigError) as caught:
-        made(reference, beside=own)
+        made(reference, base_dir=own)
     assert message in str(caught.value)
 
 
@@ -140,7 +140,7 @@ def test_an_error_inside_ones_own_file_shows_its_traceback(own: Path) -> None:
     """It is a bug there, not a fault of the experiment file."""
     (own / "raises.py").write_text("1 / 0\n")
     with pytest.raises(ZeroDivisionError):
-        made("raises.py:X", beside=own)
+        made("raises.py:X", base_dir=own)
 
 
 def test_a_subclass_is_not_its_parent(own: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_subclass_is_not_its_parent(own: Path) -> None:
         "        return []\n\n"
         "@dataclass(frozen=True)\nclass Child(Parent):\n    pass\n"
     )
-    parent, child = made("child.py:Parent", beside=own), type(made("child.py:Child", beside=own))()
+    parent, child = made("child.py:Parent", base_dir=own), type(made("child.py:Child", base_dir=own))()
     assert next(iter(to_spec(parent))).endswith(":Parent")
     assert next(iter(to_spec(child))).endswith(":Child")
 

@@ -24,7 +24,7 @@ def read(tmp_path: Path) -> Callable[[str], Experiment]:
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "expected"),
     [
         (
             "retriever: bm25\nselector: adaptive\n",
@@ -59,11 +59,11 @@ def read(tmp_path: Path) -> Callable[[str], Experiment]:
         ("retriever: dense\ncompare: {show: recall@5}\n", "compare.show: expected a list of metrics and facts"),
     ],
 )
-def test_what_does_not_go_together(read: Any, lines: str, told: str) -> None:
+def test_what_does_not_go_together(read: Any, lines: str, expected: str) -> None:
     """One line with the place, what is wrong and what would be right."""
     with pytest.raises(ConfigError) as caught:
         read(BASE + lines)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

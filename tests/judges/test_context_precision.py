@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from courtroom import case, put
 from hypothesis import given
 from hypothesis import strategies as st
+from judged_questions import case, put
 from openai_server import Server, grade_all
 
 from harness.components.verdict import average_precision
@@ -323,7 +323,7 @@ def test_what_an_answer_may_be_expected_to_take() -> None:
         judge = ContextPrecision("m", reasons=reasons)
         prompt = judge.prompt(judge.tasks(TEN))
         assert prompt.output == output
-        assert list(prompt.form.schema(["c01"])["properties"]["c01"]["properties"]) == fields
+        assert list(prompt.schema.json_schema(["c01"])["properties"]["c01"]["properties"]) == fields
         assert ('"why" comes first' in prompt.system) == reasons
         assert list(prompt.slots) == [f"c{at:02d}" for at in range(1, 11)]
 

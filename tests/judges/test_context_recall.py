@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from courtroom import case, put
+from judged_questions import case, put
 from openai_server import FENCE, Asked, Server
 
 from harness.core.records import Case, Chunk, Evidence, Query, Span
-from harness.llm import SWAPPED, Failure, Label, Task, Written
+from harness.llm import SWAPPED, Completion, Failure, Label, Task
 from judges import ContextRecall
 from judges.context_recall import Claims, _quoted
 from judges.exact import covered, occurs
@@ -203,11 +203,11 @@ def test_more_text_than_a_call_takes_is_asked_in_parts() -> None:
 
 def test_claims_are_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the answer, with neither blanks nor repeats; an empty list is a failure."""
-    asking = Claims("m")
+    prompter = Claims("m")
     task = Task("How?", (), "Bake it, then cool it.")
-    prompt = asking.prompt((task,))
-    assert asking.read(task, {"claims": (" Bake it. ", "", "Bake it.")}, prompt) == Written(("Bake it.",))
-    assert isinstance(asking.read(task, {"claims": ("",)}, prompt), Failure)
+    prompt = prompter.prompt((task,))
+    assert prompter.read(task, {"claims": (" Bake it. ", "", "Bake it.")}, prompt) == Completion(("Bake it.",))
+    assert isinstance(prompter.read(task, {"claims": ("",)}, prompt), Failure)
 
 
 def test_unknown_claims_leave_everything_open() -> None:
@@ -276,8 +276,8 @@ def test_a_passage_that_is_not_there_voids_an_answer() -> None:
     (task,) = JUDGE.tasks(about([ITEM], PASSAGES))
     prompt = JUDGE.prompt((task,))
     entry = {"status": "full", "slots": ("c02", "c07"), "quote": "bakes for forty minutes"}
-    told = "names a passage that is not there: c02, c07"
-    assert JUDGE.read(task, entry, prompt) == Failure("evidence_unverified", told)
+    message = "names a passage that is not there: c02, c07"
+    assert JUDGE.read(task, entry, prompt) == Failure("evidence_unverified", message)
     assert JUDGE.read(task, {**entry, "slots": ("c02",)}, prompt) == Label(2, "c02", entry["quote"])
 
 
@@ -379,15 +379,15 @@ def test_claims_are_asked_for_as_the_judge_asks() -> None:
 
 def test_one_call_for_the_claims_of_each_answer() -> None:
     """In an order that depends on the content; thirty claims are taken, one more is out of form."""
-    asking = Claims("m")
+    prompter = Claims("m")
     tasks = [Task("Why?", (), "Because."), Task("How?", (), "Bake it, then cool it.")]
-    assert asking.batches(tasks) == [(tasks[1],), (tasks[0],)]
-    prompt = asking.prompt(tasks[:1])
+    assert prompter.batches(tasks) == [(tasks[1],), (tasks[0],)]
+    prompt = prompter.prompt(tasks[:1])
     assert FENCE.sub("", prompt.user) == "Question:\n\n\n\nAnswer:\n\n"
     assert prompt.output == 120
     for count, bad in ((30, False), (31, True)):
         answer = json.dumps({"answer": {"claims": [str(at) for at in range(count)]}})
-        assert bool(prompt.form.read(answer, ["answer"]).bad) == bad
+        assert bool(prompt.schema.read(answer, ["answer"]).bad) == bad
 
 
 def test_a_backtick_folds_alike_in_quote_and_passage() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from courtroom import case
+from judged_questions import case
 
 from harness.core.records import Case, Chunk, Evidence, Query, Span
 from harness.evaluation.stats.rater_agreement import Confusion, kappa
@@ -169,8 +169,8 @@ def test_a_close_sentence_turns_the_scale(cosine: float, found: int) -> None:
         return np.array([[1.0] if text == CLAIM else [cosine if "hover" in text else -1.0] for text in texts])
 
     task = Task("", ("It rains. A kestrel hovering. It rains.",), CLAIM)
-    told = f"words 0.43, closest sentence {cosine:.2f}" if cosine > 0 else "words 0.43"
-    assert supported([task], embed) == {task: Label(found, told, by="heuristic")}
+    message = f"words 0.43, closest sentence {cosine:.2f}" if cosine > 0 else "words 0.43"
+    assert supported([task], embed) == {task: Label(found, message, by="heuristic")}
 
 
 def test_blank_sentences_are_not_embedded() -> None:
@@ -260,13 +260,13 @@ def test_recall_names_the_passage_that_supports_an_item_best() -> None:
     texts = ["Foxes", "Kestrels weigh few grams", "Grams: 200. Kestrels weigh 200.", "Kestrels weigh 200 grams or so"]
     item = "Kestrels weigh 200 grams."
     made = evident([Chunk("a", at, at + 1, text) for at, text in enumerate(texts)], item)
-    for k, value, told in ((1, 0.0, "passage 1: words 0.00"), (2, 0.0, "passage 2: "), (None, 1.0, "passage 3: ")):
+    for k, value, message in ((1, 0.0, "passage 1: words 0.00"), (2, 0.0, "passage 2: "), (None, 1.0, "passage 3: ")):
         judge = HeuristicRecall(k=k)
         assert [task.texts[0] for task in judge.tasks(made)] == texts[:k]
         verdict = judge.score(made, supported(judge.tasks(made), None))
         (label,) = verdict.findings[0].judgments
         assert isinstance(label, Label)
-        assert label.why.startswith(told)
+        assert label.why.startswith(message)
         assert verdict.scores["heuristic_recall"] == (value, value, value)
         assert verdict.flags == ()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from courtroom import case, put
+from judged_questions import case, put
 from openai_server import FENCE, Asked, Server, grade_all
 
 from harness.llm import Label, defused, folded, suspicious
@@ -90,11 +90,11 @@ def test_attacks_are_noticed_and_judged_alone(name: str) -> None:
     judge = ContextPrecision("m")
     for text in CLEAN:
         assert not suspicious(text)
-        twin = injected(text, ATTACKS[name])
-        assert suspicious(twin)
-        batches = judge.batches(judge.tasks(case(QUESTION, [RELEVANT, twin, CLEAN[0]])))
+        near_duplicate = injected(text, ATTACKS[name])
+        assert suspicious(near_duplicate)
+        batches = judge.batches(judge.tasks(case(QUESTION, [RELEVANT, near_duplicate, CLEAN[0]])))
         assert sorted(len(batch) for batch in batches) == [1, 2]
-        assert any({task.texts for task in batch} == {(twin,)} for batch in batches)
+        assert any({task.texts for task in batch} == {(near_duplicate,)} for batch in batches)
 
 
 def test_ordinary_text_is_not_suspected() -> None:

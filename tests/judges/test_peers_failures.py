@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from courtroom import VICTIM, Outcome, case, put
+from judged_questions import VICTIM, Outcome, case, put
 from openai_server import Asked, Raw, Server, grade_all
 
 from harness.evaluation.results import Judged

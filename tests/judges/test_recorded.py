@@ -86,8 +86,8 @@ def test_the_pipeline_reports_the_known_kappa(
     with Server(behave) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         launch = run(study, store=tmp_path / "s", log=False)
-        assert (launch.judging.judges[0].judgments, launch.judging.judges[0].failures) == (4423, {})
-        assert len(server.calls) == launch.judging.judges[0].missing == launch.judging.spend.calls
+        assert (launch.judging_report.judges[0].judgments, launch.judging_report.judges[0].failures) == (4423, {})
+        assert len(server.calls) == launch.judging_report.judges[0].missing == launch.judging_report.spend.calls
         sizes = {query: sum(other == query for other, _ in people) for query in queries}
         pooled = {q: digest(sorted(f"passage {p}" for o, p in people if o == q))[:16] for q in queries}
         rows = [

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from courtroom import BYSTANDER, QUICK, VICTIM, Outcome, put
+from judged_questions import BYSTANDER, QUICK, VICTIM, Outcome, put
 from openai_server import Asked, Raw, Server, completion, grade_all
 
 from harness.core.errors import JudgeError
@@ -79,8 +79,8 @@ def finish(reason: str, content: str | None = None) -> Bad:
     return behave
 
 
-def usage(**told: Any) -> Bad:
-    return lambda asked: completion(grade_all(asked), asked, usage=told or None)
+def usage(**expected: Any) -> Bad:
+    return lambda asked: completion(grade_all(asked), asked, usage=expected or None)
 
 
 LABEL = "label"
@@ -388,7 +388,7 @@ def test_raw_answers_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     import zlib
 
     outcome, _ = judged_with(every("2"), tmp_path, monkeypatch, price=(1.0, 1.0))
-    rows = outcome.caller.archive.guarded(lambda db: db.execute("SELECT status, usd, answer FROM calls").fetchall())
+    rows = outcome.caller.answers.guarded(lambda db: db.execute("SELECT status, usd, answer FROM calls").fetchall())
     assert {"ok"} == {status for status, _, _ in rows}
     assert all(usd > 0 for _, usd, _ in rows)
     assert any(b'\\"grade\\": \\"2\\"' in zlib.decompress(answer) for _, _, answer in rows)

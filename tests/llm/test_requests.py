@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from harness.components.verdict import Finding, Score, average_precision, share
-from harness.llm import Choice, Failure, Form, Label, Listed, Prompt, Task, Text, Written, nonce
+from harness.llm import AnswerSchema, Choice, Completion, Failure, Label, ListOf, Prompt, Task, Text, nonce
 from harness.llm.answer_schema import Reading
 from harness.llm.blocking import blocking
-from harness.llm.request import Abilities, output_limit, prompt_bytes, request_body, sampling
+from harness.llm.request import Capabilities, output_limit, prompt_bytes, request_body, sampling
 from judges import ContextPrecision
 
 OPENAI = ContextPrecision("m", base_url="https://api.openai.com/v1")
 LOCAL = ContextPrecision("m", base_url="http://localhost:11434/v1")
-FORM = Form((("grade", Choice((0, 1))),))
+FORM = AnswerSchema((("grade", Choice((0, 1))),))
 PROMPT = Prompt("Grade.", "It rains.", FORM, {"c01": Task("q")}, output=55)
 OBJECT = {"type": "object", "properties": {"grade": {"type": "integer", "enum": [0, 1]}}}
 SCHEMA = {
@@ -62,14 +62,14 @@ def test_what_is_wrong_with_settings() -> None:
 
 def test_the_body_of_a_request_in_each_mode() -> None:
     """The schema stands in a field of its own, else in the message, where the field can say less or nothing."""
-    strict = request_body(LOCAL, PROMPT, Abilities(), 420)
-    form = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA}}
+    strict = request_body(LOCAL, PROMPT, Capabilities(), 420)
+    schema = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA}}
     messages = [{"role": "system", "content": "Grade."}, {"role": "user", "content": "It rains."}]
-    assert strict == {"model": "m", "messages": messages, "max_completion_tokens": 420, "response_format": form}
-    loose = request_body(LOCAL, PROMPT, Abilities("json_object", "max_tokens"), 420)
+    assert strict == {"model": "m", "messages": messages, "max_completion_tokens": 420, "response_format": schema}
+    loose = request_body(LOCAL, PROMPT, Capabilities("json_object", "max_tokens"), 420)
     assert loose["response_format"] == {"type": "json_object"}
     assert (loose["max_tokens"], "max_completion_tokens" in loose) == (420, False)
-    plain = request_body(LOCAL, PROMPT, Abilities("plain"), 420)
+    plain = request_body(LOCAL, PROMPT, Capabilities("plain"), 420)
     assert "response_format" not in plain
     for body in (loose, plain):
         user = body["messages"][1]["content"]
@@ -79,16 +79,16 @@ def test_the_body_of_a_request_in_each_mode() -> None:
 
 def test_openai_is_told_to_store_nothing() -> None:
     """And to write only shared documents to its cache, as long as it knows how; others are not told."""
-    told = {"store": False, "prompt_cache_options": {"mode": "explicit"}}
-    assert request_body(OPENAI, PROMPT, Abilities(), 9).items() >= told.items()
-    left = request_body(OPENAI, PROMPT, Abilities(without=("store",)), 9)
+    record = {"store": False, "prompt_cache_options": {"mode": "explicit"}}
+    assert request_body(OPENAI, PROMPT, Capabilities(), 9).items() >= record.items()
+    left = request_body(OPENAI, PROMPT, Capabilities(without=("store",)), 9)
     assert ("store" in left, "prompt_cache_options" in left) == (False, True)
     shared = PROMPT._replace(document="A long text.")
     head = {"type": "text", "text": "A long text.", "prompt_cache_breakpoint": {"mode": "explicit"}}
-    cached = request_body(OPENAI, shared, Abilities(), 9)["messages"][1]["content"]
+    cached = request_body(OPENAI, shared, Capabilities(), 9)["messages"][1]["content"]
     assert cached == [head, {"type": "text", "text": "It rains."}]
-    for asking, abilities in ((OPENAI, Abilities(without=("prompt_cache_options",))), (LOCAL, Abilities())):
-        body = request_body(asking, shared, abilities, 9)
+    for prompter, capabilities in ((OPENAI, Capabilities(without=("prompt_cache_options",))), (LOCAL, Capabilities())):
+        body = request_body(prompter, shared, capabilities, 9)
         assert body["messages"][1]["content"] == "A long text.\n\nIt rains."
         assert "prompt_cache_options" not in body
 
@@ -98,27 +98,27 @@ def test_settings_of_sampling_are_sent_where_they_are_chosen() -> None:
     judge = replace(LOCAL, temperature=0.0, seed=0, reasoning_effort="low")
     chosen = {"temperature": 0.0, "seed": 0, "reasoning_effort": "low"}
     assert sampling(judge) == chosen
-    assert request_body(judge, PROMPT, Abilities(), 9).items() >= chosen.items()
+    assert request_body(judge, PROMPT, Capabilities(), 9).items() >= chosen.items()
     assert sampling(LOCAL) == {}
 
 
 def test_each_refusal_leaves_another_way_to_ask() -> None:
     """Modes from the strictest down, the other name of the limit, fewer options; then there is none."""
-    asked = Abilities()
+    asked = Capabilities()
     for mode in ("json_object", "plain"):
         asked = asked.refused("response_format") or pytest.fail("no other mode")
-        assert asked == Abilities(mode)
+        assert asked == Capabilities(mode)
     assert asked.refused("response_format") is None
-    asked = Abilities().refused("max_completion_tokens") or pytest.fail("no other limit")
-    assert asked == Abilities(limit="max_tokens")
+    asked = Capabilities().refused("max_completion_tokens") or pytest.fail("no other limit")
+    assert asked == Capabilities(limit="max_tokens")
     assert asked.refused("max_completion_tokens") is None
     assert asked.refused("max_tokens") is None
-    assert Abilities().refused("store") == Abilities(without=("store",))
-    without = Abilities(without=("store",)).refused("prompt_cache_breakpoint")
-    assert without == Abilities(without=("store", "prompt_cache_options"))
+    assert Capabilities().refused("store") == Capabilities(without=("store",))
+    without = Capabilities(without=("store",)).refused("prompt_cache_breakpoint")
+    assert without == Capabilities(without=("store", "prompt_cache_options"))
     for parameter in ("store", "prompt_cache_options", "prompt_cache_breakpoint", "temperature", None):
         assert without.refused(parameter) is None
-    assert Abilities.of(json.loads(json.dumps(without.plain()))) == without
+    assert Capabilities.of(json.loads(json.dumps(without.plain()))) == without
 
 
 @pytest.mark.parametrize(
@@ -149,28 +149,28 @@ def test_the_size_of_a_prompt() -> None:
 def test_fields_of_a_form() -> None:
     """What they tell the model, what they take, and what they say of the rest."""
     assert Choice(("none", "full")).schema() == {"type": "string", "enum": ["none", "full"]}
-    assert Listed(Text(3)).schema() == {"type": "array", "items": {"type": "string"}}
+    assert ListOf(Text(3)).schema() == {"type": "array", "items": {"type": "string"}}
     assert Text(3).read("abcd") == "abc"
     assert Text(3).read("a\ud800") == "a?"
-    assert Listed(Text(3), 2).read(["abcd", "b"]) == ("abc", "b")
-    for field, value, told in (
+    assert ListOf(Text(3), 2).read(["abcd", "b"]) == ("abc", "b")
+    for field, value, message in (
         (Choice((0, 1)), 2, "2 is none of 0, 1"),
         (Choice((0, 1)), True, "true is none of 0, 1"),
         (Text(3), 7, "7 is no text"),
-        (Listed(Text(3), 2), ["a", "b", "c"], "expected a list of at most 2"),
-        (Listed(Text(3), 2), "ab", "expected a list of at most 2"),
-        (Listed(Text(3), 2), ["a", 7], "7 is no text"),
+        (ListOf(Text(3), 2), ["a", "b", "c"], "expected a list of at most 2"),
+        (ListOf(Text(3), 2), "ab", "expected a list of at most 2"),
+        (ListOf(Text(3), 2), ["a", 7], "7 is no text"),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             field.read(value)
 
 
 def test_what_is_wrong_with_an_answer_is_told() -> None:
     """By slot, where the others are in order; the key that occurs twice by name."""
-    form = Form((("grade", Choice((0, 1))), ("why", Text(9))))
+    schema = AnswerSchema((("grade", Choice((0, 1))), ("why", Text(9))))
     good = {"grade": 1, "why": "seen"}
-    told = {"c01": good, "c02": {"grade": 7, "why": ""}, "c03": {"grade": 1}}
-    assert form.read(json.dumps(told), ["c01", "c02", "c03", "c04"]) == Reading(
+    record = {"c01": good, "c02": {"grade": 7, "why": ""}, "c03": {"grade": 1}}
+    assert schema.read(json.dumps(record), ["c01", "c02", "c03", "c04"]) == Reading(
         {"c01": good},
         {
             "c02": Failure("schema", "c02: grade: 7 is none of 0, 1"),
@@ -179,12 +179,12 @@ def test_what_is_wrong_with_an_answer_is_told() -> None:
         },
     )
     twice = Failure("schema", "the key 'b' occurs twice")
-    assert form.read('{"a": 1, "b": 2, "b": 3}', ["a"]).bad == {"a": twice}
-    assert form.read("[]", ["a"]).bad == {"a": Failure("schema", "expected an object, got list")}
-    assert form.read("", ["a"]).bad == {"a": Failure("invalid_json", "an empty answer")}
-    assert form.read("no", ["a"]).bad == {"a": Failure("invalid_json", "not JSON: 'no'")}
+    assert schema.read('{"a": 1, "b": 2, "b": 3}', ["a"]).bad == {"a": twice}
+    assert schema.read("[]", ["a"]).bad == {"a": Failure("schema", "expected an object, got list")}
+    assert schema.read("", ["a"]).bad == {"a": Failure("invalid_json", "an empty answer")}
+    assert schema.read("no", ["a"]).bad == {"a": Failure("invalid_json", "not JSON: 'no'")}
     stranger = Failure("extra_label", "an entry for x, y, which was not asked about")
-    assert form.read('{"y": 1, "a": 1, "x": 1}', ["a"]).bad == {"a": stranger}
+    assert schema.read('{"y": 1, "a": 1, "x": 1}', ["a"]).bad == {"a": stranger}
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_code_grows_until_no_text_holds_it() -> None:
 
 def test_the_text_of_several_is_the_first() -> None:
     """Such as the first of several contexts."""
-    assert Written(("one", "two")).text == "one"
+    assert Completion(("one", "two")).text == "one"
 
 
 def test_scores_and_their_bounds() -> None:

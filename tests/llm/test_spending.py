@@ -14,31 +14,31 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from courtroom import BYSTANDER, VICTIM, case, put
+from judged_questions import BYSTANDER, VICTIM, case, put
 from openai_server import Asked, Raw, Server, completion, grade_all
 
 from harness.core.errors import JudgeError, StoreError
 from harness.llm import (
-    Archive,
+    AnswerCache,
+    BatchRunner,
     Caller,
+    Completion,
     Estimate,
     Failure,
     Label,
-    Panel,
-    Patience,
+    RetryPolicy,
     Spend,
     Task,
-    Written,
     all_missing,
     estimate,
     missing,
     stored,
 )
-from harness.llm import rate_limiter as gates
+from harness.llm import rate_limiter as limiters
 from harness.llm.answer_cache import Call
 from harness.llm.batching import _interruptible
 from harness.llm.prices import Budget, Price, Usage, find_price
-from harness.llm.rate_limiter import Gate
+from harness.llm.rate_limiter import RateLimiter
 from harness.llm.request import prompt_bytes
 from harness.llm.transport import Refused
 from judges import ContextPrecision
@@ -126,9 +126,9 @@ def test_a_budget_outlives_a_phase(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with Server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         judge = ContextPrecision("some-model")
-        caller = Caller(Archive(tmp_path / "a.sqlite"), budget=0.02, price=PRICE)
+        caller = Caller(AnswerCache(tmp_path / "a.sqlite"), budget=0.02, price=PRICE)
         for half in (MANY[:20], MANY[20:]):
-            Panel(caller).ask([(judge, [task for one in half for task in judge.tasks(one)])])
+            BatchRunner(caller).ask([(judge, [task for one in half for task in judge.tasks(one)])])
         assert dollars(server) <= 0.02
         assert caller.spend.calls == len(server.calls)
 
@@ -138,10 +138,10 @@ def test_what_two_judges_share_is_asked_once(tmp_path: Path, monkeypatch: pytest
     first, second = ContextPrecision("m", k=3), ContextPrecision("m", k=5, relevant_from=3)
     with Server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        archive = Archive(tmp_path / "a.sqlite")
+        answers = AnswerCache(tmp_path / "a.sqlite")
         wanted = [(judge, [t for one in MANY for t in judge.tasks(one)]) for judge in (first, second)]
-        assert [len(left) for left in all_missing(archive, wanted)] == [120, 80]
-        Panel(Caller(archive)).ask(wanted)
+        assert [len(left) for left in all_missing(answers, wanted)] == [120, 80]
+        BatchRunner(Caller(answers)).ask(wanted)
         passages = [(asked.question, text) for asked in server.calls for text in asked.fenced.values()]
         assert len(passages) == len(set(passages)) == 200
 
@@ -211,7 +211,7 @@ def test_prices_of_the_list() -> None:
     assert price is not None
     assert price.usd(Usage(100_000, 0)) == pytest.approx(0.01)
     assert price.usd(Usage(100_000, 0, cached=100_000)) == pytest.approx(0.001)
-    assert price.most(100_000, 0) == pytest.approx(0.0125)
+    assert price.max_usd(100_000, 0) == pytest.approx(0.0125)
     assert find_price("no-such-model", "https://api.openai.com/v1") is None
     assert find_price("gpt-6-luna", "http://localhost:11434/v1") is None
 
@@ -226,20 +226,20 @@ def test_what_is_not_known_is_never_told_as_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "expected",
     [None, {}, [], {"prompt_tokens": 1}, {"prompt_tokens": -1, "completion_tokens": 1}, {"prompt_tokens": 1.5}],
 )
-def test_usage_that_cannot_be_true(told: Any) -> None:
+def test_usage_that_cannot_be_true(expected: Any) -> None:
     """Is no usage."""
-    assert Usage.of(told) is None
+    assert Usage.of(expected) is None
 
 
 def test_usage_with_details() -> None:
     """Cached and written tokens are parts of the prompt's."""
     details = {"cached_tokens": 3, "cache_write_tokens": 2}
-    told = {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": details}
-    assert Usage.of(told) == Usage(9, 1, 3, 2)
-    assert Usage.of({**told, "prompt_tokens_details": {"cached_tokens": 10}}) is None
+    record = {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": details}
+    assert Usage.of(record) == Usage(9, 1, 3, 2)
+    assert Usage.of({**record, "prompt_tokens_details": {"cached_tokens": 10}}) is None
 
 
 def test_a_budget_waits_for_what_is_under_way() -> None:
@@ -261,7 +261,7 @@ def test_a_storm_of_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with Server(rate=25) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         cases = [case(f"Question {at}?", ["Text."]) for at in range(120)]
-        outcome = put(cases, tmp_path, ContextPrecision("m"), patience=Patience())
+        outcome = put(cases, tmp_path, ContextPrecision("m"), retry_policy=RetryPolicy())
         assert all(isinstance(one, Label) for one in outcome.judgments.values())
         assert len(server.calls) <= 1.10 * 120
         assert server.refused > 0
@@ -271,12 +271,12 @@ def test_the_gate_closes_for_all() -> None:
     """After one refusal nobody passes before the time named, and fewer pass at once."""
 
     async def scene() -> tuple[float, float]:
-        gate = Gate(8)
-        gate.refused(0.05)
+        limiter = RateLimiter(8)
+        limiter.refused(0.05)
         begin = asyncio.get_running_loop().time()
-        async with gate.passage():
+        async with limiter.turn():
             waited = asyncio.get_running_loop().time() - begin
-        return waited, gate._limit
+        return waited, limiter._limit
 
     waited, limit = asyncio.run(scene())
     assert waited >= 0.05
@@ -285,24 +285,24 @@ def test_the_gate_closes_for_all() -> None:
 
 def test_ten_thousand_stored_pairs(tmp_path: Path) -> None:
     """All come back, and nothing else is needed."""
-    archive = Archive(tmp_path / "a.sqlite")
+    answers = AnswerCache(tmp_path / "a.sqlite")
     tasks = [Task(f"q{at % 100}", (f"text {at}",)) for at in range(10_000)]
     judge = ContextPrecision("m")
-    archive.note(dict.fromkeys(judge.addresses(tasks), Label(2)))
-    found = Archive(tmp_path / "a.sqlite").labels(judge.addresses(tasks))
+    answers.note(dict.fromkeys(judge.addresses(tasks), Label(2)))
+    found = AnswerCache(tmp_path / "a.sqlite").labels(judge.addresses(tasks))
     assert len(found) == 10_000
 
 
 def test_what_the_archive_gives_back(tmp_path: Path) -> None:
     """Labels, texts and failures as they were; a first answer stays, and it ends a failure."""
-    archive = Archive(tmp_path / "a.sqlite")
+    answers = AnswerCache(tmp_path / "a.sqlite")
     label = Label(2, "why", "quote", "llm", ("windowed",))
-    archive.note({"a": Failure("timeout", "slow", 2), "b": Written(("one", "two"))})
-    assert archive.failures(["a"]) == {"a": Failure("timeout", "slow", 2)}
-    archive.note({"a": label})
-    archive.note({"a": Label(0)})
-    assert archive.labels(["a", "b", "c"]) == {"a": label, "b": Written(("one", "two"))}
-    assert archive.failures(["a"]) == {}
+    answers.note({"a": Failure("timeout", "slow", 2), "b": Completion(("one", "two"))})
+    assert answers.failures(["a"]) == {"a": Failure("timeout", "slow", 2)}
+    answers.note({"a": label})
+    answers.note({"a": Label(0)})
+    assert answers.labels(["a", "b", "c"]) == {"a": label, "b": Completion(("one", "two"))}
+    assert answers.failures(["a"]) == {}
 
 
 def a_call(**changes: Any) -> Call:
@@ -311,47 +311,47 @@ def a_call(**changes: Any) -> Call:
 
 def test_bytes_per_token_are_learnt(tmp_path: Path) -> None:
     """400 bytes made 100 tokens; calls whose tokens are not known teach nothing."""
-    archive = Archive(tmp_path / "a.sqlite")
-    assert archive.bytes_per_token("e", "m") is None
-    archive.keep(a_call(), {"x": Label(1)})
-    archive.keep(a_call(id="2", prompt_tokens=None), {})
-    assert archive.bytes_per_token("e", "m") == 4.0
-    assert archive.served(["x"]) == {"m-2": 1}
+    answers = AnswerCache(tmp_path / "a.sqlite")
+    assert answers.bytes_per_token("e", "m") is None
+    answers.keep(a_call(), {"x": Label(1)})
+    answers.keep(a_call(id="2", prompt_tokens=None), {})
+    assert answers.bytes_per_token("e", "m") == 4.0
+    assert answers.served(["x"]) == {"m-2": 1}
 
 
 def test_a_damaged_archive_is_set_aside(tmp_path: Path) -> None:
     """What it held has to be asked again; the damaged file is kept for who wants to look."""
     file = tmp_path / "a.sqlite"
     file.write_bytes(b"not a database" * 100)
-    archive = Archive(file)
-    assert archive.labels(["a"]) == {}
-    assert archive.damaged == 1
+    answers = AnswerCache(file)
+    assert answers.labels(["a"]) == {}
+    assert answers.damaged == 1
     assert (tmp_path / "a.sqlite.damaged-1").is_file()
-    archive.note({"a": Label(1)})
-    assert archive.labels(["a"]) == {"a": Label(1)}
+    answers.note({"a": Label(1)})
+    assert answers.labels(["a"]) == {"a": Label(1)}
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     """As SQLite tells it, by a limit on the file's pages."""
-    archive = Archive(tmp_path / "a.sqlite")
-    archive.guarded(lambda db: db.execute("PRAGMA max_page_count = 12"))
+    answers = AnswerCache(tmp_path / "a.sqlite")
+    answers.guarded(lambda db: db.execute("PRAGMA max_page_count = 12"))
     with pytest.raises(StoreError, match="disk is full"):
-        archive.keep(a_call(answer=os.urandom(200_000)), {})
+        answers.keep(a_call(answer=os.urandom(200_000)), {})
 
 
 def test_what_can_be_read_of_a_damaged_archive_is_saved(tmp_path: Path) -> None:
     """Answers are paid for: of a file with a torn page all rows around it are carried over, and none is invented."""
     file = tmp_path / "a.sqlite"
-    archive = Archive(file)
+    answers = AnswerCache(file)
     labels = {f"{at:064x}": Label(at % 4, f"why {at}") for at in range(4000)}
-    archive.note(labels)
-    archive.guarded(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
-    archive.close()
+    answers.note(labels)
+    answers.guarded(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+    answers.close()
     raw = bytearray(file.read_bytes())
     middle = len(raw) // 2 // 4096 * 4096
     raw[middle : middle + 8192] = os.urandom(8192)
     file.write_bytes(raw)
-    again = Archive(file)
+    again = AnswerCache(file)
     again.examine()
     assert again.damaged == 1
     found = again.labels(list(labels))
@@ -531,7 +531,7 @@ def test_what_was_reserved_and_not_used_is_free_again() -> None:
 
 def test_a_call_waits_for_money_that_is_under_way(tmp_path: Path) -> None:
     """Until the other one has turned out cheaper; in the next event loop too."""
-    caller = Caller(Archive(tmp_path / "a.sqlite"), budget=1.0)
+    caller = Caller(AnswerCache(tmp_path / "a.sqlite"), budget=1.0)
     budget = caller._budget
 
     async def scene() -> list[bool]:
@@ -554,11 +554,11 @@ def test_prices_given_by_hand() -> None:
     price = find_price("any", "http://localhost/v1", (2.0, 4.0))
     assert price == Price("any", (2.0, 4.0))
     assert price.usd(Usage(1_000_000, 500_000, 900_000)) == 4.0
-    assert price.most(1_000_000, 1_000_000) == 6.0
+    assert price.max_usd(1_000_000, 1_000_000) == 6.0
 
 
 @pytest.mark.parametrize(
-    ("told", "usage"),
+    ("expected", "usage"),
     [
         ({"prompt_tokens": 0, "completion_tokens": 0}, Usage(0, 0)),
         ({"prompt_tokens": 9_999_999, "completion_tokens": 1}, Usage(9_999_999, 1)),
@@ -576,9 +576,9 @@ def test_prices_given_by_hand() -> None:
         ),
     ],
 )
-def test_usage_at_its_limits(told: Any, usage: Usage | None) -> None:
+def test_usage_at_its_limits(expected: Any, usage: Usage | None) -> None:
     """All of a prompt may be cached or written; ten million tokens are no request."""
-    assert Usage.of(told) == usage
+    assert Usage.of(expected) == usage
 
 
 def test_what_was_spent_is_added_up() -> None:
@@ -596,8 +596,8 @@ def test_what_was_spent_is_added_up() -> None:
 
 def test_requests_that_cost_by_number_are_charged_before_they_are_sent(tmp_path: Path) -> None:
     """Against the budget; what has no price, or may not be sent, is refused and not counted."""
-    archive = Archive(tmp_path / "a.sqlite")
-    caller = Caller(archive, budget=1.0)
+    answers = AnswerCache(tmp_path / "a.sqlite")
+    caller = Caller(answers, budget=1.0)
     caller.charge(4, 0.75, "rerank", "selector.x")
     caller.charge(0, None, "rerank", "selector.x")
     with pytest.raises(JudgeError, match="does not leave the .0.5000 that rerank takes"):
@@ -605,10 +605,10 @@ def test_requests_that_cost_by_number_are_charged_before_they_are_sent(tmp_path:
     with pytest.raises(JudgeError, match="the price of rerank is not known; give it as selector.x"):
         caller.charge(1, None, "rerank", "selector.x")
     assert caller.spend == Spend(calls=4, requests=4, usd=0.75)
-    unlimited = Caller(archive)
+    unlimited = Caller(answers)
     unlimited.charge(2, None, "rerank", "selector.x")
     assert unlimited.spend == Spend(calls=2, requests=2, unpriced=2)
-    offline = Caller(archive, offline=True)
+    offline = Caller(answers, offline=True)
     offline.charge(0, 0.0, "rerank", "selector.x")
     with pytest.raises(JudgeError, match="1 requests are not in the cache"):
         offline.charge(1, 0.0, "rerank", "selector.x")
@@ -616,15 +616,15 @@ def test_requests_that_cost_by_number_are_charged_before_they_are_sent(tmp_path:
 
 def test_only_a_budget_needs_a_price(tmp_path: Path) -> None:
     """And only where something may be sent."""
-    archive, judge = Archive(tmp_path / "a.sqlite"), ContextPrecision("m", base_url="http://127.0.0.1:9/v1")
-    Caller(archive).require_price(judge)
-    Caller(archive, budget=1.0, offline=True).require_price(judge)
-    Caller(archive, budget=1.0, price=(0.0, 0.0)).require_price(judge)
+    answers, judge = AnswerCache(tmp_path / "a.sqlite"), ContextPrecision("m", base_url="http://127.0.0.1:9/v1")
+    Caller(answers).require_price(judge)
+    Caller(answers, budget=1.0, offline=True).require_price(judge)
+    Caller(answers, budget=1.0, price=(0.0, 0.0)).require_price(judge)
     with pytest.raises(JudgeError, match="the price of m at http://127.0.0.1:9/v1 is not known"):
-        Caller(archive, budget=1.0).require_price(judge)
+        Caller(answers, budget=1.0).require_price(judge)
     tasks = judge.tasks(VICTIM)
-    archive.note(dict.fromkeys(judge.addresses(tasks), Label(2)))
-    Panel(Caller(archive, budget=1.0)).ask([(judge, tasks)])  # all of it is stored
+    answers.note(dict.fromkeys(judge.addresses(tasks), Label(2)))
+    BatchRunner(Caller(answers, budget=1.0)).ask([(judge, tasks)])  # all of it is stored
 
 
 @pytest.mark.parametrize(
@@ -642,22 +642,22 @@ def test_only_a_budget_needs_a_price(tmp_path: Path) -> None:
 )
 def test_when_patience_ends(refused: Refused, failed: int, turns: int, ends: bool) -> None:
     """After five failures, two timeouts, forty turns, or a wait of over two minutes."""
-    assert Patience().ends(refused, failed, turns) == ends
-    assert Patience(attempts=1).ends(Refused("timeout", ""), 1, 0)
+    assert RetryPolicy().ends(refused, failed, turns) == ends
+    assert RetryPolicy(attempts=1).ends(Refused("timeout", ""), 1, 0)
 
 
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses that were to be made; none is."""
-    told: list[float] = []
+    lines: list[float] = []
     sleep = asyncio.sleep
 
     async def at_once(seconds: float) -> None:
-        told.extend([seconds] if seconds else [])
+        lines.extend([seconds] if seconds else [])
         await sleep(0)
 
     monkeypatch.setattr(asyncio, "sleep", at_once)
-    return told
+    return lines
 
 
 @pytest.mark.parametrize(("luck", "pauses"), [(1.0, [1, 2, 3, 3]), (0.0, [0.5, 1, 1.5, 1.5])])
@@ -668,7 +668,7 @@ def test_pauses_double_up_to_the_longest(
     monkeypatch.setattr(random, "random", lambda: luck)
     with Server(lambda _: Raw(500)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        outcome = put([VICTIM], tmp_path, patience=Patience(attempts=5, pause=1, longest=3))
+        outcome = put([VICTIM], tmp_path, retry_policy=RetryPolicy(attempts=5, pause=1, longest=3))
         assert len(server.calls) == 5
     assert slept == pauses
     assert [(one.kind, one.attempts) for one in outcome.judgments.values()] == [("server", 5)] * 3  # type: ignore[union-attr]
@@ -696,13 +696,13 @@ def test_what_closes_the_gate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whoever says "too fast", and a server in trouble that names a time; one of over two minutes is not waited for."""
-    told: list[float | None] = []
-    monkeypatch.setattr(Gate, "refused", lambda _, wait: told.append(wait))
+    lines: list[float | None] = []
+    monkeypatch.setattr(RateLimiter, "refused", lambda _, wait: lines.append(wait))
     with Server(lambda _: raw) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        outcome = put([VICTIM], tmp_path, patience=Patience(attempts=1, turns=2))
+        outcome = put([VICTIM], tmp_path, retry_policy=RetryPolicy(attempts=1, turns=2))
         assert len(server.calls) == requests
-    assert told == waits
+    assert lines == waits
     assert slept == []  # the gate paces
     assert {one.attempts for one in outcome.judgments.values()} == {requests}  # type: ignore[union-attr]
 
@@ -721,7 +721,7 @@ def test_every_request_is_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "SELECT endpoint, model, served, status, bytes_sent, prompt_tokens, output_tokens, cached_tokens, usd"
         " FROM calls ORDER BY begun"
     )
-    rows = outcome.caller.archive.guarded(lambda db: db.execute(query).fetchall())
+    rows = outcome.caller.answers.guarded(lambda db: db.execute(query).fetchall())
     tokens = (probe["prompt_tokens"], probe["completion_tokens"])
     dollars = (tokens[0] + 2 * tokens[1]) / 1e6
     assert rows == [
@@ -746,7 +746,7 @@ def test_what_may_have_been_charged_is_unknown(
     judge = ContextPrecision("some-model", timeout=1.0)
     with Server(lambda _: raw) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        outcome = put([VICTIM], tmp_path, judge, patience=Patience(attempts=1), price=PRICE)
+        outcome = put([VICTIM], tmp_path, judge, retry_policy=RetryPolicy(attempts=1), price=PRICE)
     assert outcome.caller.spend.unpriced == unpriced
 
 
@@ -766,8 +766,10 @@ def test_nothing_more_is_sent_after_ten_calls_in_a_row_that_bring_nothing(
         outcome = put(MANY, tmp_path, ContextPrecision("m", concurrency=1))
         assert len(server.calls) == 20
     details = Counter(one.detail for one in outcome.judgments.values() if isinstance(one, Failure))
-    unsent = [told for told in details if told.startswith("not sent: 10 calls in a row brought nothing: HTTP 500")]
-    assert [details[told] for told in unsent] == [200]
+    unsent = [
+        message for message in details if message.startswith("not sent: 10 calls in a row brought nothing: HTTP 500")
+    ]
+    assert [details[message] for message in unsent] == [200]
     with Server(lambda _: down) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         put(MANY, tmp_path, ContextPrecision("n", concurrency=1))
@@ -804,7 +806,7 @@ def test_a_call_counts_once_whatever_it_takes(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         outcome = put([VICTIM], tmp_path)
     assert (outcome.caller.spend.calls, outcome.caller.spend.requests) == (1, 4)
-    rows = outcome.caller.archive.guarded(lambda db: db.execute("SELECT status FROM calls ORDER BY begun").fetchall())
+    rows = outcome.caller.answers.guarded(lambda db: db.execute("SELECT status FROM calls ORDER BY begun").fetchall())
     assert rows == [("ok",), ("server",), ("truncated",), ("ok",)]
     assert outcome.kinds(VICTIM) == ["label"] * 3
 
@@ -852,7 +854,7 @@ def test_the_next_call_begins_where_the_last_one_was_whole(tmp_path: Path, monke
 
     with Server(behave) as server:
         judge = ContextPrecision("m", base_url=server.url)
-        asyncio.run(scene(Caller(Archive(tmp_path / "a.sqlite")), judge))
+        asyncio.run(scene(Caller(AnswerCache(tmp_path / "a.sqlite")), judge))
         assert [asked.body["max_completion_tokens"] for asked in server.calls] == [420, 1680, 1680, 1680]
 
 
@@ -869,37 +871,37 @@ def test_calls_that_share_a_document_wait_for_the_first_of_them(tmp_path: Path) 
     with Server() as server:
         judge = OfOneDocument("m", base_url=server.url, batch=1, concurrency=1)
         tasks = [task for one in cases for task in judge.tasks(one)]
-        archive = Archive(tmp_path / "a.sqlite")
-        Panel(Caller(archive)).ask([(judge, tasks)])
+        answers = AnswerCache(tmp_path / "a.sqlite")
+        BatchRunner(Caller(answers)).ask([(judge, tasks)])
         asked = [call.question for call in server.calls]
     assert set(asked[:3]) == {"Question 0?", "Question 1?", "Question 2?"}
     assert len(asked) == 9
-    assert missing(archive, judge, tasks) == []
+    assert missing(answers, judge, tasks) == []
 
 
 def test_what_is_stopped_is_not_tried_again(tmp_path: Path) -> None:
     """What is under way is finished, and if it failed that is all; the rest is cancelled."""
     judge = ContextPrecision("m", batch=1, concurrency=1)
     for at, (answer, first) in enumerate(((grade_all, "label"), (lambda _: Raw(500), "server"))):
-        caller = Caller(Archive(tmp_path / f"{at}.sqlite"))
+        caller = Caller(AnswerCache(tmp_path / f"{at}.sqlite"))
 
         def behave(asked: Asked, caller: Caller = caller, answer: Any = answer) -> Any:
             caller.stopped = True
             return answer(asked)
 
         with Server(behave) as server:
-            asking = replace(judge, base_url=server.url)
-            tasks = asking.tasks(VICTIM)
-            Panel(caller).ask([(asking, tasks)])
+            prompter = replace(judge, base_url=server.url)
+            tasks = prompter.tasks(VICTIM)
+            BatchRunner(caller).ask([(prompter, tasks)])
             assert len(server.calls) == 1
-        found = stored(caller.archive, asking, tasks).values()
+        found = stored(caller.answers, prompter, tasks).values()
         kinds = [one.kind if isinstance(one, Failure) else "label" for one in found]
         assert kinds == [first, "cancelled", "cancelled"]
 
 
 def test_the_second_interrupt_is_meant(tmp_path: Path) -> None:
     """The first one only stops the sending."""
-    caller = Caller(Archive(tmp_path / "a.sqlite"))
+    caller = Caller(AnswerCache(tmp_path / "a.sqlite"))
 
     async def scene() -> Any:
         with _interruptible(caller):
@@ -915,7 +917,7 @@ def test_no_call_is_made_at_an_unknown_price(tmp_path: Path) -> None:
     """By whatever way it comes."""
     with Server() as server:
         judge = ContextPrecision("m", base_url=server.url)
-        caller = Caller(Archive(tmp_path / "a.sqlite"), budget=1.0)
+        caller = Caller(AnswerCache(tmp_path / "a.sqlite"), budget=1.0)
         with pytest.raises(JudgeError, match="price"):
             asyncio.run(caller.ask(judge, judge.prompt(judge.tasks(VICTIM))))
         assert server.asked == []
@@ -981,7 +983,7 @@ def test_what_fails_without_a_probe_fails_as_the_latest_did(tmp_path: Path, monk
 
 def test_a_probe_that_fails_when_all_is_stopped_is_the_last(tmp_path: Path) -> None:
     """The calls that waited for it are cancelled."""
-    caller = Caller(Archive(tmp_path / "a.sqlite"))
+    caller = Caller(AnswerCache(tmp_path / "a.sqlite"))
 
     def probed(_: Asked) -> Any:
         caller.stopped = True
@@ -991,9 +993,9 @@ def test_a_probe_that_fails_when_all_is_stopped_is_the_last(tmp_path: Path) -> N
         server.probe = probed
         judge = ContextPrecision("m", base_url=server.url, batch=1)
         tasks = judge.tasks(VICTIM)
-        Panel(caller).ask([(judge, tasks)])
+        BatchRunner(caller).ask([(judge, tasks)])
         assert len(server.asked) == 1
-    found = stored(caller.archive, judge, tasks).values()
+    found = stored(caller.answers, judge, tasks).values()
     assert [one.kind for one in found if isinstance(one, Failure)] == ["server", "cancelled", "cancelled"]
 
 
@@ -1032,37 +1034,37 @@ def test_the_probe_is_put_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         for cases in (MANY[:3], MANY[3:6]):
             put(cases, tmp_path, ContextPrecision("m"))
         assert sum(asked.is_probe for asked in server.asked) == 1
-        found = Archive(tmp_path / "answers.sqlite").abilities(server.url, "m")
+        found = AnswerCache(tmp_path / "answers.sqlite").capabilities(server.url, "m")
         assert found == {"mode": "json_schema", "limit": "max_completion_tokens", "without": []}
 
 
 def test_what_is_known_of_tasks(tmp_path: Path) -> None:
     """An answer, else what the latest attempt came to, else that nobody asked."""
-    archive, judge = Archive(tmp_path / "a.sqlite"), ContextPrecision("m", base_url="http://127.0.0.1:9/v1")
+    answers, judge = AnswerCache(tmp_path / "a.sqlite"), ContextPrecision("m", base_url="http://127.0.0.1:9/v1")
     tasks = [Task("q", (text,)) for text in "abc"]
-    assert missing(archive, judge, tasks[::-1] * 2) == tasks
+    assert missing(answers, judge, tasks[::-1] * 2) == tasks
     addresses = judge.addresses(tasks)
-    archive.note(dict(zip(addresses, [Label(2), Failure("timeout")], strict=False)))
+    answers.note(dict(zip(addresses, [Label(2), Failure("timeout")], strict=False)))
     never = Failure("offline", "never asked of m at http://127.0.0.1:9/v1")
-    found = stored(archive, judge, [*tasks[::-1], tasks[0]])
+    found = stored(answers, judge, [*tasks[::-1], tasks[0]])
     assert list(found.items()) == list(zip(tasks, [Label(2), Failure("timeout"), never], strict=True))
 
 
 def test_what_asking_would_take(tmp_path: Path) -> None:
     """Two calls: a token per four bytes or as many as were learnt, and what is expected and the most of an answer."""
-    archive, judge = Archive(tmp_path / "a.sqlite"), ContextPrecision("m", base_url="http://127.0.0.1:9/v1")
+    answers, judge = AnswerCache(tmp_path / "a.sqlite"), ContextPrecision("m", base_url="http://127.0.0.1:9/v1")
     tasks = [task for one in MANY[:2] for task in judge.tasks(one)]
     sizes = [prompt_bytes(judge.prompt(batch)) for batch in judge.batches(tasks)]
     assert len(sizes) == 2
     for ratio in (4.0, 2.0):
         tokens = sum(round(size / ratio) for size in sizes)
-        found = estimate(archive, judge, tasks, PRICE)
+        found = estimate(answers, judge, tasks, PRICE)
         assert (found.calls, found.tokens) == (2, tokens + 2 * 460)
         assert found.usd == pytest.approx((tokens + 2 * 2 * 460) / 1e6)
-        assert found.most == pytest.approx((sum(sizes) + 2 * 2 * 2040) / 1e6)
-        archive.keep(a_call(endpoint="http://127.0.0.1:9/v1", bytes_sent=200), {})
-    assert estimate(archive, judge, tasks)[2:] == (None, None)
-    assert estimate(archive, judge, []) == Estimate()
+        assert found.max_usd == pytest.approx((sum(sizes) + 2 * 2 * 2040) / 1e6)
+        answers.keep(a_call(endpoint="http://127.0.0.1:9/v1", bytes_sent=200), {})
+    assert estimate(answers, judge, tasks)[2:] == (None, None)
+    assert estimate(answers, judge, []) == Estimate()
 
 
 def test_estimates_in_words() -> None:
@@ -1077,44 +1079,44 @@ def test_estimates_in_words() -> None:
 
 def test_an_answer_bears_its_share_of_its_call(tmp_path: Path) -> None:
     """Of time and money, by how many of the addresses came with it; unknown dollars are counted apart."""
-    archive = Archive(tmp_path / "a.sqlite")
-    archive.keep(a_call(ms=10.0, usd=0.5), {"a": Label(1), "b": Label(2)})
-    archive.keep(a_call(id="2", ms=4.0, usd=None), {"c": Label(0), "d": Failure("schema")})
-    assert archive.shares(["a", "b", "c", "d", "a"]) == {"a": (5.0, 0.25), "b": (5.0, 0.25), "c": (4.0, 0.0)}
-    assert archive.shares(["b"]) == {"b": (10.0, 0.5)}
-    assert archive.paid(["a", "b", "c", "d"]) == (0.5, 1)
-    assert archive.failures(["d"]) == {"d": Failure("schema")}
+    answers = AnswerCache(tmp_path / "a.sqlite")
+    answers.keep(a_call(ms=10.0, usd=0.5), {"a": Label(1), "b": Label(2)})
+    answers.keep(a_call(id="2", ms=4.0, usd=None), {"c": Label(0), "d": Failure("schema")})
+    assert answers.shares(["a", "b", "c", "d", "a"]) == {"a": (5.0, 0.25), "b": (5.0, 0.25), "c": (4.0, 0.0)}
+    assert answers.shares(["b"]) == {"b": (10.0, 0.5)}
+    assert answers.paid(["a", "b", "c", "d"]) == (0.5, 1)
+    assert answers.failures(["d"]) == {"d": Failure("schema")}
 
 
 def test_who_answered_is_counted_over_many_addresses(tmp_path: Path) -> None:
     """More than one statement looks up; what a server says it can do is kept as the latest says."""
-    archive = Archive(tmp_path / "a.sqlite")
-    archive.keep(a_call(), {str(at): Label(1) for at in range(1100)})
-    archive.keep(a_call(id="2", served="m-3"), {"x": Label(1)})
-    assert archive.served([*map(str, range(1100)), "x"]) == {"m-2": 1100, "m-3": 1}
-    assert archive.abilities("e", "m") is None
+    answers = AnswerCache(tmp_path / "a.sqlite")
+    answers.keep(a_call(), {str(at): Label(1) for at in range(1100)})
+    answers.keep(a_call(id="2", served="m-3"), {"x": Label(1)})
+    assert answers.served([*map(str, range(1100)), "x"]) == {"m-2": 1100, "m-3": 1}
+    assert answers.capabilities("e", "m") is None
     for found in ({"mode": "plain"}, {"mode": "json_object"}):
-        archive.keep_abilities("e", "m", found)
-        assert archive.abilities("e", "m") == found
+        answers.keep_capabilities("e", "m", found)
+        assert answers.capabilities("e", "m") == found
 
 
 def test_only_answers_that_can_be_read_are_salvaged(tmp_path: Path) -> None:
     """With the calls they came with; no label in a strange form among them."""
-    old = Archive(tmp_path / "old.sqlite")
-    old.keep(a_call(), {"a": Label(1, "weißt du"), "b": Written(("one",))})
+    old = AnswerCache(tmp_path / "old.sqlite")
+    old.keep(a_call(), {"a": Label(1, "weißt du"), "b": Completion(("one",))})
     old.keep(a_call(id="2", usd=None), {"i": Label(1, "weißt du")})
     rows = [("c", "{", "1"), ("d", "{}", "1"), ("e", "[]", "1"), ("f", '{"grade": 1, "flags": [], "new": 1}', "1")]
     rows += [("g", '{"flags": 1}', "1"), ("h", b"\xff", "1")]
     rows += [("j", '{"grade": 99, "flags": []}', "1"), ("k", '{"grade": true, "flags": []}', "1")]
     old.write(lambda db: old.insert(db, "labels", rows, replace=False))
     old.close()
-    archive = Archive(tmp_path / "new.sqlite")
-    archive.salvage(tmp_path / "old.sqlite")
-    assert archive.saved == 3
+    answers = AnswerCache(tmp_path / "new.sqlite")
+    answers.recover(tmp_path / "old.sqlite")
+    assert answers.saved == 3
     label = Label(1, "weißt du")
-    assert archive.labels(list("abcdefghi")) == {"a": label, "b": Written(("one",)), "i": label}
-    assert archive.paid(["a", "i"]) == (0.01, 1)
-    kept = archive.guarded(lambda db: db.execute("SELECT label FROM labels WHERE address = 'a'").fetchone()[0])
+    assert answers.labels(list("abcdefghi")) == {"a": label, "b": Completion(("one",)), "i": label}
+    assert answers.paid(["a", "i"]) == (0.01, 1)
+    kept = answers.guarded(lambda db: db.execute("SELECT label FROM labels WHERE address = 'a'").fetchone()[0])
     assert "weißt du" in kept
 
 
@@ -1123,99 +1125,99 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The gate's clock, which stands still until it is set."""
     made = SimpleNamespace(now=100.0)
     made.monotonic = lambda: made.now
-    monkeypatch.setattr(gates, "time", made)
+    monkeypatch.setattr(limiters, "time", made)
     return made
 
 
 def test_the_first_refusal_is_believed(clock: SimpleNamespace) -> None:
     """The gate opens at the time it names; a later one does not open it earlier."""
-    gate = Gate(8)
-    gate.refused(0.25)
-    assert gate._opens == 100.25
-    gate.refused(0.0)
-    assert gate._opens == 100.25
+    limiter = RateLimiter(8)
+    limiter.refused(0.25)
+    assert limiter._opens == 100.25
+    limiter.refused(0.0)
+    assert limiter._opens == 100.25
 
 
 def test_a_burst_of_refusals_halves_once(clock: SimpleNamespace) -> None:
     """Those sent before the first refusal was known move only the time at which the gate opens."""
-    gate = Gate(8)
-    gate.refused(None)
-    assert (gate._limit, gate._opens, gate._spacing) == (4.0, 100.5, 0.1)
+    limiter = RateLimiter(8)
+    limiter.refused(None)
+    assert (limiter._limit, limiter._opens, limiter._spacing) == (4.0, 100.5, 0.1)
     clock.now = 100.25
-    gate.refused(None)
-    assert (gate._limit, gate._opens, gate._spacing) == (4.0, 100.75, 0.1)
-    gate.refused(3.0)
-    gate.refused(0.0)
-    assert gate._opens == 103.25
+    limiter.refused(None)
+    assert (limiter._limit, limiter._opens, limiter._spacing) == (4.0, 100.75, 0.1)
+    limiter.refused(3.0)
+    limiter.refused(0.0)
+    assert limiter._opens == 103.25
     clock.now = 103.25
-    gate.refused(0.5)
-    assert gate._opens == 104.25
-    gate.refused(2.0)
-    assert gate._opens == 105.25
-    gate._opens = 104.25
-    assert (gate._limit, gate._opens) == (2.0, 104.25)  # the second refusal: at least a second
-    assert gate._spacing == pytest.approx(0.115)
+    limiter.refused(0.5)
+    assert limiter._opens == 104.25
+    limiter.refused(2.0)
+    assert limiter._opens == 105.25
+    limiter._opens = 104.25
+    assert (limiter._limit, limiter._opens) == (2.0, 104.25)  # the second refusal: at least a second
+    assert limiter._spacing == pytest.approx(0.115)
 
 
 def test_refusals_in_a_row_close_the_gate_for_a_minute_at_most(clock: SimpleNamespace) -> None:
     """Twice as long each time; one passes at a time at least, two seconds apart at most."""
-    gate = Gate(4)
+    limiter = RateLimiter(4)
     waits = []
     for _ in range(30):
-        clock.now = max(clock.now, gate._opens)
-        gate.refused(None)
-        waits.append(gate._opens - clock.now)
+        clock.now = max(clock.now, limiter._opens)
+        limiter.refused(None)
+        waits.append(limiter._opens - clock.now)
     assert waits[:9] == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
     assert waits[-1] == 60
-    assert (gate._limit, gate._spacing) == (1.0, 2.0)
-    gate.passed()
-    clock.now = gate._opens
-    gate.refused(None)
-    assert gate._opens - clock.now == 0.5
+    assert (limiter._limit, limiter._spacing) == (1.0, 2.0)
+    limiter.passed()
+    clock.now = limiter._opens
+    limiter.refused(None)
+    assert limiter._opens - clock.now == 0.5
 
 
 def test_requests_are_spaced_at_nine_tenths_of_the_best_rate(clock: SimpleNamespace) -> None:
     """Of the last ten seconds: six within one second, then 1 / 5.4 s; what was served before does not count."""
-    gate = Gate(8)
+    limiter = RateLimiter(8)
     for at, served in ((100.0, 9), (111.0, 3), (111.5, 2), (112.0, 1), (112.25, 2), (120.5, 0)):
         clock.now = at
         for _ in range(served):
-            gate.passed()
-    assert gate._best_second(120.5) == 6
-    gate.refused(None)
-    assert gate._spacing == pytest.approx(1 / 5.4)
-    assert gate._best_second(121.0) == 5  # those of 111 are ten seconds old
-    assert gate._best_second(130.0) == 0
+            limiter.passed()
+    assert limiter._best_second(120.5) == 6
+    limiter.refused(None)
+    assert limiter._spacing == pytest.approx(1 / 5.4)
+    assert limiter._best_second(121.0) == 5  # those of 111 are ten seconds old
+    assert limiter._best_second(130.0) == 0
 
 
 def test_success_opens_the_gate_again(clock: SimpleNamespace) -> None:
     """One more in flight a round, up to the most; the spacing shrinks by 3 % for each calm second, by 20 % at most."""
-    gate = Gate(5)
-    gate.refused(None)
-    gate._spacing = 1.0
+    limiter = RateLimiter(5)
+    limiter.refused(None)
+    limiter._spacing = 1.0
     clock.now = 102.0
-    gate.passed()
-    assert (gate._limit, gate._spacing) == (2.5 + 1 / 2.5, pytest.approx(0.94))
+    limiter.passed()
+    assert (limiter._limit, limiter._spacing) == (2.5 + 1 / 2.5, pytest.approx(0.94))
     clock.now = 200.0
-    gate._spacing = 0.5
-    gate.passed()
-    assert gate._spacing == pytest.approx(0.5 * (1 - 0.2 * 0.5))
-    gate._spacing = 2.0
-    gate.passed()
-    assert gate._spacing == pytest.approx(1.6)
+    limiter._spacing = 0.5
+    limiter.passed()
+    assert limiter._spacing == pytest.approx(0.5 * (1 - 0.2 * 0.5))
+    limiter._spacing = 2.0
+    limiter.passed()
+    assert limiter._spacing == pytest.approx(1.6)
     for _ in range(20):
-        gate.passed()
-    assert gate._limit == 5.0
+        limiter.passed()
+    assert limiter._limit == 5.0
 
 
 def test_a_passage_takes_its_place_in_the_row(clock: SimpleNamespace) -> None:
     """The next one is due a spacing later; what has passed flies no more."""
-    gate = Gate(2)
-    gate._spacing = 0.25
+    limiter = RateLimiter(2)
+    limiter._spacing = 0.25
 
     async def scene() -> int:
-        async with gate.passage():
-            return gate._flying
+        async with limiter.turn():
+            return limiter._flying
 
     assert asyncio.run(scene()) == 1
-    assert (gate._flying, gate._next) == (0, 100.25)
+    assert (limiter._flying, limiter._next) == (0, 100.25)

@@ -17,8 +17,8 @@ def row(name: str, difference: float, verdict: str, **others: object) -> Row:
     made = Row(
         name=name,
         mean=0.5 + difference,
-        least=0.5 + difference,
-        most=0.5 + difference,
+        mean_min=0.5 + difference,
+        mean_max=0.5 + difference,
         low=0.4,
         high=0.6,
         difference=difference,
@@ -96,12 +96,12 @@ def test_one_trial_and_a_withheld_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [(0.0, "0"), (1.0, "1"), (0.0004, "<.001"), (0.049, ".049"), (0.5, ".50"), (0.997, ">.99"), (math.nan, "–")],
 )
-def test_probabilities_are_never_rounded_to_certainty(value: float, told: str) -> None:
+def test_probabilities_are_never_rounded_to_certainty(value: float, expected: str) -> None:
     """0 and 1 are told only where they are 0 and 1."""
-    assert probability(value) == told
+    assert probability(value) == expected
 
 
 def trial(**params: str) -> TrialResult:

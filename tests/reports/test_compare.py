@@ -34,8 +34,10 @@ def result(name: str, values: Sequence[float], size: int = 100) -> TrialResult:
     clusters = [f"doc{n % 20}" for n in range(QUERIES)]
     params = {"chunker": name, "chunker.size": str(size)}
     efficiency = {"context_tokens": 100.0}
-    fates = [["found"]] * 30 + [["not_retrieved"]] * 10
-    return TrialResult(name, name, params, [str(n) for n in range(QUERIES)], clusters, scores, fates, efficiency)
+    evidence_outcomes = [["found"]] * 30 + [["not_retrieved"]] * 10
+    return TrialResult(
+        name, name, params, [str(n) for n in range(QUERIES)], clusters, scores, evidence_outcomes, efficiency
+    )
 
 
 def launch(*results: TrialResult, on: str | None = "recall@5") -> Launch:
@@ -81,10 +83,10 @@ def test_the_default_metric_is_at_a_token_budget() -> None:
     """At equal k, chunk size and context size are confounded; asked for all the same, it is said."""
     results = result("base", HALF), result("x", HALF, size=900)
     assert compare(launch(*results, on=None)).metric == "recall@100t"
-    told = "contexts of different size"
-    assert any(told in warning for warning in compare(launch(*results)).warnings)
-    assert not any(told in warning for warning in compare(launch(*results, on=None)).warnings)
-    assert not any(told in warning for warning in compare(launch(results[0])).warnings)
+    message = "contexts of different size"
+    assert any(message in warning for warning in compare(launch(*results)).warnings)
+    assert not any(message in warning for warning in compare(launch(*results, on=None)).warnings)
+    assert not any(message in warning for warning in compare(launch(results[0])).warnings)
 
 
 def test_chunkers_are_compared_at_a_budget_even_if_none_is_asked_for() -> None:
@@ -134,9 +136,9 @@ def test_losses_at_the_cutoff() -> None:
     assert losses_at(uncut, "mrr") == {"found": 30, "not_retrieved": 10}
     uncut.scores["recall"] = np.array(values)  # type: ignore[index]
     assert losses_at(uncut, "mrr") == {"found": 30, "not_retrieved": 10}
-    many = dataclasses.replace(result("x", [0.29, *[math.nan] * 39]), fates=[["found"] * 100, *[[]] * 39])
+    many = dataclasses.replace(result("x", [0.29, *[math.nan] * 39]), evidence_outcomes=[["found"] * 100, *[[]] * 39])
     assert losses_at(many, "recall@5") == {"found": 29, "below rank 5": 71}  # 0.29 * 100 is a little less than 29
-    none = dataclasses.replace(result("x", [0.0] * 40), fates=[["split"]] * 40)
+    none = dataclasses.replace(result("x", [0.0] * 40), evidence_outcomes=[["split"]] * 40)
     assert losses_at(none, "recall@5") == {"split": 40, "found": 0, "below rank 5": 0}
 
 
@@ -160,8 +162,8 @@ def test_a_margin_tells_what_matters() -> None:
     assert [row.matters for row in compare(made, margin=0.5).rows] == ["", "no", "no"]
     unsure = launch(result("base", HALF), result("n", noisy(HALF)))
     assert compare(unsure, margin=0.01).rows[1].matters == "cannot tell"
-    told = "compared with the margin of 0.02, the difference is larger for b; smaller for twin"
-    assert told in str(compare(made, margin=0.02))
+    message = "compared with the margin of 0.02, the difference is larger for b; smaller for twin"
+    assert message in str(compare(made, margin=0.02))
 
 
 def test_cannot_tell_says_what_would() -> None:
@@ -195,7 +197,7 @@ def test_clusters_may_be_queries() -> None:
 
 
 def test_four_documents_tell_nothing() -> None:
-    """Fewer than five clusters: no interval, no word but `cannot tell`, and no ranking is claimed."""
+    """Fewer than five clusters: no interval, no word but `cannot notify`, and no ranking is claimed."""
     few = [dataclasses.replace(result(name, values), clusters=[f"d{n % 4}" for n in range(QUERIES)])
            for name, values in (("base", HALF), ("b", [0.2 + 0.8 * v for v in HALF]))]  # fmt: skip
     row = compare(launch(*few)).rows[1]
@@ -252,8 +254,8 @@ def test_no_word_stands_beside_an_interval_that_crosses_zero(seed: int, clusters
         assert (row.verdict, row.p <= 0.05) == (word, word != "cannot tell") or math.isnan(row.p)
         assert (row.p_alone <= 0.05) == (row.alone_low > 0 or row.alone_high < 0) or math.isnan(row.p_alone)
         assert bool(row.no_interval) == math.isnan(row.difference_low)
-    told = re.search(r"is better than .* \((\S+) … (\S+)\)", answer(found))
-    assert told is None or float(told[1]) >= 0
+    output = re.search(r"is better than .* \((\S+) … (\S+)\)", answer(found))
+    assert output is None or float(output[1]) >= 0
 
 
 def test_more_than_a_thousand_documents() -> None:
@@ -287,12 +289,12 @@ def test_every_metric_and_fact_for_machines() -> None:
     found, names = compare(made), columns.every(made)
     assert names[:2] == ["recall@5", "recall@100t"]
     assert {"recall@200t", "context_tokens"} <= set(names)
-    rows = list(csv.DictReader(io.StringIO(as_csv(found, columns.beside(made, names)))))
+    rows = list(csv.DictReader(io.StringIO(as_csv(found, columns.trial_values(made, names)))))
     assert float(rows[0]["recall@200t"]) == 1 / 3
     assert (list(rows[0]).count("context_tokens"), rows[1]["recall@100t"]) == (1, "0.5")
-    told = json.loads(as_json(found, columns.beside(made, ["recall@200t", "context_tokens"])))["rows"][0]
-    assert told["values"] == {"recall@200t": 1 / 3, "context_tokens": 100.0}
-    assert told["mean"] == told["values"]["recall@200t"]
+    output = json.loads(as_json(found, columns.trial_values(made, ["recall@200t", "context_tokens"])))["rows"][0]
+    assert output["values"] == {"recall@200t": 1 / 3, "context_tokens": 100.0}
+    assert output["mean"] == output["values"]["recall@200t"]
 
 
 def test_fewer_passages_than_precision_divides_by() -> None:
@@ -329,8 +331,8 @@ def test_fewer_passages_than_a_judge_divides_by() -> None:
     )
     base = Trial("d", Fixed(), BM25(), metrics=("recall@5",), judges=(HeuristicPrecision(k=10), HeuristicRecall(k=10)))
     made = Launch("l", Experiment("n", base, compare=Compare({"chunker": "base"})), [one])
-    told = "heuristic_precision divides by 10, and at most 3 passages are kept: it is at most 0.300 for base"
-    assert told in compare(made, on="heuristic_precision").warnings
+    message = "heuristic_precision divides by 10, and at most 3 passages are kept: it is at most 0.300 for base"
+    assert message in compare(made, on="heuristic_precision").warnings
     assert not any("divides by" in warning for warning in compare(made, on="heuristic_recall").warnings)
 
 
@@ -351,8 +353,8 @@ def test_missing_judgments_never_make_a_trial_look_better() -> None:
     whole, short = compared(better), compared(lost)
     assert (whole.verdict, whole.complete, short.complete) == ("better", 40, 35)
     assert short.low < whole.low < whole.high < short.high
-    assert short.least < whole.least == whole.mean == whole.most < short.most
-    assert f"{short.mean:.3f} [{short.least:.3f} … {short.most:.3f}]" == mean_in_bounds(short)
+    assert short.mean_min < whole.mean_min == whole.mean == whole.mean_max < short.mean_max
+    assert f"{short.mean:.3f} [{short.mean_min:.3f} … {short.mean_max:.3f}]" == mean_in_bounds(short)
     # With so many missing, nothing bounds the difference.
     assert np.isnan(short.difference_low) or short.difference_low < whole.difference_low
     assert short.p >= whole.p
@@ -386,8 +388,8 @@ def test_missing_judgments_bound_the_difference_by_hand() -> None:
     base = between("base", with_one(QUARTER, 0, 0.0), with_one(QUARTER, 0, 1.0))
     trial = between("x", with_one(STEPS, 1, 0.0), with_one(STEPS, 1, 1.0))
     one, two = rows(base, trial)
-    assert (one.least, one.mean, one.most) == (9.75 / 40, 0.25, 10.75 / 40)
-    assert (two.least, two.mean, two.most) == (29 / 40, pytest.approx(29 / 39), 30 / 40)
+    assert (one.mean_min, one.mean, one.mean_max) == (9.75 / 40, 0.25, 10.75 / 40)
+    assert (two.mean_min, two.mean, two.mean_max) == (29 / 40, pytest.approx(29 / 39), 30 / 40)
     assert (one.complete, two.complete, two.difference, two.verdict) == (39, 39, 0.5, "better")
     assert two.difference_low + two.difference_high == pytest.approx((18.25 + 20.25) / 40)
     assert two.alone_low + two.alone_high == pytest.approx((18.25 + 20.25) / 40)
@@ -411,7 +413,7 @@ def test_a_difference_counts_the_same_from_either_side() -> None:
 def test_an_interval_reaches_from_the_worst_case_to_the_best() -> None:
     """Nothing but bounds of 0.25 and 0.75 on every query: the mean is between them, wherever it is."""
     row = rows(between("base", QUARTER, [0.75] * QUERIES))[0]
-    assert (row.least, row.low, row.high, row.most) == (0.25, 0.25, 0.75, 0.75)
+    assert (row.mean_min, row.low, row.high, row.mean_max) == (0.25, 0.25, 0.75, 0.75)
 
 
 def test_a_trial_that_may_be_better_is_not_the_best_but_may_be() -> None:
@@ -436,7 +438,7 @@ def test_a_withheld_trial_is_not_compared_and_costs_others_nothing() -> None:
     _, row, other = found.rows
     assert np.isnan([row.mean, row.difference, row.difference_low, row.difference_high, row.p, row.needed]).all()
     assert (row.verdict, row.no_interval, row.may_be_best) == ("cannot tell", "withheld", True)
-    assert (row.least, row.most) == (9.75 / 40, 10.75 / 40)
+    assert (row.mean_min, row.mean_max) == (9.75 / 40, 10.75 / 40)
     assert (other.p, other.difference_low) == (without.p, without.difference_low)
     assert "w: 39 of 40 queries have a value; the mean is withheld" in found.warnings
     found = compare(judged_launch(lacking, trial), on="heuristic_precision", baseline={"chunker": "w"})
@@ -457,12 +459,12 @@ def test_no_query_with_a_value_in_both_has_no_difference() -> None:
 def test_missing_judgments_are_told() -> None:
     """With the queries that have a value; where all have one there is nothing to tell."""
     whole, short = between("base", QUARTER, QUARTER), between("x", with_one(QUARTER, 0, 0.0), QUARTER)
-    told = compare(judged_launch(whole, short), on="heuristic_precision").warnings
-    assert "x: 39 of 40 queries have a value; the mean is over those" in told
-    assert "intervals and verdicts hold whatever the missing judgments would have been" in told
-    assert not any("base: " in warning for warning in told)
-    told = compare(judged_launch(whole), on="heuristic_precision").warnings
-    assert not any("missing judgments" in warning for warning in told)
+    output = compare(judged_launch(whole, short), on="heuristic_precision").warnings
+    assert "x: 39 of 40 queries have a value; the mean is over those" in output
+    assert "intervals and verdicts hold whatever the missing judgments would have been" in output
+    assert not any("base: " in warning for warning in output)
+    output = compare(judged_launch(whole), on="heuristic_precision").warnings
+    assert not any("missing judgments" in warning for warning in output)
 
 
 def test_words_for_bounds() -> None:
@@ -527,10 +529,10 @@ def test_means_are_over_the_queries_that_all_trials_have_a_value_for() -> None:
 def test_unanswerable_queries_are_told_from_unmeasured_ones() -> None:
     """Of queries 1, 2 and 3 without a value, 1 and 2 have no evidence; nor has 0, which has a value all the same."""
     values = [math.nan if n in (1, 2, 3) else 1.0 for n in range(QUERIES)]
-    one = dataclasses.replace(result("base", values), fates=[[]] * 3 + [["found"]] * 37)
+    one = dataclasses.replace(result("base", values), evidence_outcomes=[[]] * 3 + [["found"]] * 37)
     found = compare(launch(one))
     assert (found.queries, found.unanswerable, found.unmeasured) == (37, 2, 1)
-    judged = dataclasses.replace(between("base", values, values), fates=one.fates)
+    judged = dataclasses.replace(between("base", values, values), evidence_outcomes=one.evidence_outcomes)
     found = compare(judged_launch(judged), on="heuristic_precision")
     assert (found.queries, found.unanswerable, found.unmeasured) == (37, 0, 3)
 

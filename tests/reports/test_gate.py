@@ -17,12 +17,12 @@ from harness import ConfigError, DataError, Experiment, Launch, Trial, read_expe
 from harness.components.chunkers import Fixed
 from harness.components.retrievers import BM25
 from harness.data.manifest import read_manifest, write_manifest
-from harness.evaluation.baseline import Accepted, AcceptedTrial
+from harness.evaluation.baseline import Baseline, BaselineTrial
 from harness.evaluation.results import Judged, TrialResult
 from harness.evaluation.stats import Differences, Floats
 from harness.experiment.settings import Compare, Gate
 from reports import accept_launch, gate
-from reports.gate import MARGIN, _check, hold_against, margins
+from reports.gate import MARGIN, _check, compare_with_baseline, margins
 from reports.gate_result import GateResult, as_json, files, junit, markdown
 
 QUERIES = 120
@@ -31,9 +31,11 @@ HARNESS = str(Path(sys.executable).parent / "harness")
 
 def result(values: Sequence[float] | Floats, name: str = "t", clusters: int = 60) -> TrialResult:
     labels = [f"d{n % clusters}" for n in range(QUERIES)]
-    fates = [["found"] if value else ["not_retrieved"] for value in values]
+    evidence_outcomes = [["found"] if value else ["not_retrieved"] for value in values]
     queries = [str(n) for n in range(QUERIES)]
-    return TrialResult(name, name, {"chunker": name}, queries, labels, {"recall@5": np.array(values, float)}, fates)
+    return TrialResult(
+        name, name, {"chunker": name}, queries, labels, {"recall@5": np.array(values, float)}, evidence_outcomes
+    )
 
 
 def launch(*results: TrialResult, margins: Gate | None = None, clusters: str = "documents") -> Launch:
@@ -43,36 +45,36 @@ def launch(*results: TrialResult, margins: Gate | None = None, clusters: str = "
     return Launch("l", made, results)
 
 
-def accepted(*results: TrialResult) -> Accepted:
+def accepted(*results: TrialResult) -> Baseline:
     def told(values: Floats) -> list[float | None]:
         return [None if np.isnan(value) else float(value) for value in values]
 
     trials = [
-        AcceptedTrial(
+        BaselineTrial(
             one.name,
             one.params,
             one.fingerprint,
             {name: (told(values), told(values)) for name, values in one.scores.items()}
             | {name: (told(j.low), told(j.high)) for name, j in one.judged.items()},
-            one.fates,
+            one.evidence_outcomes,
         )
         for one in results
     ]
-    return Accepted("n", "l0", "Ada", "2026-01-01", "it was good", {}, results[0].queries, trials)
+    return Baseline("n", "l0", "Ada", "2026-01-01", "it was good", {}, results[0].queries, trials)
 
 
 HALF = np.arange(QUERIES) % 2 * 1.0
 
 
 def verdict(before: Floats, after: Floats, **given: Any) -> GateResult:
-    return hold_against(launch(result(after), **given), accepted(result(before)))
+    return compare_with_baseline(launch(result(after), **given), accepted(result(before)))
 
 
 def test_the_same_results_are_fine_and_certain() -> None:
     """No query differs: nothing is uncertain, however few documents there are."""
     (check,) = verdict(HALF, HALF).checks
     assert (check.verdict, check.difference, check.low, check.high) == ("fine", 0, 0, 0)
-    few = hold_against(launch(result(HALF, clusters=2)), accepted(result(HALF, clusters=2)))
+    few = compare_with_baseline(launch(result(HALF, clusters=2)), accepted(result(HALF, clusters=2)))
     assert (few.verdict, few.exit_code) == ("fine", 0)
 
 
@@ -120,10 +122,10 @@ def test_four_documents_cannot_be_told_unless_queries_are_asked_about() -> None:
     """Too few clusters for bounds; as further queries on the same documents they do have some."""
     after = np.where(np.arange(QUERIES) % 8 == 1, 0.0, HALF)
     before, now = result(HALF, clusters=4), result(after, clusters=4)
-    found = hold_against(launch(now), accepted(before))
+    found = compare_with_baseline(launch(now), accepted(before))
     assert (found.verdict, np.isnan(found.checks[0].low)) == ("cannot tell", True)
     assert "too few documents" in markdown(found)
-    assert hold_against(launch(now, clusters="queries"), accepted(before)).verdict == "worse"
+    assert compare_with_baseline(launch(now, clusters="queries"), accepted(before)).verdict == "worse"
 
 
 def judged(values: Floats, max_failed: float) -> TrialResult:
@@ -136,7 +138,7 @@ def test_failing_judgments_never_pass() -> None:
     missing = np.where(np.arange(QUERIES) % 4 == 1, np.nan, HALF)
     for max_failed in (0.5, 0.02):
         made = launch(judged(missing, max_failed), margins=Gate({"useful": 0.03}))
-        found = hold_against(made, accepted(judged(HALF, 0.02)))
+        found = compare_with_baseline(made, accepted(judged(HALF, 0.02)))
         assert found.exit_code == 3
         assert found.checks[0].complete == 90
         assert found.drops[0].why == "a judgment is missing today"
@@ -146,14 +148,14 @@ def test_nothing_in_common_is_never_fine() -> None:
     """A baseline without a single value cannot be as good as, nor worse than, anything."""
     before = result(HALF)
     empty = accepted(replace(before, scores={"recall@5": np.full(QUERIES, np.nan)}))
-    assert hold_against(launch(before), empty).verdict == "cannot tell"
+    assert compare_with_baseline(launch(before), empty).verdict == "cannot tell"
 
 
 def test_one_document_changes_its_mind() -> None:
     """Of six documents five lose and one wins: 7 of 64 sign patterns do as badly, so that is no sure loss."""
     lost = np.where(np.arange(QUERIES) % 6 < 5, 0.0, 1.0)
     won = np.where(np.arange(QUERIES) % 6 < 5, 1.0, 0.0)
-    found = hold_against(launch(result(lost, clusters=6)), accepted(result(won, clusters=6)))
+    found = compare_with_baseline(launch(result(lost, clusters=6)), accepted(result(won, clusters=6)))
     assert found.verdict == "cannot tell"
 
 
@@ -179,7 +181,7 @@ def test_judgments_missing_then_and_now_by_hand() -> None:
     steps, first = np.where(HALF == 1, 0.4, 0.1), np.arange(QUERIES) == 1
     then = between(with_one(0.5, 0, 0.2), with_one(0.5, 0, 0.6))
     now = between(np.where(first, 0.1, steps), np.where(first, 0.9, steps))
-    (check,) = hold_against(launch(now, margins=USEFUL), accepted(then)).checks
+    (check,) = compare_with_baseline(launch(now, margins=USEFUL), accepted(then)).checks
     assert (check.accepted, check.today) == (pytest.approx(59.9 / 120), pytest.approx(30.1 / 120))
     assert check.difference == pytest.approx((30.1 - 59.9) / 120)
     assert check.low + check.high == pytest.approx((-30.4 - 29.2) / 120)
@@ -192,7 +194,7 @@ def test_a_missing_judgment_is_not_the_same(value: float) -> None:
     """Every query as then, but of one nothing is known, which may be 1 in 120 better or worse: no bound says less."""
     then = between(np.full(QUERIES, value), np.full(QUERIES, value))
     now = between(with_one(value, 0, 0.0), with_one(value, 0, 1.0))
-    (check,) = hold_against(launch(now, margins=USEFUL), accepted(then)).checks
+    (check,) = compare_with_baseline(launch(now, margins=USEFUL), accepted(then)).checks
     assert not check.low > -value / 120
     assert not check.high < (1 - value) / 120
 
@@ -212,7 +214,7 @@ def test_queries_without_a_value_then_or_now_are_left_out() -> None:
 def test_the_same_without_a_value_for_some_is_certain_too() -> None:
     """Two documents, one query without a value: no query differs."""
     values = np.where(np.arange(QUERIES) == 0, np.nan, HALF)
-    found = hold_against(launch(result(values, clusters=2)), accepted(result(values, clusters=2)))
+    found = compare_with_baseline(launch(result(values, clusters=2)), accepted(result(values, clusters=2)))
     assert (found.checks[0].verdict, found.checks[0].low, found.checks[0].high) == ("fine", 0, 0)
 
 
@@ -222,7 +224,7 @@ def test_a_withheld_mean_is_never_fine_and_costs_other_checks_nothing() -> None:
     one = between(with_one(0.5, 0, 0.0), with_one(0.5, 0, 1.0), max_failed=0.0)
     now = replace(one, scores={"recall@5": after})
     then = between(np.full(QUERIES, 0.5), np.full(QUERIES, 0.5))
-    found = hold_against(launch(now, margins=Gate({"useful": 1, "recall@5": 0.03})), accepted(then))
+    found = compare_with_baseline(launch(now, margins=Gate({"useful": 1, "recall@5": 0.03})), accepted(then))
     useful, recall = found.checks
     assert (useful.verdict, np.isnan(useful.today), recall.verdict) == ("cannot tell", True, "worse")
     (alone,) = verdict(HALF, after).checks
@@ -237,17 +239,17 @@ def test_bounds_hold_for_all_checks_at_once() -> None:
     other[0] = np.nan
     now = replace(between(other, other), scores={"recall@5": after})
     both = launch(now, margins=Gate({"useful": 0.03, "recall@5": 0.03}))
-    _, recall = hold_against(both, accepted(between(HALF, HALF))).checks
+    _, recall = compare_with_baseline(both, accepted(between(HALF, HALF))).checks
     (alone,) = verdict(HALF, after).checks
     assert recall.low < alone.low < alone.high < recall.high
 
 
 def test_each_side_has_the_whole_alpha() -> None:
     """Five documents that all lose: one of 32 sign patterns does as badly, which is less than 5 %."""
-    found = hold_against(launch(result(0 * HALF, clusters=5)), accepted(result(0 * HALF + 1, clusters=5)))
+    found = compare_with_baseline(launch(result(0 * HALF, clusters=5)), accepted(result(0 * HALF + 1, clusters=5)))
     assert found.verdict == "worse"
     strict = launch(result(0 * HALF, clusters=5), margins=Gate({"recall@5": 0.03}, alpha=0.02))
-    assert hold_against(strict, accepted(result(0 * HALF + 1, clusters=5))).verdict == "cannot tell"
+    assert compare_with_baseline(strict, accepted(result(0 * HALF + 1, clusters=5))).verdict == "cannot tell"
 
 
 def test_words_for_bounds() -> None:
@@ -269,23 +271,23 @@ def test_words_for_bounds() -> None:
 def test_trials_are_held_against_those_of_their_name() -> None:
     """Whatever their order."""
     made = result(HALF, "a"), result(1 - HALF, "b")
-    found = hold_against(launch(*made), accepted(*made[::-1]))
+    found = compare_with_baseline(launch(*made), accepted(*made[::-1]))
     assert [(check.trial, check.verdict, check.low) for check in found.checks] == [("a", "fine", 0), ("b", "fine", 0)]
 
 
 def test_the_only_trial_may_have_another_name() -> None:
     """As after a rename."""
-    found = hold_against(launch(result(HALF, "new")), accepted(result(HALF, "old")))
+    found = compare_with_baseline(launch(result(HALF, "new")), accepted(result(HALF, "old")))
     assert (found.verdict, found.changed) == ("fine", ["new: chunker: old → new"])
     there, here = replace(result(HALF), params={"data": "there"}), replace(result(HALF), params={"data": "here"})
-    assert hold_against(launch(here), accepted(there)).changed == []
+    assert compare_with_baseline(launch(here), accepted(there)).changed == []
 
 
 def test_queries_that_lost_are_named_most_first() -> None:
     """With the values before and after, of what is missing the middle; twenty at most, none where nothing is lost."""
     then = between(with_one(1.0, 3, 0.6), np.ones(QUERIES))
     now = between(np.where(np.arange(QUERIES) == 7, 0.5, with_one(1.0, 3, 0.0)), with_one(1.0, 7, 0.5))
-    drops = hold_against(launch(now, margins=USEFUL), accepted(then)).drops
+    drops = compare_with_baseline(launch(now, margins=USEFUL), accepted(then)).drops
     assert [(drop.query, drop.before, drop.after) for drop in drops] == [("7", 1, 0.5), ("3", 0.8, 0.5)]
     assert [drop.why for drop in drops] == [
         "the same evidence is selected, but ranked lower or judged otherwise",
@@ -306,9 +308,11 @@ def test_queries_that_lost_are_named_most_first() -> None:
 
 def test_only_evidence_that_changed_its_fate_is_told() -> None:
     """The second of two items."""
-    then = replace(result(HALF), fates=[["found", "found"]] * QUERIES)
-    now = replace(result(np.where(np.arange(QUERIES) == 1, 0.0, HALF)), fates=[["found", "split"]] * QUERIES)
-    (drop,) = hold_against(launch(now), accepted(then)).drops
+    then = replace(result(HALF), evidence_outcomes=[["found", "found"]] * QUERIES)
+    now = replace(
+        result(np.where(np.arange(QUERIES) == 1, 0.0, HALF)), evidence_outcomes=[["found", "split"]] * QUERIES
+    )
+    (drop,) = compare_with_baseline(launch(now), accepted(then)).drops
     assert drop.why.startswith("evidence 2: found → ")
 
 
@@ -321,19 +325,19 @@ def test_other_queries_need_a_new_baseline() -> None:
     """Scores of other queries cannot be paired."""
     before = replace(accepted(result(HALF)), queries=[f"q{n}" for n in range(QUERIES)])
     with pytest.raises(ConfigError, match="lists other queries"):
-        hold_against(launch(result(HALF)), before)
+        compare_with_baseline(launch(result(HALF)), before)
 
 
 def test_a_new_metric_needs_a_new_baseline() -> None:
     """What was not accepted cannot be held against."""
     with pytest.raises(ConfigError, match="baseline has no mrr"):
-        hold_against(launch(result(HALF), margins=Gate({"mrr": 0.1})), accepted(result(HALF)))
+        compare_with_baseline(launch(result(HALF), margins=Gate({"mrr": 0.1})), accepted(result(HALF)))
 
 
 def test_settings_that_changed_are_told() -> None:
     """A single trial is compared whatever became of its settings, which are named as likely causes."""
     now = replace(result(HALF, "t"), params={"chunker": "t", "selector.top_k.k": "3"})
-    found = hold_against(launch(now), accepted(result(HALF, "t")))
+    found = compare_with_baseline(launch(now), accepted(result(HALF, "t")))
     assert found.changed == ["t: selector.top_k.k: absent → 3"]
 
 
@@ -372,7 +376,7 @@ def test_identical_nights_raise_few_alarms(nights: int, noise: float) -> None:
     """The same system, judged with noise: called worse on at most 5 % of nights, over many accepted baselines."""
     rng = np.random.default_rng(41)
     alarms = sum(
-        hold_against(launch(night(rng, 0, noise)), accepted(night(rng, 0, noise))).verdict == "worse"
+        compare_with_baseline(launch(night(rng, 0, noise)), accepted(night(rng, 0, noise))).verdict == "worse"
         for _ in range(nights)
     )
     assert alarms / nights <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / nights)
@@ -387,7 +391,8 @@ def test_a_drop_is_seen(nights: int) -> None:
     rng = np.random.default_rng(43)
     before = accepted(night(rng, 0, 0))
     seen = [
-        sum(hold_against(launch(night(rng, drop, 0)), before).verdict == "worse" for _ in range(nights)) / nights
+        sum(compare_with_baseline(launch(night(rng, drop, 0)), before).verdict == "worse" for _ in range(nights))
+        / nights
         for drop in (0.0, 0.03, 0.1)
     ]
     assert seen[0] == 0
@@ -440,8 +445,8 @@ def test_nights_on_a_real_store(harness: Harness, tmp_path: Path, tracking: str)
     assert "How many litres does" in worse
     assert "changed since: base: selector: top_k → threshold" in worse
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"gate.md", "gate.json", "junit.xml", "history.svg"}
-    told = json.loads((tmp_path / "out/gate.json").read_text())
-    assert [night["values"]["gate/recall_03"] for night in told["history"]["base"]] == [0.0, 1.0]
+    output = json.loads((tmp_path / "out/gate.json").read_text())
+    assert [night["values"]["gate/recall_03"] for night in output["history"]["base"]] == [0.0, 1.0]
     ElementTree.parse(tmp_path / "out/history.svg")
     harness("--accept", "--why", "an empty selection is wanted now", "--who", "Ben")
     assert "against what Ben accepted" in harness().stdout
@@ -464,7 +469,7 @@ def test_nights_on_a_real_store(harness: Harness, tmp_path: Path, tracking: str)
     [
         (lambda value: value["trials"][0]["scores"].update({"recall@5": [[1.0]]}), "trials.0.scores"),
         (lambda value: value["trials"][0]["scores"]["recall@5"][0].pop(), "not one for each of 120 queries"),
-        (lambda value: value["trials"][0].update(fates=[]), "not one for each of 120 queries"),
+        (lambda value: value["trials"][0].update(evidence_outcomes=[]), "not one for each of 120 queries"),
         (lambda value: value.update(measured=None), "measured"),
         (lambda value: value.pop("queries"), "queries"),
         (lambda value: value.update(format=0), "is no accepted baseline of format 1"),
@@ -473,10 +478,10 @@ def test_nights_on_a_real_store(harness: Harness, tmp_path: Path, tracking: str)
 def test_a_damaged_baseline_is_told(damage: Callable[[dict[str, Any]], Any], message: str) -> None:
     """One line that names the place, whatever is wrong with it."""
     value = json.loads(json.dumps(accepted(result(HALF)).to_json()))
-    assert Accepted.from_json(value, where="here") == accepted(result(HALF))
+    assert Baseline.from_json(value, where="here") == accepted(result(HALF))
     damage(value)
     with pytest.raises(DataError, match=f"^here: .*{message}"):
-        Accepted.from_json(value, where="here")
+        Baseline.from_json(value, where="here")
 
 
 REFUSED = [

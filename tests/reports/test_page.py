@@ -57,7 +57,7 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Launch:
     )
     grid = {"chunker": [Fixed(size=12), Recursive(size=20)], "retriever": [Dense(depth=20), BM25(depth=20)]}
     experiment = Experiment(
-        "odd <script>", base, grid, question="Which <script>window.hacked = 5</script>?", beside=folder
+        "odd <script>", base, grid, question="Which <script>window.hacked = 5</script>?", base_dir=folder
     )
     return run(experiment, store=folder / "store", log=False)
 
@@ -122,10 +122,10 @@ def test_the_page_says_what_was_measured(shown: Any, launch: Launch) -> None:
         "const rows = document.querySelector('#budget table').rows; "
         "return [rows[0], rows[1]].map((row) => [...row.cells].map((cell) => cell.textContent))"
     )
-    told = dict(zip(heads, first, strict=True))
-    (result,) = (one for one in launch.results if one.name == told["trial"])
-    assert told["30 tokens"] == f"{result.mean('recall@30t'):.3f}"
-    assert told["125 tokens"] == f"{result.mean('recall@125t'):.3f}"
+    output = dict(zip(heads, first, strict=True))
+    (result,) = (one for one in launch.results if one.name == output["trial"])
+    assert output["30 tokens"] == f"{result.mean('recall@30t'):.3f}"
+    assert output["125 tokens"] == f"{result.mean('recall@125t'):.3f}"
 
 
 def test_the_explorer_shows_each_trials_passages(shown: Any, launch: Launch) -> None:
@@ -165,13 +165,13 @@ def test_what_was_dropped_and_why(shown: Any, launch: Launch) -> None:
     choose(shown, "cedar tower")
     shown.execute_script("document.querySelectorAll('details.dropped').forEach((one) => { one.open = true; })")
     count = "return document.querySelectorAll('details.dropped li').length"
-    told = shown.execute_script(
+    output = shown.execute_script(
         "return [...document.querySelectorAll('.pair > article')].map((one) => one.querySelector('h4').textContent)"
     )
     assert launch.session is not None
     session, names = launch.session, [result.name for result in launch.results]
     wanted, reasons = 0, set()
-    for name in told:
+    for name in output:
         trial = session.trials[names.index(name)]
         (row,) = (row for row in session.pipeline(trial).rows(trial) if "cedar tower" in row["query"])
         wanted += len(row["dropped"])
@@ -198,8 +198,8 @@ def test_keys_and_clicks(shown: Any) -> None:
     differences = "return [...document.querySelectorAll('#queries tr')].map((row) => row.cells[3].textContent)"
 
     def numbers() -> list[float]:
-        told = (text.replace("−", "-") for text in shown.execute_script(differences))
-        return [float(text) for text in told if text != "–"]
+        lines = (text.replace("−", "-") for text in shown.execute_script(differences))
+        return [float(text) for text in lines if text != "–"]
 
     assert numbers() == sorted(numbers())
     shown.find_element("css selector", "#querylist th[data-sort=difference] button").click()
@@ -281,6 +281,6 @@ def test_faults(launch: Launch) -> None:
 
 def test_for_notebooks(launch: Launch) -> None:
     """The page in a frame of its own, escaped."""
-    told = report(launch)._repr_html_()
-    assert told.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
-    assert "<script" not in told
+    output = report(launch)._repr_html_()
+    assert output.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert "<script" not in output

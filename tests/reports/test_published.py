@@ -50,9 +50,9 @@ def test_a_known_reason_is_shown_and_not_counted() -> None:
         Figure("b", "recall@5", 0.5, 0.4, 0.01),
     ]
     assert [figure.name for figure in differing(found)] == ["b"]
-    told = text(found, "A table")
-    assert "the published code gives .7" in told
-    assert told.endswith("1 of 3 figures agree within 0.01; 1 differ for a known reason")
+    output = text(found, "A table")
+    assert "the published code gives .7" in output
+    assert output.endswith("1 of 3 figures agree within 0.01; 1 differ for a known reason")
 
 
 def test_the_command(garden_data: Path, tmp_path: Path) -> None:

@@ -117,14 +117,14 @@ def test_killed_ten_times_it_ends_as_if_undisturbed(project: Path) -> None:
     store = project / "storm"
     seen: dict[Path, int] = {}
     killed = 0
-    for least in (1, 2, 4, 6, 9, 12, 16, 20, 25, 30):
+    for min_value in (1, 2, 4, 6, 9, 12, 16, 20, 25, 30):
         process = subprocess.Popen(
             [HARNESS, "run", "experiments/garden.yaml", "--store", "storm", "--no-mlflow"],
             cwd=project,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        while process.poll() is None and len(list(store.glob("objects/*/*/key.json"))) < least:
+        while process.poll() is None and len(list(store.glob("objects/*/*/key.json"))) < min_value:
             pass
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
@@ -225,8 +225,8 @@ def test_compare_by_file_and_by_name(project: Path) -> None:
     found = json.loads(harness(project, "compare", "garden", "--store", "s", "--json", "--metric", "mrr").stdout)
     assert found["metric"] == "mrr"
     assert [row["verdict"] for row in found["rows"]].count("baseline") == 1
-    told = harness(project, "compare", "gardn", "--store", "s", code=2).stderr
-    assert "Did you mean 'garden'" in told
+    output = harness(project, "compare", "gardn", "--store", "s", code=2).stderr
+    assert "Did you mean 'garden'" in output
     assert (
         "was not scored" in harness(project, "compare", "garden", "--store", "s", "--metric", "recall@7", code=2).stderr
     )
@@ -416,10 +416,10 @@ def test_the_finalists(project: Path) -> None:
     harness(project, "run", "experiments/garden.yaml", "--no-mlflow")
     table = json.loads(harness(project, "compare", "experiments/garden.yaml", "--json").stdout)
     best, baseline = table["best"]["name"], table["baseline"]
-    told = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--final").stdout
-    assert "recall@50t on the locked query set, opened once:" in told
-    assert f"chosen '{best}': validation {table['best']['mean']:.3f}" in told
-    assert f"baseline '{baseline}': validation" in told
+    output = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--final").stdout
+    assert "recall@50t on the locked query set, opened once:" in output
+    assert f"chosen '{best}': validation {table['best']['mean']:.3f}" in output
+    assert f"baseline '{baseline}': validation" in output
     final = json.loads(harness(project, "compare", "garden", "--final", "--json").stdout)
     assert [row["name"] for row in final["rows"]] == [baseline, best]
     # By name, the newest launch on validation is meant, as the locked set is no place to compare nine trials.

@@ -11,7 +11,7 @@ from harness.components.selectors import TopK
 from harness.data.importers import Options, import_dataset
 from harness.run.acceptance import accept
 from reports import compare, report
-from reports.gate import hold_against
+from reports.gate import compare_with_baseline
 
 
 def judged_data(folder: Path, queries: int, documents: int) -> Path:
@@ -54,5 +54,5 @@ def test_run_compare_report_and_gate(queries: int, documents: int, tmp_path: Pat
     page = report(launch)
     assert "is better than the baseline" in page.answer
     assert len(page.html) < 5_000_000
-    verdicts = hold_against(launch, accept(launch, who="Ada", when="2026-01-01", why="it is good"))
+    verdicts = compare_with_baseline(launch, accept(launch, who="Ada", when="2026-01-01", why="it is good"))
     assert verdicts.exit_code == 0

@@ -207,7 +207,7 @@ def test_the_same_published_by_another_stands(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "expected"),
     [
         (errno.ENOSPC, "disk is full"),
         (errno.EDQUOT, "quota is used up"),
@@ -218,9 +218,9 @@ def test_the_same_published_by_another_stands(tmp_path: Path) -> None:
         (errno.EEXIST, "is a file, not a folder"),
     ],
 )
-def test_refusals_of_a_disk_are_explained(number: int, told: str, tmp_path: Path) -> None:
+def test_refusals_of_a_disk_are_explained(number: int, expected: str, tmp_path: Path) -> None:
     """With the folder and a remedy."""
-    with pytest.raises(StoreError, match=told), explained(tmp_path):
+    with pytest.raises(StoreError, match=expected), explained(tmp_path):
         raise OSError(number, "refused")
 
 

@@ -50,8 +50,8 @@ class Asked:
     @property
     def slots(self) -> list[str]:
         """The slots the answer must have, from the schema."""
-        form = self.body.get("response_format", {}).get("json_schema", {})
-        return list(form["schema"]["properties"]) if form else list(self.fenced)
+        schema = self.body.get("response_format", {}).get("json_schema", {})
+        return list(schema["schema"]["properties"]) if schema else list(self.fenced)
 
 
 @dataclass
@@ -71,11 +71,11 @@ def grade_all(asked: Asked, grade: Callable[[str, str], int] = lambda question, 
     """A precision judge's answer: a grade for each slot by question and text."""
     entry = asked.body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {})
     with_why = any("why" in one.get("properties", {}) for one in entry.values()) or '"why"' in asked.user
-    told = {}
+    record = {}
     for slot in asked.slots:
         value: dict[str, Any] = {"why": "seen"} if with_why else {}
-        told[slot] = {**value, "grade": grade(asked.question, asked.fenced.get(slot, ""))}
-    return told
+        record[slot] = {**value, "grade": grade(asked.question, asked.fenced.get(slot, ""))}
+    return record
 
 
 def completion(content: Any, asked: Asked, **changes: Any) -> dict[str, Any]:
@@ -176,12 +176,12 @@ class Server:
                 wait = self._sent[0] + 1 - now
                 return Raw(429, {"error": {"message": "slow down"}}, {"Retry-After": f"{wait:.3f}"})
             self._sent.append(now)
-        told = (self.probe if asked.is_probe else self.behave)(asked)
-        if isinstance(told, Raw):
-            return told
+        output = (self.probe if asked.is_probe else self.behave)(asked)
+        if isinstance(output, Raw):
+            return output
         if "messages" not in asked.body:
-            return Raw(200, told)
-        made = told if isinstance(told, dict) and "choices" in told else completion(told, asked)
+            return Raw(200, output)
+        made = output if isinstance(output, dict) and "choices" in output else completion(output, asked)
         usage = made.get("usage")
         if isinstance(usage, dict) and all(type(count) is int for count in usage.values()):
             self.prompt_tokens += usage["prompt_tokens"]

@@ -72,9 +72,13 @@ def test_a_launch_in_mlflow(study: Experiment, tracking: str, tmp_path: Path) ->
     folder = Path(client.download_artifacts(first.info.run_id, "", str(tmp_path)))
     table = json.loads((folder / "eval/per_query.json").read_text())
     assert table["columns"][:2] == ["query", "result"]
-    told = dict(zip(table["columns"], table["data"][-1], strict=True))
-    assert re.fullmatch(r"top_k \d+: below rank \d+", told["dropped"])
-    lost = [row for row, fates in zip(table["data"], result.fates, strict=True) if any(f != "found" for f in fates)]
+    output = dict(zip(table["columns"], table["data"][-1], strict=True))
+    assert re.fullmatch(r"top_k \d+: below rank \d+", output["dropped"])
+    lost = [
+        row
+        for row, evidence_outcomes in zip(table["data"], result.evidence_outcomes, strict=True)
+        if any(f != "found" for f in evidence_outcomes)
+    ]
     assert lost
     assert all(re.search(r"lost bed\d:\d+-\d+ (split|not_retrieved|dropped:top_k)", row[1]) for row in lost)
     assert len(table["data"]) == len(result.queries)

@@ -11,7 +11,7 @@ from harness.components.augmenters.writing import ungrounded
 from harness.components.component import Fraction
 from harness.components.llm_roles import LlmAugmenter
 from harness.core.records import Document
-from harness.llm import Entry, Failure, Form, Listed, Prompt, Task, Text, Written, fence, nonce
+from harness.llm import AnswerSchema, Completion, Entry, Failure, ListOf, Prompt, Task, Text, fence, nonce
 
 SYSTEM = """\
 You help people to find passages by search. You are given one passage of a document. Write questions that someone might
@@ -67,15 +67,15 @@ class Questions(LlmAugmenter):
         code = nonce([task.reference, *task.texts])
         title = f"Title of the document:\n\n{fence('title', code, task.reference)}\n\n" if task.reference else ""
         passage = fence("passage", code, task.texts[0])
-        form = Form((("questions", Listed(Text(_LONGEST), self.n)),))
+        schema = AnswerSchema((("questions", ListOf(Text(_LONGEST), self.n)),))
         user = f"{title}{passage}\n\nWrite {self.n} questions, or fewer where it answers fewer."
-        return Prompt(SYSTEM, user, form, {self.slot: task}, output=30 * self.n)
+        return Prompt(SYSTEM, user, schema, {self.slot: task}, output=30 * self.n)
 
-    def read(self, task: Task, entry: Entry, prompt: Prompt) -> Written | Failure:
+    def read(self, task: Task, entry: Entry, prompt: Prompt) -> Completion | Failure:
         kept: dict[str, None] = {}
         reasons: list[str] = []
-        for told in entry["questions"]:
-            question = re.sub(r"^\s*(?:\d+[.)]|[-*•])\s+", "", " ".join(told.split()))
+        for text in entry["questions"]:
+            question = re.sub(r"^\s*(?:\d+[.)]|[-*•])\s+", "", " ".join(text.split()))
             fault = (
                 "no question mark at its end"
                 if not question.endswith(("?", "？", "؟"))
@@ -86,7 +86,7 @@ class Questions(LlmAugmenter):
             else:
                 kept.setdefault(question)
         if kept:
-            return Written(("\n".join(kept),))
+            return Completion(("\n".join(kept),))
         return Failure("evidence_unverified" if reasons else "schema", "; ".join(reasons)[:200] or "no questions")
 
     def _fault(self, task: Task, question: str) -> str:

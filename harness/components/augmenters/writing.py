@@ -11,7 +11,7 @@ from pydantic import Field
 from harness.components.component import Fraction
 from harness.components.llm_roles import LlmAugmenter
 from harness.core.records import Document
-from harness.llm import Entry, Failure, Form, Prompt, Task, Text, Written, fence, folded, nonce
+from harness.llm import AnswerSchema, Completion, Entry, Failure, Prompt, Task, Text, fence, folded, nonce
 
 LONGEST = 900
 """Characters of a context; beyond, it is no context but a retelling."""
@@ -26,7 +26,7 @@ _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
-_FORM = Form((("text", Text(1200)),))
+_FORM = AnswerSchema((("text", Text(1200)),))
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Writer(LlmAugmenter):
     def request(self, task: Task) -> str:
         """What is asked about the document."""
 
-    def read(self, task: Task, entry: Entry, prompt: Prompt) -> Written | Failure:
+    def read(self, task: Task, entry: Entry, prompt: Prompt) -> Completion | Failure:
         return checked_context(entry["text"], f"{task.reference}\n{task.texts[0]}\n{task.item}", self.grounded)
 
 
@@ -77,7 +77,7 @@ def excerpt(doc: Document, start: int, end: int, window: int) -> str:
     return f"[outline]\n{outline}\n\n{part}" if outline else part
 
 
-def checked_context(text: str, document: str, grounded: float) -> Written | Failure:
+def checked_context(text: str, document: str, grounded: float) -> Completion | Failure:
     """A context fit to be indexed, without the phrases models begin with; or why it is not."""
     bare = " ".join(_OPENING.sub("", text, count=1).strip().strip('"“”').split())
     if not bare:
@@ -87,7 +87,7 @@ def checked_context(text: str, document: str, grounded: float) -> Written | Fail
     if len(bare) > LONGEST:
         return Failure("schema", f"a context of {len(bare)} characters, over {LONGEST}")
     fault = ungrounded(bare, document, grounded)
-    return Failure("evidence_unverified", fault) if fault else Written((bare,))
+    return Failure("evidence_unverified", fault) if fault else Completion((bare,))
 
 
 def ungrounded(text: str, document: str, grounded: float, besides: frozenset[str] = frozenset()) -> str:

@@ -23,7 +23,7 @@ class Chonkie(Foreign):
 
     def split(self, doc: Document) -> Spans:
         chunks = self.asked(lambda splitter: list(splitter.chunk(doc.text))) if doc.text.strip() else []
-        told = [(int(chunk.start_index), int(chunk.end_index)) for chunk in chunks]
-        if all(doc.text[start:end] == chunk.text for (start, end), chunk in zip(told, chunks, strict=True)):
-            return told
+        lines = [(int(chunk.start_index), int(chunk.end_index)) for chunk in chunks]
+        if all(doc.text[start:end] == chunk.text for (start, end), chunk in zip(lines, chunks, strict=True)):
+            return lines
         return aligned(doc.text, [chunk.text for chunk in chunks], f"chunker chonkie: document '{doc.id}'")

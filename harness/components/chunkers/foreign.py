@@ -50,7 +50,7 @@ class Foreign(Chunker):
         where = f"chunker {self.name()}"
         options = json.dumps(dict(self.options), sort_keys=True)
         splitter = _built(where, self.module, self.splitter, options, self.length())
-        return _told(f"{where}: {self.splitter}", lambda: call(splitter))
+        return _explained(f"{where}: {self.splitter}", lambda: call(splitter))
 
 
 class TextSplitter(Foreign):
@@ -76,10 +76,10 @@ def _built(where: str, module: str, name: str, options: str, length: str) -> Any
     arguments: dict[str, Any] = json.loads(options)
     if length:
         arguments["length_function"] = len if length == "characters" else Tokenizer(length).count
-    return _told(f"{where}: {name}", lambda: made(**arguments))
+    return _explained(f"{where}: {name}", lambda: made(**arguments))
 
 
-def _told(where: str, call: Callable[[], T]) -> T:
+def _explained(where: str, call: Callable[[], T]) -> T:
     """A call into another library; whatever it raises is told in one line, as class and options are the user's."""
     try:
         return call()

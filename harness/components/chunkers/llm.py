@@ -7,10 +7,10 @@ from typing import ClassVar
 from harness.components.chunkers.gaps import joined
 from harness.components.chunkers.packing import packed
 from harness.components.chunkers.recursive import small_pieces
-from harness.components.component import Positive, scoring
+from harness.components.component import Positive, post_answer
 from harness.components.llm_roles import LlmChunker
 from harness.core.records import Document, Spans
-from harness.llm import Choice, Entry, Form, Listed, Prompt, Task, Written, defused, fence, nonce
+from harness.llm import AnswerSchema, Choice, Completion, Entry, ListOf, Prompt, Task, defused, fence, nonce
 from harness.llm import Outcome as Answer
 
 SYSTEM = """\
@@ -33,10 +33,10 @@ class Llm(LlmChunker):
     Chunking Strategies for Retrieval, Chroma 2024.
     """
 
-    size: Positive = scoring(512)
-    piece: Positive = scoring(50)
-    window: Positive = scoring(24)
-    margin: Positive = scoring(6)
+    size: Positive = post_answer(512)
+    piece: Positive = post_answer(50)
+    window: Positive = post_answer(24)
+    margin: Positive = post_answer(6)
 
     slot: ClassVar[str] = "division"
 
@@ -72,21 +72,21 @@ class Llm(LlmChunker):
         parts = [f"[{code} {number}]\n{defused(text)}" for number, text in enumerate(task.texts)]
         title = f"Title:\n\n{fence('title', code, task.reference)}\n\n" if task.reference else ""
         asked = f"With which of the pieces {first} to {last - 1} does a new passage begin?"
-        form = Form((("begins", Listed(Choice(tuple(range(first, last))), last - first)),))
+        schema = AnswerSchema((("begins", ListOf(Choice(tuple(range(first, last))), last - first)),))
         body = "\n\n".join(parts)
         return Prompt(
-            SYSTEM, f"{title}The pieces, with CODE {code}:\n\n{body}\n\n{asked}", form, {self.slot: task}, output=60
+            SYSTEM, f"{title}The pieces, with CODE {code}:\n\n{body}\n\n{asked}", schema, {self.slot: task}, output=60
         )
 
-    def read(self, task: Task, entry: Entry, prompt: Prompt) -> Written:
-        return Written(tuple(str(number) for number in sorted(set(entry["begins"]))))
+    def read(self, task: Task, entry: Entry, prompt: Prompt) -> Completion:
+        return Completion(tuple(str(number) for number in sorted(set(entry["begins"]))))
 
     def join(self, doc: Document, answers: Sequence[Answer]) -> Spans:
         pieces = small_pieces(doc, self.piece)
         cuts: list[int] = []
         for (first, _), answer in zip(self._windows(pieces), answers, strict=True):
             shown = max(0, first - self.margin)
-            cuts += [shown + int(number) for number in answer.texts] if isinstance(answer, Written) else []
+            cuts += [shown + int(number) for number in answer.texts] if isinstance(answer, Completion) else []
         length = doc.token_map().count
         chunks: Spans = []
         for start, end in joined(pieces, cuts):

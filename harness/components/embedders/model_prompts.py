@@ -28,5 +28,5 @@ def missing_prompts(model: str, query_prompt: str, document_prompt: str) -> str 
     if wanted is None or query_prompt or document_prompt:
         return None
     query, document = wanted
-    told = f"query_prompt: {query!r}" + (f" and document_prompt: {document!r}" if document else "")
-    return f"{model} was trained with prefixes and retrieves worse without them; set {told}"
+    text = f"query_prompt: {query!r}" + (f" and document_prompt: {document!r}" if document else "")
+    return f"{model} was trained with prefixes and retrieves worse without them; set {text}"

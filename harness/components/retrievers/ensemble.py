@@ -15,7 +15,7 @@ from harness.components.retrievers.bm25 import BM25
 from harness.components.retrievers.dense import Dense
 from harness.components.retrievers.fusing import reciprocal_ranks, weighted_sum
 from harness.components.retrievers.intent import expected, has_form
-from harness.components.roles import Fusion, Retriever, Scale, Searched
+from harness.components.roles import Fusion, FusionContext, Retriever, Scale
 from harness.components.score_scaling import min_max
 from harness.components.text_analysis import Analyzer
 from harness.core.rankings import Row
@@ -84,7 +84,7 @@ class Ensemble(Fusion):
         stems = sorted(counts)
         return Artifact({"counts": np.array([counts[stem] for stem in stems], np.int64)}, stems)
 
-    def fuse(self, rankings: Sequence[tuple[Ints, Floats]], searched: Searched) -> Row:
+    def fuse(self, rankings: Sequence[tuple[Ints, Floats]], searched: FusionContext) -> Row:
         ids, fused = weighted_sum(
             [ids for ids, _ in rankings], [reciprocal_ranks(len(ids), self.c) for ids, _ in rankings], [1.0, 1.0]
         )
@@ -155,13 +155,13 @@ class _Passage(NamedTuple):
 class _View:
     """One query and the corpus, as the scores look at them."""
 
-    searched: Searched
+    searched: FusionContext
     idf: dict[str, float]
     form: str | None
     known: dict[int, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, searched: Searched) -> "_View":
+    def of(cls, searched: FusionContext) -> "_View":
         stems, counts = searched.own.data, searched.own.arrays["counts"]
         total = len(searched.corpus.doc)
         idf: dict[str, float] = {}

@@ -10,7 +10,7 @@ from harness.components.component import Fraction, Positive
 from harness.components.retrievers.bm25 import BM25
 from harness.components.retrievers.dense import Dense
 from harness.components.retrievers.fusing import reciprocal_ranks, weighted_sum
-from harness.components.roles import Fusion, Retriever, Scale, Searched
+from harness.components.roles import Fusion, FusionContext, Retriever, Scale
 from harness.components.score_scaling import min_max
 from harness.core.rankings import Row, best_first
 from harness.core.records import Floats, Ints
@@ -40,7 +40,7 @@ class Hybrid(Fusion):
     def scale(self) -> Scale:
         return "unit" if self.fusion == "weighted" else "raw"
 
-    def fuse(self, rankings: Sequence[tuple[Ints, Floats]], searched: Searched) -> Row:
+    def fuse(self, rankings: Sequence[tuple[Ints, Floats]], searched: FusionContext) -> Row:
         values = [self._values(scores) for _, scores in rankings]
         ids, total = weighted_sum([ids for ids, _ in rankings], values, (self.weight, 1 - self.weight))
         return best_first(ids, total, self.depth, decimals=9)

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from harness.components.component import Positive
-from harness.components.roles import Recorded
+from harness.components.roles import Replay
 from harness.core.errors import DataError
 from harness.core.rankings import Rankings, Row
 from harness.core.text_files import Line, is_comment, text_lines
 
 
 @dataclass(frozen=True)
-class TrecRun(Recorded):
+class TrecRun(Replay):
     """What another system retrieved: `run` names a TREC run file in the manifest of the data set (`runs:`).
 
     Lines of query, Q0, document, rank, score, name; further columns and lines that begin with # are left out. Ranked as
@@ -29,11 +29,11 @@ class TrecRun(Recorded):
         scores = read_run(path)
         strangers = sorted({doc for query in queries for doc in scores.get(query, {})} - first.keys())
         if strangers:
-            told = f"run '{self.run}' ranks {len(strangers)} documents without a chunk in the corpus"
-            raise DataError(f"{path}: {told}, such as '{strangers[0]}'; its ranks would be wrong without them")
+            message = f"run '{self.run}' ranks {len(strangers)} documents without a chunk in the corpus"
+            raise DataError(f"{path}: {message}, such as '{strangers[0]}'; its ranks would be wrong without them")
         if not scores.keys() & set(queries):
-            told = f"run '{self.run}' ranks none of the {len(queries)} queries, but queries such as"
-            raise DataError(f"{path}: {told} '{next(iter(scores), '')}'")
+            message = f"run '{self.run}' ranks none of the {len(queries)} queries, but queries such as"
+            raise DataError(f"{path}: {message} '{next(iter(scores), '')}'")
         return Rankings.of([self._row(scores.get(query, {}), first) for query in queries])
 
     def _row(self, scores: Mapping[str, float], first: Mapping[str, int]) -> Row:

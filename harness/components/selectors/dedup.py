@@ -37,11 +37,11 @@ class Dedup(Selector):
         kept: list[int] = []
         dropped: list[Drop] = []
         for at, hit in enumerate(hits):
-            twin = next((other for other in kept if matrix[at, other] >= self.similarity - 1e-9), None)
-            if twin is None:
+            near_duplicate = next((other for other in kept if matrix[at, other] >= self.similarity - 1e-9), None)
+            if near_duplicate is None:
                 kept.append(at)
             else:
-                dropped.append(Drop(hit, f"near-copy of {hits[twin].chunk.id}"))
+                dropped.append(Drop(hit, f"near-copy of {hits[near_duplicate].chunk.id}"))
         return Outcome([hits[at] for at in kept], dropped)
 
     def _by_words(self, hits: Sequence[Hit]) -> Outcome:
@@ -55,9 +55,11 @@ class Dedup(Selector):
             prefix = words[: len(words) - math.ceil(self.similarity * len(words) - 1e-9) + 1] or (hit.chunk.text,)
             near = sorted({number for word in prefix for number in by_word.get(word, ())})
             text, limit = hit.chunk.text, self.similarity - 1e-9
-            twin = next((kept[number] for number in near if jaccard(text, kept[number].chunk.text) >= limit), None)
-            if twin is not None:
-                dropped.append(Drop(hit, f"near-copy of {twin.chunk.id}"))
+            near_duplicate = next(
+                (kept[number] for number in near if jaccard(text, kept[number].chunk.text) >= limit), None
+            )
+            if near_duplicate is not None:
+                dropped.append(Drop(hit, f"near-copy of {near_duplicate.chunk.id}"))
                 continue
             for word in prefix:
                 by_word.setdefault(word, []).append(len(kept))

@@ -88,6 +88,6 @@ def _read(answer: Any, count: int, where: str) -> Floats:
             raise ConfigError(f"{where}: expected {{index, relevance_score}} below index {count}, got {row!r:.80}")
         scores[at] = value if abs(value) < 1e30 else np.nan
     if not np.isfinite(scores).all():
-        told = f"{int(np.isfinite(scores).sum())} of {count} texts were given a score"
-        raise ConfigError(f"{where}: {told}; expected `results` with one for each")
+        message = f"{int(np.isfinite(scores).sum())} of {count} texts were given a score"
+        raise ConfigError(f"{where}: {message}; expected `results` with one for each")
     return scores

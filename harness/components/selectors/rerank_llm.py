@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from harness.components.llm_roles import LlmReranker
-from harness.llm import Choice, Entry, Form, Label, Prompt, Task, fence, nonce, suspicious
+from harness.llm import AnswerSchema, Choice, Entry, Label, Prompt, Task, fence, nonce, suspicious
 
 SYSTEM = """\
 You order search results. For one question you are given numbered passages. Give each a whole number from 0 to 10: how
@@ -57,8 +57,8 @@ class RerankLlm(LlmReranker):
         slots = {f"c{at:02d}": task for at, task in enumerate(batch, 1)}
         parts = ["Question:", fence("question", code, batch[0].query), "Passages:"]
         parts += [fence(slot, code, task.texts[0]) for slot, task in slots.items()]
-        form = Form((("grade", Choice(tuple(range(11)))),))
-        return Prompt(SYSTEM, "\n\n".join(parts), form, slots, output=15 * len(slots) + 10)
+        schema = AnswerSchema((("grade", Choice(tuple(range(11)))),))
+        return Prompt(SYSTEM, "\n\n".join(parts), schema, slots, output=15 * len(slots) + 10)
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Label:
         flags = ("suspicious",) if suspicious(task.texts[0]) else ()

@@ -11,7 +11,7 @@ from harness.core.text_files import Line, json_lines
 from harness.data.checks.evidence import evidence_findings
 from harness.data.checks.findings import Finding
 from harness.data.checks.leaks import leaking
-from harness.data.checks.near_duplicates import document_twins, query_twins
+from harness.data.checks.near_duplicates import near_duplicate_documents, near_duplicate_queries
 from harness.data.checks.sizes import EFFECT, few_queries, short_documents
 from harness.data.checks.words import words
 from harness.data.dataset import verify
@@ -32,7 +32,7 @@ def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
     for finding in _documents(manifest.corpus, documents, places):
         whole = whole and finding.code != "malformed"
         yield finding
-    yield from _document_twins(list(documents.values()), places)
+    yield from _near_duplicate_documents(list(documents.values()), places)
     yield from short_documents(manifest.corpus.path, list(documents.values()))
     for pinned in (*manifest.queries.values(), *manifest.runs.values()):
         yield from _pins(pinned)
@@ -47,7 +47,7 @@ def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
         yield from (finding for finding in found[number] if whole or finding.code != "unknown-document")
         yield from _leaks(queries, documents, [leaks.get((number, item.id), []) for item in queries])
         yield from few_queries(pinned.path, queries, effect)
-    yield from _query_twins(sets)
+    yield from _near_duplicate_queries(sets)
     for pinned in manifest.runs.values():
         yield from _run(pinned)
 
@@ -93,16 +93,16 @@ def _documents(pinned: PinnedFile, documents: dict[str, Document], places: dict[
         yield _refused("malformed", error, " (reading stopped here)")
 
 
-def _document_twins(documents: Sequence[Document], places: dict[str, Line]) -> Iterator[Finding]:
+def _near_duplicate_documents(documents: Sequence[Document], places: dict[str, Line]) -> Iterator[Finding]:
     with progress("compare documents", len(documents)) as advance:
-        for twin in document_twins([doc.text for doc in documents], advance):
-            doc, earlier = documents[twin.text], documents[twin.earlier]
+        for near_duplicate in near_duplicate_documents([doc.text for doc in documents], advance):
+            doc, earlier = documents[near_duplicate.text], documents[near_duplicate.earlier]
             where, other = str(places[doc.id]), f"'{earlier.id}' in {places[earlier.id].short}"
-            if twin.same:
+            if near_duplicate.same:
                 yield Finding("duplicate-document", where, f"document '{doc.id}' has the text of {other}")
             else:
-                told = f"document '{doc.id}' shares {twin.likeness:.0%} of its word sequences with {other}"
-                yield Finding("near-duplicate-document", where, told)
+                message = f"document '{doc.id}' shares {near_duplicate.likeness:.0%} of its word sequences with {other}"
+                yield Finding("near-duplicate-document", where, message)
 
 
 def _queries(pinned: PinnedFile, documents: dict[str, Document], queries: list[RawQuery]) -> Iterator[Finding]:
@@ -118,8 +118,8 @@ def _queries(pinned: PinnedFile, documents: dict[str, Document], queries: list[R
             if not item.text.strip():
                 yield Finding("empty-query", str(line), f"query '{item.id}' has no text")
             if not item.evidence:
-                told = f"query '{item.id}' has no evidence: it counts as unanswerable"
-                yield Finding("no-evidence", str(line), told)
+                message = f"query '{item.id}' has no evidence: it counts as unanswerable"
+                yield Finding("no-evidence", str(line), message)
             yield from evidence_findings(item, documents)
         if not lines:
             yield Finding("empty-file", str(pinned.path), "holds no query")
@@ -127,23 +127,25 @@ def _queries(pinned: PinnedFile, documents: dict[str, Document], queries: list[R
         yield _refused("malformed", error, " (reading stopped here)")
 
 
-def _query_twins(sets: Sequence[Sequence[RawQuery]]) -> Iterator[Finding]:
+def _near_duplicate_queries(sets: Sequence[Sequence[RawQuery]]) -> Iterator[Finding]:
     """Queries like an earlier one, of the same set or of another."""
     every = [(number, item) for number, queries in enumerate(sets) for item in queries]
 
     def related(one: int, other: int) -> bool:
         return _needs_alike(every[one][1], every[other][1])
 
-    for twin in query_twins([item.text for _, item in every], related):
-        (of, item), (of_earlier, earlier) = every[twin.text], every[twin.earlier]
+    for near_duplicate in near_duplicate_queries([item.text for _, item in every], related):
+        (of, item), (of_earlier, earlier) = every[near_duplicate.text], every[near_duplicate.earlier]
         where, other = str(item.line), f"'{earlier.id}' in {earlier.line.short}"
         differ = "" if _needs(item) == _needs(earlier) else ", and has other evidence"
-        told = "asks the same as" if twin.same else f"shares {twin.likeness:.0%} of its words with"
+        message = (
+            "asks the same as" if near_duplicate.same else f"shares {near_duplicate.likeness:.0%} of its words with"
+        )
         if of != of_earlier:
             code, differ = "query-in-two-sets", f" of {earlier.line.path.name}"
         else:
-            code = "duplicate-query" if twin.same else "near-duplicate-query"
-        yield Finding(code, where, f"query '{item.id}' {told} {other}{differ}")
+            code = "duplicate-query" if near_duplicate.same else "near-duplicate-query"
+        yield Finding(code, where, f"query '{item.id}' {message} {other}{differ}")
 
 
 def _needs_alike(one: RawQuery, other: RawQuery) -> bool:
@@ -174,12 +176,12 @@ def _leaks(
         if not docs:
             continue
         if item.id in docs and _is_document(item, documents[item.id]):
-            told = (
+            message = (
                 f"query '{item.id}' is the document of that id; `ignore: [\"{item.id}\"]` keeps it from being its hit"
             )
-            yield Finding("self-query", str(item.line), told)
+            yield Finding("self-query", str(item.line), message)
             continue
         more = f" and {len(docs) - 1} more" if len(docs) > 1 else ""
         where = "document" if _needed_documents(item).isdisjoint(docs) else "its evidence document"
-        told = f"query '{item.id}' stands word for word in {where} '{docs[0]}'{more}"
-        yield Finding("leaking-query", str(item.line), told)
+        message = f"query '{item.id}' stands word for word in {where} '{docs[0]}'{more}"
+        yield Finding("leaking-query", str(item.line), message)

@@ -15,8 +15,8 @@ def evidence_findings(item: RawQuery, documents: Mapping[str, Document]) -> Iter
     where, name = str(item.line), f"query '{item.id}'"
     for found in evidence_faults(item, documents):
         yield Finding(found.fault.code, where, f"{name}: {found}")
-    for told in unknown_ignored(item, documents):
-        yield Finding("unknown-document", where, f"{name}: {told}")
+    for text in unknown_ignored(item, documents):
+        yield Finding("unknown-document", where, f"{name}: {text}")
     for evidence in item.evidence:
         if all(place.doc in item.ignore for place in evidence.places):
             yield Finding("ignored-evidence", where, f"{name}: needs '{evidence.places[0].doc}', which it ignores")
@@ -43,8 +43,8 @@ def _span_findings(item: RawQuery, place: RawPlace, text: str) -> Iterator[Findi
         yield Finding("white-space-edge", where, f"{spot} begins or ends with white space")
     edges = [word for word, at in (("begins", start), ("ends", end)) if inside_word(text, at)]
     if edges:
-        told = [f"…{text[max(0, at - 12) : at]}|{text[at : at + 12]}…" for at in (start, end) if inside_word(text, at)]
-        shown = " ".join(" and ".join(told).split())
+        lines = [f"…{text[max(0, at - 12) : at]}|{text[at : at + 12]}…" for at in (start, end) if inside_word(text, at)]
+        shown = " ".join(" and ".join(lines).split())
         yield Finding("inside-word", where, f"{spot} {' and '.join(edges)} inside a word: {shown}")
     count = len(occurrences(text, quote))
     if count > 1:
@@ -57,5 +57,5 @@ def _overlaps(item: RawQuery) -> Iterator[Finding]:
     spans = sorted((p.doc, p.start, p.end) for p in firsts if p.start is not None and p.end is not None)
     for (doc, start, end), (other, begin, last) in pairwise(spans):
         if doc == other and begin < end:
-            told = f"'{doc}' {start}-{end} and {begin}-{last} share {min(end, last) - begin} characters"
-            yield Finding("overlapping-evidence", str(item.line), f"query '{item.id}': {told}")
+            message = f"'{doc}' {start}-{end} and {begin}-{last} share {min(end, last) - begin} characters"
+            yield Finding("overlapping-evidence", str(item.line), f"query '{item.id}': {message}")

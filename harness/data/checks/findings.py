@@ -55,6 +55,6 @@ class Finding(NamedTuple):
     def level(self) -> Level:
         return "error" if self.code in ERRORS else "warning"
 
-    def told(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, str]:
         """As it is written in JSON."""
         return {"level": self.level, **self._asdict()}

@@ -23,7 +23,7 @@ Marks = frozenset[bytes]
 Related = Callable[[int, int], bool]
 
 
-class Twin(NamedTuple):
+class NearDuplicate(NamedTuple):
     """A text's number, the earlier text it is like or the `same` as, and their Jaccard similarity."""
 
     text: int
@@ -32,18 +32,20 @@ class Twin(NamedTuple):
     same: bool = False
 
 
-def document_twins(texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> Iterator[Twin]:
+def near_duplicate_documents(
+    texts: Sequence[str], advance: Callable[[int], None] = lambda _: None
+) -> Iterator[NearDuplicate]:
     """Documents like an earlier one, each told once: the same but for white space, else by their runs of words."""
-    return _twins(texts, _runs, lambda text: " ".join(text.split()), advance)
+    return _near_duplicates(texts, _runs, lambda text: " ".join(text.split()), advance)
 
 
-def query_twins(texts: Sequence[str], related: Related = lambda one, other: True) -> Iterator[Twin]:
+def near_duplicate_queries(texts: Sequence[str], related: Related = lambda one, other: True) -> Iterator[NearDuplicate]:
     """Queries like an earlier one, each told once: the same words, else by their words and pairs of words.
 
     Queries that differ in a number ask different things, whatever else they share, and so do those that are not
     `related` unless their words are the same; both are told by their numbers in `texts`.
     """
-    return _twins(texts, _pairs, lambda text: " ".join(words(text)), lambda _: None, related)
+    return _near_duplicates(texts, _pairs, lambda text: " ".join(words(text)), lambda _: None, related)
 
 
 def _runs(text: str) -> Marks:
@@ -59,13 +61,13 @@ def _pairs(text: str) -> Marks:
     return frozenset(mark.encode() for mark in (*found, *pairs))
 
 
-def _twins(
+def _near_duplicates(
     texts: Sequence[str],
     marks_of: Callable[[str], Marks],
     plain: Callable[[str], str],
     advance: Callable[[int], None],
     related: Related = lambda one, other: True,
-) -> Iterator[Twin]:
+) -> Iterator[NearDuplicate]:
     from datasketch import MinHashLSH
 
     index = MinHashLSH(threshold=_LOOKED_AT, num_perm=_PERMUTATIONS)
@@ -76,15 +78,17 @@ def _twins(
         if not bare:
             continue
         if same.setdefault(bare, at) != at:
-            yield Twin(at, same[bare], 1.0, same=True)
+            yield NearDuplicate(at, same[bare], 1.0, same=True)
             continue
         marks = marks_of(text)
         sketch = _sketch(marks)
         candidates = sorted(other for other in index.query(sketch) if related(at, other))
         index.insert(at, sketch)
-        likest = max(((_jaccard(marks, marks_of(texts[other])), -other) for other in candidates), default=(0.0, 0))
-        if likest[0] >= LIKE:
-            yield Twin(at, -likest[1], likest[0])
+        most_similar = max(
+            ((_jaccard(marks, marks_of(texts[other])), -other) for other in candidates), default=(0.0, 0)
+        )
+        if most_similar[0] >= LIKE:
+            yield NearDuplicate(at, -most_similar[1], most_similar[0])
 
 
 def _jaccard(one: Marks, other: Marks) -> float:

@@ -64,13 +64,13 @@ def fix_dataset(root: Path, target: Path) -> Fixed:
 
 def _diff(file: str, lines: Sequence[tuple[bytes, bytes]]) -> str:
     """A unified diff without context, each changed line beside what became of it."""
-    told, at = "", 0
+    hunks, at = "", 0
     for number, (before, after) in enumerate(lines, 1):
         at += bool(after)
         if before != after:
-            told += f"@@ -{number} +{at}{'' if after else ',0'} @@\n{_side('-', before)}{_side('+', after)}"
+            hunks += f"@@ -{number} +{at}{'' if after else ',0'} @@\n{_side('-', before)}{_side('+', after)}"
     # With a tab behind it, a name may hold blanks.
-    return f"--- a/{file}\t\n+++ b/{file}\t\n{told}" if told else ""
+    return f"--- a/{file}\t\n+++ b/{file}\t\n{hunks}" if hunks else ""
 
 
 def _side(sign: str, line: bytes) -> str:

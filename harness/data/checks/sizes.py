@@ -28,10 +28,10 @@ def short_documents(path: Path, documents: Sequence[Document]) -> Iterator[Findi
     lengths = np.array([len(words(doc.text)) for doc in documents])
     short = int((lengths < SHORT).sum())
     if documents and 2 * short > len(documents):
-        told = (
+        message = (
             f"{short:,} of {len(documents):,} documents hold fewer than {SHORT} words (median {np.median(lengths):.0f})"
         )
-        yield Finding("short-documents", str(path), f"{told}: chunkers of 200 tokens and more leave them whole")
+        yield Finding("short-documents", str(path), f"{message}: chunkers of 200 tokens and more leave them whole")
 
 
 def few_queries(path: Path, queries: Sequence[RawQuery], effect: float) -> Iterator[Finding]:
@@ -41,13 +41,13 @@ def few_queries(path: Path, queries: Sequence[RawQuery], effect: float) -> Itera
         return
     needed = needed_for(effect)
     if len(answerable) < needed:
-        told = f"{len(answerable):,} queries with evidence; to see a difference of {effect:g} takes about {needed:,}"
-        yield Finding("few-queries", str(path), f"{told} (80 % power, differences varying by {SPREAD:g})")
+        message = f"{len(answerable):,} queries with evidence; to see a difference of {effect:g} takes about {needed:,}"
+        yield Finding("few-queries", str(path), f"{message} (80 % power, differences varying by {SPREAD:g})")
     groups = {str(query.metadata.get("group") or query.evidence[0].places[0].doc) for query in answerable}
     if len(groups) < FEWEST_DOCUMENTS:
-        told = f"the queries make {len(groups)} clusters, by group or first document of evidence"
-        told += f"; fewer than {FEWEST_DOCUMENTS} tell nothing about others"
-        yield Finding("few-clusters", str(path), f"{told}; see `compare: {{clusters: queries}}`")
+        message = f"the queries make {len(groups)} clusters, by group or first document of evidence"
+        message += f"; fewer than {FEWEST_DOCUMENTS} tell nothing about others"
+        yield Finding("few-clusters", str(path), f"{message}; see `compare: {{clusters: queries}}`")
 
 
 def needed_for(effect: float) -> int:

@@ -1,4 +1,4 @@
-"""Bringing data sets in from other formats: one module a format, all through one `Source` and one `Draft`."""
+"""Bringing data sets in from other formats: one module a format, all through one `Source` and one `DatasetWriter`."""
 
 from harness.data.importers.dataset_writer import Imported
 from harness.data.importers.options import Options

@@ -4,19 +4,19 @@ from typing import Any
 
 from harness.core.errors import DataError
 from harness.core.text_files import Line
-from harness.data.importers.dataset_writer import Draft
+from harness.data.importers.dataset_writer import DatasetWriter
 from harness.data.importers.fields import id_of, object_of, text_of
 from harness.data.importers.judgments import Asked, read_judgments, write_judged
 from harness.data.importers.options import Options
 from harness.data.importers.source import Row, Rows, Source
 
 
-def add_documents(draft: Draft, rows: Rows) -> None:
+def add_documents(writer: DatasetWriter, rows: Rows) -> None:
     """Add documents of `_id`, `title` and `text`; a title becomes the first paragraph of the text."""
     for line, record in rows:
         title, text = text_of(line, record, "title", ""), text_of(line, record, "text")
         name = id_of(line, record, "_id", "id")
-        draft.document(line, name, text, title, _metadata(line, record), titles="text")
+        writer.document(line, name, text, title, _metadata(line, record), titles="text")
 
 
 def read_queries(rows: Rows, asked: dict[str, Asked]) -> None:
@@ -33,14 +33,14 @@ def _metadata(line: Line, record: Row) -> dict[str, Any]:
     return {} if metadata is None else object_of(line, metadata, "metadata")
 
 
-def import_beir(source: Source, draft: Draft, options: Options) -> None:
+def import_beir(source: Source, writer: DatasetWriter, options: Options) -> None:
     """Each qrels file is a query set of the queries it judges."""
-    add_documents(draft, source.json_lines(source.file("corpus.jsonl")))
+    add_documents(writer, source.json_lines(source.file("corpus.jsonl")))
     asked: dict[str, Asked] = {}
     read_queries(source.json_lines(source.file("queries.jsonl")), asked)
     files = source.all("qrels/*.tsv")
     if not files:
         raise DataError(f"{source.folder / 'qrels'}: holds no .tsv file")
     for path in files:
-        judged = read_judgments(source, path, draft)
-        write_judged(draft, path.name.removesuffix(".gz").removesuffix(".tsv"), asked, judged, path)
+        judged = read_judgments(source, path, writer)
+        write_judged(writer, path.name.removesuffix(".gz").removesuffix(".tsv"), asked, judged, path)

@@ -5,33 +5,33 @@ from typing import Any
 
 from harness.core.errors import DataError
 from harness.core.text_files import Line
-from harness.data.importers.dataset_writer import Draft, span
+from harness.data.importers.dataset_writer import DatasetWriter, span
 from harness.data.importers.fields import text_of, whole_number
 from harness.data.importers.options import Options
 from harness.data.importers.source import Source
 
 
-def import_chroma(source: Source, draft: Draft, options: Options) -> None:
+def import_chroma(source: Source, writer: DatasetWriter, options: Options) -> None:
     """Each corpus is a document; `references` are character spans into one of them, kept as they are written."""
     paths = source.all("corpora/*.md")
     if not paths:
         raise DataError(f"{source.folder / 'corpora'}: holds no .md file")
     for path in paths:
         name = path.name.removesuffix(".gz").removesuffix(".md")
-        draft.document(Line(path, 1), name, source.whole_text(path), name)
+        writer.document(Line(path, 1), name, source.whole_text(path), name)
     numbers: dict[str, int] = {}
     for line, row in source.rows(source.file("questions_df.csv")):
         corpus = text_of(line, row, "corpus_id")
-        if corpus not in draft:
+        if corpus not in writer:
             raise line.fault(f"corpus_id: no file corpora/{corpus}.md")
         numbers[corpus] = numbers.get(corpus, 0) + 1
         evidence = [_reference(line, corpus, one) for one in _references(line, text_of(line, row, "references"))]
         distinct = [one for at, one in enumerate(evidence) if one not in evidence[:at]]
-        draft.counts.add("references", len(evidence))
+        writer.counts.add("references", len(evidence))
         if len(distinct) < len(evidence):
-            draft.counts.add("references given twice for a question, counted once", len(evidence) - len(distinct))
+            writer.counts.add("references given twice for a question, counted once", len(evidence) - len(distinct))
         name, metadata = f"{corpus}-{numbers[corpus]:03d}", {"corpus": corpus}
-        draft.query(line, options.name, name, text_of(line, row, "question"), distinct, metadata=metadata)
+        writer.query(line, options.name, name, text_of(line, row, "question"), distinct, metadata=metadata)
 
 
 def _references(line: Line, written: str) -> list[Any]:

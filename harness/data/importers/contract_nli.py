@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from harness.core.text_files import Line
-from harness.data.importers.dataset_writer import Draft, span
+from harness.data.importers.dataset_writer import DatasetWriter, span
 from harness.data.importers.fields import list_of, object_of, text_of, whole_number
 from harness.data.importers.options import Options
 from harness.data.importers.source import Source
@@ -12,7 +12,7 @@ from harness.data.importers.source import Source
 _LONGEST_TITLE = 100
 
 
-def import_contract_nli(source: Source, draft: Draft, options: Options) -> None:
+def import_contract_nli(source: Source, writer: DatasetWriter, options: Options) -> None:
     """Each pair of a contract and a hypothesis is a query; what the contract does not mention has no evidence.
 
     The same hypotheses are asked about every contract, so a query begins with the title of its contract.
@@ -32,9 +32,9 @@ def import_contract_nli(source: Source, draft: Draft, options: Options) -> None:
     titles = _titles(contracts)
     for (line, contract), title in zip(contracts, titles, strict=True):
         metadata = {key: contract[key] for key in ("file_name", "document_type", "url") if contract.get(key)}
-        draft.document(line, _name(line, contract), text_of(line, contract, "text"), title, metadata)
+        writer.document(line, _name(line, contract), text_of(line, contract, "text"), title, metadata)
     for (line, contract), title in zip(contracts, titles, strict=True):
-        _write(draft, options.name, line, contract, title, hypotheses)
+        _write(writer, options.name, line, contract, title, hypotheses)
 
 
 def _name(line: Line, contract: dict[str, Any]) -> str:
@@ -51,7 +51,7 @@ def _titles(contracts: list[tuple[Line, dict[str, Any]]]) -> list[str]:
 
 
 def _write(
-    draft: Draft, queries: str, line: Line, contract: dict[str, Any], title: str, hypotheses: dict[str, str]
+    writer: DatasetWriter, queries: str, line: Line, contract: dict[str, Any], title: str, hypotheses: dict[str, str]
 ) -> None:
     name, text = _name(line, contract), text_of(line, contract, "text")
     spans = [_span(line, f"spans[{at}]", one) for at, one in enumerate(list_of(line, contract, "spans"))]
@@ -70,10 +70,10 @@ def _write(
             raise line.fault(f"{where}.spans: the contract has spans 0 to {len(spans) - 1}, got {numbers}")
         places = [spans[at] for at in dict.fromkeys(numbers)]
         evidence = [span(name, start, end, text[start:end]) for start, end in places]
-        draft.counts.add("pairs with evidence" if evidence else "pairs without evidence")
-        told = {"hypothesis": key, "choice": choice, "type": choice.lower()}
+        writer.counts.add("pairs with evidence" if evidence else "pairs without evidence")
+        record = {"hypothesis": key, "choice": choice, "type": choice.lower()}
         asked = f"{title}: {hypotheses[key]}"
-        draft.query(line, queries, f"{name}-{key}", asked, evidence, metadata=told)
+        writer.query(line, queries, f"{name}-{key}", asked, evidence, metadata=record)
 
 
 def _span(line: Line, where: str, value: Any) -> tuple[int, int]:

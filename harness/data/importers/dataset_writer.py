@@ -21,7 +21,7 @@ class Imported(dict[str, int]):
         self[what] = self.get(what, 0) + count
 
 
-class Draft:
+class DatasetWriter:
     """Writes `corpus.jsonl` and `queries/*.jsonl` below `root`.
 
     Only the id and the place of a document stay within reach, in a file of their own: a corpus may be larger than the
@@ -71,7 +71,7 @@ class Draft:
         record |= {"metadata": metadata} if metadata else {}
         content = _written(line, record)
         try:
-            self._ids.execute("INSERT INTO ids VALUES (?, ?, ?)", (name, line.short, self._corpus.tell()))
+            self._ids.execute("INSERT INTO ids VALUES (?, ?, ?)", (name, line.short, self._corpus.notify()))
         except sqlite3.IntegrityError:
             (before,) = self._ids.execute("SELECT place FROM ids WHERE id = ?", (name,)).fetchone()
             raise line.fault(f"document '{name}' stands in {before} already") from None

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from harness.core.errors import DataError
 from harness.core.text_files import Line
-from harness.data.importers.dataset_writer import Draft, free_name, span
+from harness.data.importers.dataset_writer import DatasetWriter, free_name, span
 from harness.data.importers.fields import list_of, object_of, text_of, whole_number
 from harness.data.importers.options import Options
 from harness.data.importers.source import Source
@@ -23,17 +23,17 @@ class Asked(NamedTuple):
     facts: list[tuple[str, int]]
 
 
-def import_hotpotqa(source: Source, draft: Draft, options: Options) -> None:
+def import_hotpotqa(source: Source, writer: DatasetWriter, options: Options) -> None:
     """The passages of all questions make one corpus; each supporting sentence is an item of evidence."""
     path = source.file(options.queries[""]) if "" in options.queries else _questions(source)
     content = source.json(path)
     if not isinstance(content, list):
         raise DataError(f"{path}: expected a list of questions, got {type(content).__name__}")
     asked = [read_question(Line(path, 1, f"[{at}]"), one) for at, one in enumerate(content)]
-    write_questions(draft, {options.name: asked})
+    write_questions(writer, {options.name: asked})
 
 
-def write_questions(draft: Draft, sets: Mapping[str, Sequence[Asked]]) -> None:
+def write_questions(writer: DatasetWriter, sets: Mapping[str, Sequence[Asked]]) -> None:
     """Add the passages of all sets, pooled, then their questions.
 
     A supporting fact beyond the last sentence of its passage, or about a passage that is not there, cannot be evidence:
@@ -46,29 +46,29 @@ def write_questions(draft: Draft, sets: Mapping[str, Sequence[Asked]]) -> None:
             if (title, tuple(sentences)) not in known:
                 name = free_name(title, titles)
                 known[title, tuple(sentences)] = name
-                draft.document(question.line, name, "".join(sentences), title)
+                writer.document(question.line, name, "".join(sentences), title)
     for queries, question in ((name, one) for name, asked in sets.items() for one in asked):
-        _write(draft, queries, question, known)
+        _write(writer, queries, question, known)
 
 
-def _write(draft: Draft, queries: str, question: Asked, known: dict[tuple[str, tuple[str, ...]], str]) -> None:
+def _write(writer: DatasetWriter, queries: str, question: Asked, known: dict[tuple[str, tuple[str, ...]], str]) -> None:
     passages = dict(reversed(question.passages))
     evidence = []
     for title, at in dict.fromkeys(question.facts):
         sentences = passages.get(title, [])
         text = sentences[at] if 0 <= at < len(sentences) else ""
         if not text.strip():
-            draft.counts.add("supporting facts without a sentence, left out")
+            writer.counts.add("supporting facts without a sentence, left out")
             continue
         start = sum(map(len, sentences[:at])) + len(text) - len(text.lstrip())
         bare = text.strip()
         evidence.append(span(known[title, tuple(sentences)], start, start + len(bare), bare))
     if not evidence:
-        draft.counts.add("questions without a supporting sentence, left out")
+        writer.counts.add("questions without a supporting sentence, left out")
         return
-    draft.counts.add("supporting sentences", len(evidence))
+    writer.counts.add("supporting sentences", len(evidence))
     metadata = {"type": question.kind} if question.kind else {}
-    draft.query(
+    writer.query(
         question.line, queries, question.name, question.text, evidence, answer=question.answer, metadata=metadata
     )
 

@@ -10,7 +10,7 @@ from harness.core.errors import ConfigError, DataError
 from harness.core.text_files import Line
 from harness.data.importers import hotpotqa, squad
 from harness.data.importers.beir import add_documents, read_queries
-from harness.data.importers.dataset_writer import Draft
+from harness.data.importers.dataset_writer import DatasetWriter
 from harness.data.importers.fields import id_of, list_of, object_of, text_of, whole_number
 from harness.data.importers.judgments import Asked, Judged, note_judgment, write_judged
 from harness.data.importers.options import Options
@@ -53,11 +53,11 @@ def located(source: Path | str) -> Path:
             return Path(snapshot_download(name, repo_type="dataset", allow_patterns=patterns))
     except Exception as error:
         # Whatever its client raises: no network, no such data set, no right to read it.
-        told = " ".join(str(error).split())[:200]
-        raise DataError(f"{name}: cannot be had from the Hub: {type(error).__name__}: {told}") from None
+        text = " ".join(str(error).split())[:200]
+        raise DataError(f"{name}: cannot be had from the Hub: {type(error).__name__}: {text}") from None
 
 
-def import_huggingface(source: Source, draft: Draft, options: Options) -> None:
+def import_huggingface(source: Source, writer: DatasetWriter, options: Options) -> None:
     """Recognizes, by their columns, tables of corpus, queries and judgments (as BEIR and MTEB have them), SQuAD and
     HotpotQA; anything else with `--corpus`, `--queries` and `--map`. Splits become query sets.
     """
@@ -65,7 +65,7 @@ def import_huggingface(source: Source, draft: Draft, options: Options) -> None:
     if not tables:
         raise DataError(f"{source.path}: holds no file of {', '.join(_FORMS)}")
     if options.corpus or options.columns:
-        _by_columns(source, draft, options, tables)
+        _by_columns(source, writer, options, tables)
         return
     if options.queries:
         raise ConfigError("--queries: goes with --corpus, for tables that are not recognized by their columns")
@@ -73,7 +73,7 @@ def import_huggingface(source: Source, draft: Draft, options: Options) -> None:
     for fits, write in _SHAPES:
         chosen = [table for table, head in zip(tables, heads, strict=True) if fits(head)]
         if chosen:
-            write(source, draft, options, tables, chosen)
+            write(source, writer, options, tables, chosen)
             return
     seen = "; ".join(f"{t.name}: {', '.join(head)[:60]}" for t, head in zip(tables[:3], heads, strict=False))
     raise DataError(f"{source.path}: not recognized by its columns ({seen}); say what they are with --corpus, --map")
@@ -165,7 +165,7 @@ def _head(source: Source, table: Table) -> set[str]:
     return set(next((row for _, row in _rows(source, table)), {}))
 
 
-def _by_columns(source: Source, draft: Draft, options: Options, tables: list[Table]) -> None:
+def _by_columns(source: Source, writer: DatasetWriter, options: Options, tables: list[Table]) -> None:
     named = {table.name: table for table in tables}
 
     def rows(name: str) -> Iterator[tuple[Line, Row]]:
@@ -176,19 +176,21 @@ def _by_columns(source: Source, draft: Draft, options: Options, tables: list[Tab
     if not options.corpus or not options.queries:
         raise ConfigError(f"name the tables with --corpus and --queries; there is {', '.join(named)}")
     queries = {name or options.name: rows(table) for name, table in options.queries.items()}
-    import_tables(draft, options.columns, rows(options.corpus), queries, absent=options.absent)
+    import_tables(writer, options.columns, rows(options.corpus), queries, absent=options.absent)
 
 
-def _retrieval(source: Source, draft: Draft, options: Options, tables: list[Table], judging: list[Table]) -> None:
+def _retrieval(
+    source: Source, writer: DatasetWriter, options: Options, tables: list[Table], judging: list[Table]
+) -> None:
     """Tables of documents, queries and judgments."""
     documents = [table for table in tables if "corpus" in table.name.split("/")]
-    asking = [table for table in tables if "queries" in table.name.split("/")]
-    if not documents or not asking:
+    query_tables = [table for table in tables if "queries" in table.name.split("/")]
+    if not documents or not query_tables:
         raise DataError(f"{source.path}: judgments in {judging[0].name}, but no table named corpus or queries")
     for table in documents:
-        add_documents(draft, _rows(source, table))
+        add_documents(writer, _rows(source, table))
     asked: dict[str, Asked] = {}
-    for table in asking:
+    for table in query_tables:
         read_queries(_rows(source, table), asked)
     for name, table in _by_split(judging, options.name).items():
         judged: dict[str, Judged] = {}
@@ -198,11 +200,11 @@ def _retrieval(source: Source, draft: Draft, options: Options, tables: list[Tabl
                 id_of(line, row, "corpus-id", "corpus_id", "docid"),
             )
             grade = next((row[key] for key in ("score", "relevance", "label") if key in row), None)
-            note_judgment(judged, draft, line, query, doc, whole_number(line, grade, "score"))
-        write_judged(draft, name, asked, judged, table.files[0])
+            note_judgment(judged, writer, line, query, doc, whole_number(line, grade, "score"))
+        write_judged(writer, name, asked, judged, table.files[0])
 
 
-def _squad(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:
+def _squad(source: Source, writer: DatasetWriter, options: Options, _: list[Table], chosen: list[Table]) -> None:
     sets = {}
     for name, table in _by_split(chosen, options.name).items():
         # Rows of one title make an article, wherever they stand; without a title, those of one context.
@@ -210,7 +212,7 @@ def _squad(source: Source, draft: Draft, options: Options, _: list[Table], chose
         for line, row in _rows(source, table):
             articles.setdefault(row.get("title") or text_of(line, row, "context"), []).append((line, row))
         sets[name] = [_article(rows) for rows in articles.values()]
-    squad.write_articles(draft, options.unit, sets)
+    squad.write_articles(writer, options.unit, sets)
 
 
 def _article(rows: list[tuple[Line, Row]]) -> squad.Article:
@@ -230,10 +232,10 @@ def _article(rows: list[tuple[Line, Row]]) -> squad.Article:
     return squad.Article(line, text_of(line, first, "title", "") or "untitled", list(paragraphs.values()))
 
 
-def _hotpotqa(source: Source, draft: Draft, options: Options, _: list[Table], chosen: list[Table]) -> None:
+def _hotpotqa(source: Source, writer: DatasetWriter, options: Options, _: list[Table], chosen: list[Table]) -> None:
     tables = _by_split(chosen, options.name)
     sets = {name: [_multi_hop(line, row) for line, row in _rows(source, table)] for name, table in tables.items()}
-    hotpotqa.write_questions(draft, sets)
+    hotpotqa.write_questions(writer, sets)
 
 
 def _multi_hop(line: Line, row: Row) -> hotpotqa.Asked:
@@ -253,7 +255,7 @@ def _multi_hop(line: Line, row: Row) -> hotpotqa.Asked:
     return hotpotqa.read_question(line, written)
 
 
-Shape = Callable[[Source, Draft, Options, list[Table], list[Table]], None]
+Shape = Callable[[Source, DatasetWriter, Options, list[Table], list[Table]], None]
 
 _SHAPES: tuple[tuple[Callable[[set[str]], bool], Shape], ...] = (
     (lambda head: any(names <= head for names in _QREL), _retrieval),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from harness.core.errors import DataError
 from harness.core.text_files import Line, is_comment
-from harness.data.importers.dataset_writer import Draft
+from harness.data.importers.dataset_writer import DatasetWriter
 from harness.data.importers.source import Source
 
 _HEADS = frozenset(["score", "rel", "relevance", "label", "grade", "judgment", "judgement"])
@@ -27,7 +27,7 @@ class Asked(NamedTuple):
     metadata: dict[str, Any]
 
 
-def read_judgments(source: Source, path: Path, draft: Draft) -> dict[str, Judged]:
+def read_judgments(source: Source, path: Path, writer: DatasetWriter) -> dict[str, Judged]:
     """The judgments in a file of lines `query document grade` (separated by tabs) or `query iteration document grade`.
 
     A first line with a name such as `score` in place of the grade is a header; where it is the third of columns
@@ -41,44 +41,46 @@ def read_judgments(source: Source, path: Path, draft: Draft) -> dict[str, Judged
         if line.number == 1:
             names = [name.strip().lower() for name in text.split("\t")]
             width = 3 if len(names) >= 3 and names[2] in _HEADS else 0
-        columns = _columns(line, text, draft, width)
+        columns = _columns(line, text, writer, width)
         if not columns or (line.number == 1 and columns[-1].lower() in _HEADS):
             continue
         query, doc, grade = columns[0], columns[-2], _grade(line, columns[-1])
-        note_judgment(judged, draft, line, query, doc, grade)
+        note_judgment(judged, writer, line, query, doc, grade)
     if not judged:
         raise DataError(f"{path}: holds no judgment")
     return judged
 
 
-def note_judgment(judged: dict[str, Judged], draft: Draft, line: Line, query: str, doc: str, grade: int) -> None:
+def note_judgment(
+    judged: dict[str, Judged], writer: DatasetWriter, line: Line, query: str, doc: str, grade: int
+) -> None:
     """Add a judgment to those there are. Raises DataError where it contradicts one."""
     grades = judged.setdefault(query, Judged(line, {})).grades
     if doc not in grades:
         grades[doc] = grade
     elif grades[doc] == grade:
-        draft.counts.add("repeated judgments, counted once")
+        writer.counts.add("repeated judgments, counted once")
     else:
-        told = f"query '{query}' judges document '{doc}' a second time"
-        raise line.fault(f"{told}, {grade} instead of {grades[doc]}; keep one of both")
+        message = f"query '{query}' judges document '{doc}' a second time"
+        raise line.fault(f"{message}, {grade} instead of {grades[doc]}; keep one of both")
 
 
-def _columns(line: Line, text: str, draft: Draft, width: int) -> list[str]:
+def _columns(line: Line, text: str, writer: DatasetWriter, width: int) -> list[str]:
     """The columns of a line that count: the first `width` between tabs, or by their number where it is 0."""
     if is_comment(text):
         return []
     tabbed = text.split("\t")
     if width and len(tabbed) > width:
-        draft.counts.add("judgments with further columns, left out", line.number > 1)
+        writer.counts.add("judgments with further columns, left out", line.number > 1)
         tabbed = tabbed[:width]
     if len(tabbed) in (3, 4) and all(part.strip() for part in tabbed):
         return [part.strip() for part in tabbed]
     columns = text.split()
     if len(columns) < 4:
-        told = "expected query, document and score separated by tabs, or query, iteration, document and grade"
-        raise line.fault(f"{told}, got {len(columns)} columns")
+        message = "expected query, document and score separated by tabs, or query, iteration, document and grade"
+        raise line.fault(f"{message}, got {len(columns)} columns")
     if len(columns) > 4:
-        draft.counts.add("judgments with further columns, left out")
+        writer.counts.add("judgments with further columns, left out")
     return columns[:4]
 
 
@@ -93,7 +95,7 @@ def _grade(line: Line, text: str) -> int:
 
 
 def write_judged(
-    draft: Draft, queries: str, asked: Mapping[str, Asked], judged: Mapping[str, Judged], path: Path
+    writer: DatasetWriter, queries: str, asked: Mapping[str, Asked], judged: Mapping[str, Judged], path: Path
 ) -> None:
     """Add the queries that a qrels file judges as the set `queries`, in the order of `asked`.
 
@@ -105,8 +107,8 @@ def write_judged(
     for name, (line, text, metadata) in asked.items():
         if name in judged:
             grades = judged[name].grades
-            items = (draft.judged(queries, doc, grade) for doc, grade in grades.items())
-            draft.query(
+            items = (writer.judged(queries, doc, grade) for doc, grade in grades.items())
+            writer.query(
                 line,
                 queries,
                 name,
@@ -119,4 +121,4 @@ def write_judged(
             )
     left = len(asked) - len(judged)
     if left:
-        draft.counts.add(f"queries without a judgment in {path.name}, left out", left)
+        writer.counts.add(f"queries without a judgment in {path.name}, left out", left)

@@ -56,14 +56,14 @@ class Options:
     titles: Titles | None = None
     absent: bool = False
 
-    def set_beyond(self, heeded: Collection[str]) -> str:
+    def unused_options(self, used: Collection[str]) -> str:
         """The command line's word for the first option that is set and not heeded; "" where there is none."""
         plain = Options()
         return next(
             (
                 _WORDS[f.name]
                 for f in fields(self)
-                if f.name not in heeded and getattr(self, f.name) != getattr(plain, f.name)
+                if f.name not in used and getattr(self, f.name) != getattr(plain, f.name)
             ),
             "",
         )

@@ -7,7 +7,7 @@ from typing import Any
 from harness.core.records import Document
 from harness.core.text_files import Line
 from harness.data.importers.cells import USUAL, cell, column_of, grade_in, metadata_of, quotes_in, several, text_in
-from harness.data.importers.dataset_writer import Draft, span
+from harness.data.importers.dataset_writer import DatasetWriter, span
 from harness.data.importers.fields import whole_number
 from harness.data.importers.source import Row
 from harness.data.quotes import standing
@@ -31,15 +31,15 @@ class Question:
 class QueryTable:
     """The queries of one table on their way into a draft."""
 
-    def __init__(self, draft: Draft, queries: str, columns: Mapping[str, str], *, absent: bool) -> None:
-        self._draft, self._queries, self._columns, self._absent = draft, queries, columns, absent
+    def __init__(self, writer: DatasetWriter, queries: str, columns: Mapping[str, str], *, absent: bool) -> None:
+        self._writer, self._queries, self._columns, self._absent = writer, queries, columns, absent
         self._found: dict[str, str] = {}
         self._judged: dict[str, float] = {}
 
     def add(self, questions: Mapping[str, Question]) -> None:
         """Add the queries, by id. Raises DataError with the line of a fault."""
         homeless = [quote for one in questions.values() for _, row in one.rows for quote in self._homeless(row)]
-        self._found = _homes(self._draft, homeless)
+        self._found = _homes(self._writer, homeless)
         for name, question in questions.items():
             self._judged = {}
             evidence = [item for line, row in question.rows for item in self._items(line, row)]
@@ -49,18 +49,18 @@ class QueryTable:
                 for key in ("ignore", "irrelevant", "unjudged")
             }
             named["irrelevant"] += [doc for doc, grade in self._judged.items() if not grade]
-            self._draft.query(
+            self._writer.query(
                 question.line,
                 self._queries,
                 name,
                 question.text,
                 distinct,
                 answer=self._one(question, "answer"),
-                metadata=self._told(question),
+                metadata=self._metadata(question),
                 **named,
             )
             if not distinct:
-                self._draft.counts.add(f"{self._queries} queries without evidence")
+                self._writer.counts.add(f"{self._queries} queries without evidence")
 
     def _value(self, row: Row, part: str) -> Any:
         return cell(row, column_of(self._columns, row, part))
@@ -69,15 +69,15 @@ class QueryTable:
         """What the rows say of a query; they may leave it out, and must not contradict each other."""
         found: str | None = None
         for line, row in question.rows:
-            told = text_in(line, self._value(row, f"query.{part}"), f"query.{part}")
-            if told and found and told != found:
-                raise line.fault(f"query.{part}: {told!r:.40} here, and {found!r:.40} in a row before")
-            found = found or told or None
+            text = text_in(line, self._value(row, f"query.{part}"), f"query.{part}")
+            if text and found and text != found:
+                raise line.fault(f"query.{part}: {text!r:.40} here, and {found!r:.40} in a row before")
+            found = found or text or None
         return found
 
-    def _told(self, question: Question) -> dict[str, Any]:
+    def _metadata(self, question: Question) -> dict[str, Any]:
         """The metadata: type, group, and further columns; where rows differ in one, a list of what they say."""
-        made = {part: told for part in ("type", "group") if (told := self._one(question, part))}
+        made = {part: value for part in ("type", "group") if (value := self._one(question, part))}
         values: dict[str, list[Any]] = {}
         for line, row in question.rows:
             used = {column_of(self._columns, row, part) for part in USUAL if not part.startswith("doc.")}
@@ -98,7 +98,9 @@ class QueryTable:
         """The items of evidence in a row."""
         ready = row.get("evidence")
         if ready not in (None, "") and "evidence" not in self._columns.values():
-            if self._draft.titles == "text" and any(isinstance(one, dict) and "start" in one for one in several(ready)):
+            if self._writer.titles == "text" and any(
+                isinstance(one, dict) and "start" in one for one in several(ready)
+            ):
                 raise line.fault("offsets count from a text without its title; leave out --titles text")
             yield from _ready(line, row, ready)
             return
@@ -116,9 +118,9 @@ class QueryTable:
                 raise line.fault(f"offsets, and no column for evidence.doc; there is {', '.join(map(str, row))[:100]}")
             if len(docs) > 1 or len(quotes) > 1:
                 raise line.fault("offsets go with one document and at most one quote")
-            if self._draft.titles == "text":
+            if self._writer.titles == "text":
                 raise line.fault("offsets count from a text without its title; leave out --titles text")
-            if docs[0] not in self._draft:
+            if docs[0] not in self._writer:
                 raise line.fault(f"no document '{docs[0]}' in the corpus, which the offsets are about")
             found = [_given(line, docs[0], start, end, quotes, grade)]
         elif quotes:
@@ -131,8 +133,8 @@ class QueryTable:
         """Judged to be no evidence: counted."""
         for doc in docs:
             self._judge(line, doc, 0.0)
-        told = f"{self._queries} judgments of grade 0 or below, which are no evidence"
-        self._draft.counts.add(told, max(1, len(docs)))
+        message = f"{self._queries} judgments of grade 0 or below, which are no evidence"
+        self._writer.counts.add(message, max(1, len(docs)))
 
     def _judge(self, line: Line, doc: str, grade: float) -> None:
         """Raises DataError where the document was judged otherwise for the same query."""
@@ -141,13 +143,13 @@ class QueryTable:
 
     def _whole(self, line: Line, doc: str, grade: float) -> dict[str, Any]:
         self._judge(line, doc, grade)
-        if doc not in self._draft and not self._absent:
-            told = f"no document '{doc}' in the corpus; --absent keeps such evidence, as always missed"
-            raise line.fault(f"{told}; several documents are written as a JSON list")
-        self._draft.counts.add(f"{self._queries} judgments")
-        if doc in self._draft:
+        if doc not in self._writer and not self._absent:
+            message = f"no document '{doc}' in the corpus; --absent keeps such evidence, as always missed"
+            raise line.fault(f"{message}; several documents are written as a JSON list")
+        self._writer.counts.add(f"{self._queries} judgments")
+        if doc in self._writer:
             return {"doc": doc, **_graded(grade)}
-        self._draft.counts.add(f"{self._queries} judgments of documents that the corpus lacks, kept")
+        self._writer.counts.add(f"{self._queries} judgments of documents that the corpus lacks, kept")
         return {"doc": doc, "absent": True, **_graded(grade)}
 
     def _quoted(self, line: Line, docs: list[str], quote: str, grade: float) -> dict[str, Any]:
@@ -156,7 +158,7 @@ class QueryTable:
             raise line.fault("evidence.quote: is nothing but white space")
         homes = docs or [self._found[quote]] if docs or quote in self._found else []
         for name in homes:
-            document = self._draft.get(name)
+            document = self._writer.get(name)
             if document is None:
                 raise line.fault(f"no document '{name}' in the corpus, which the quote {quote!r:.60} could stand in")
             if found := standing(document.text, quote)[1]:
@@ -166,9 +168,9 @@ class QueryTable:
 
     def _placed(self, document: Document, quote: str, found: Sequence[tuple[int, int]], grade: float) -> dict[str, Any]:
         if document.text[slice(*found[0])] != quote:
-            self._draft.counts.add("quotes found but for their white space")
+            self._writer.counts.add("quotes found but for their white space")
         if len(found) > 1:
-            self._draft.counts.add("quotes that stand several times in their document, all places kept")
+            self._writer.counts.add("quotes that stand several times in their document, all places kept")
         first, *others = (span(document.id, start, end, document.text[start:end]) for start, end in found[:_PLACES])
         return {**first, **({"also": others} if others else {}), **_graded(grade)}
 
@@ -176,23 +178,25 @@ class QueryTable:
 def _ready(line: Line, row: Row, ready: Any) -> Iterator[dict[str, Any]]:
     """Evidence as the harness writes it itself."""
     if not isinstance(ready, list) or not all(isinstance(item, dict) for item in ready):
-        told = "expected a list of items; for a column of document ids say --map evidence.doc=evidence"
-        raise line.fault(f"evidence: {told}, got {ready!r:.60}")
+        message = "expected a list of items; for a column of document ids say --map evidence.doc=evidence"
+        raise line.fault(f"evidence: {message}, got {ready!r:.60}")
     grade = {} if row.get("grade") is None else {"grade": row["grade"]}
     yield from ({**grade, **item} for item in ready)
 
 
-def _homes(draft: Draft, quotes: Sequence[str]) -> dict[str, str]:
+def _homes(writer: DatasetWriter, quotes: Sequence[str]) -> dict[str, str]:
     """For each quote the document in which it stands best, the first of these, found in one pass over the corpus."""
     best: dict[str, tuple[int, str]] = {}
     wanted = sorted({quote for quote in quotes if quote.strip()})
-    for document in draft.documents() if wanted else ():
+    for document in writer.documents() if wanted else ():
         for quote in wanted:
             how, _ = standing(document.text, quote)
             if how > best.get(quote, (0, ""))[0]:
                 best[quote] = (how, document.id)
             elif how and how == best[quote][0]:
-                draft.counts.add("further documents that hold a quote without a document, of which the first was taken")
+                writer.counts.add(
+                    "further documents that hold a quote without a document, of which the first was taken"
+                )
     return {quote: doc for quote, (_, doc) in best.items()}
 
 

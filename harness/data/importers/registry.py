@@ -11,7 +11,7 @@ from harness.core.text_files import byte_lines
 from harness.data.importers.beir import import_beir
 from harness.data.importers.chroma import import_chroma
 from harness.data.importers.contract_nli import import_contract_nli
-from harness.data.importers.dataset_writer import Draft, Imported
+from harness.data.importers.dataset_writer import DatasetWriter, Imported
 from harness.data.importers.hotpotqa import import_hotpotqa
 from harness.data.importers.huggingface import import_huggingface, located
 from harness.data.importers.options import Options
@@ -27,8 +27,8 @@ from harness.storage.files import appearing
 class Format(NamedTuple):
     """How a format is read, and the fields of `Options` that it heeds."""
 
-    read: Callable[[Source, Draft, Options], None]
-    heeds: tuple[str, ...]
+    read: Callable[[Source, DatasetWriter, Options], None]
+    uses: tuple[str, ...]
 
 
 _TABLES = ("corpus", "queries", "columns", "name", "ignore_self", "absent", "titles")
@@ -63,7 +63,7 @@ def import_dataset(
     came from, for the manifest. Raises DataError with file and line.
     """
     options = options or Options()
-    unused = options.set_beyond(FORMATS[kind].heeds)
+    unused = options.unused_options(FORMATS[kind].uses)
     if unused:
         raise ConfigError(f"import {kind} has no use for {unused}")
     name = target.resolve().name
@@ -71,12 +71,12 @@ def import_dataset(
         path = located(source) if kind == "huggingface" else Path(source)
         with progress(f"import {name}", _size(path), unit="bytes") as advance:
             read = Source(path, options.encoding, advance)
-            draft = Draft(root, ignore_self=options.ignore_self, titles=options.titles)
+            writer = DatasetWriter(root, ignore_self=options.ignore_self, titles=options.titles)
             try:
-                FORMATS[kind].read(read, draft, options)
-                draft.close(path)
+                FORMATS[kind].read(read, writer, options)
+                writer.close(path)
             except BaseException:
-                draft.abandon()
+                writer.abandon()
                 raise
         runs = _copied_runs(options.runs, read, root)
         used = {file: sha256_of(path) for file, path in read.used.items()}
@@ -89,12 +89,12 @@ def import_dataset(
             licence,
             origin or str(source if kind == "huggingface" else Path(source).name),
             runs,
-            {"format": kind, "files": used, "counts": dict(draft.counts)},
+            {"format": kind, "files": used, "counts": dict(writer.counts)},
             # Where every document was judged by itself, a copy that was not is no evidence: as trec_eval has it.
             "ignore" if kind in ("beir", "trec") else "credit",
         )
         write_manifest(manifest)
-    return draft.counts
+    return writer.counts
 
 
 def _query_sets(root: Path) -> dict[str, PinnedFile]:

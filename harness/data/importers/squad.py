@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from harness.core.text_files import Line
-from harness.data.importers.dataset_writer import Draft, free_name, span
+from harness.data.importers.dataset_writer import DatasetWriter, free_name, span
 from harness.data.importers.fields import list_of, object_of, text_of, whole_number
 from harness.data.importers.options import Options
 from harness.data.importers.source import Source
@@ -33,7 +33,7 @@ class Article(NamedTuple):
     paragraphs: list[Paragraph]
 
 
-def import_squad(source: Source, draft: Draft, options: Options) -> None:
+def import_squad(source: Source, writer: DatasetWriter, options: Options) -> None:
     """A document is an article, its paragraphs parted by blank lines, or a paragraph (`unit`).
 
     The answers of several people to one question are equivalent places of one item of evidence; a question that is
@@ -43,38 +43,38 @@ def import_squad(source: Source, draft: Draft, options: Options) -> None:
     place = Line(path, 1, "data")
     content = object_of(place, source.json(path), "the file")
     articles = _articles(path, list_of(Line(path, 1, "(top)"), content, "data"))
-    write_articles(draft, options.unit, {options.name: articles})
+    write_articles(writer, options.unit, {options.name: articles})
 
 
-def write_articles(draft: Draft, unit: str, sets: Mapping[str, Iterable[Article]]) -> None:
+def write_articles(writer: DatasetWriter, unit: str, sets: Mapping[str, Iterable[Article]]) -> None:
     """Add the articles of all sets, then their questions. An article of a title that was there is told by a number."""
     titles: set[str] = set()
     asked: list[tuple[str, str, int, Asked]] = []
     for queries, article in ((name, article) for name, articles in sets.items() for article in articles):
         name = free_name(article.title, titles)
-        draft.counts.add("articles")
-        draft.counts.add("paragraphs", len(article.paragraphs))
+        writer.counts.add("articles")
+        writer.counts.add("paragraphs", len(article.paragraphs))
         at = 0
         for nth, paragraph in enumerate(article.paragraphs, 1):
             document, shift = (name, at) if unit == "article" else (f"{name}#{nth}", 0)
             asked += [(queries, document, shift, question) for question in paragraph.questions]
             at += len(paragraph.text) + len(_BETWEEN)
             if unit == "paragraph":
-                draft.document(paragraph.line, document, paragraph.text, article.title)
+                writer.document(paragraph.line, document, paragraph.text, article.title)
         if unit == "article":
             whole = _BETWEEN.join(paragraph.text for paragraph in article.paragraphs)
-            draft.document(article.line, name, whole, article.title)
+            writer.document(article.line, name, whole, article.title)
     for queries, document, shift, question in asked:
-        _write(draft, queries, document, shift, question)
+        _write(writer, queries, document, shift, question)
 
 
-def _write(draft: Draft, queries: str, document: str, shift: int, question: Asked) -> None:
+def _write(writer: DatasetWriter, queries: str, document: str, shift: int, question: Asked) -> None:
     places = [span(document, start + shift, start + shift + len(text), text) for text, start in question.answers]
     distinct = [place for at, place in enumerate(places) if place not in places[:at]]
-    draft.counts.add("answers", len(places))
+    writer.counts.add("answers", len(places))
     evidence = [{**distinct[0], **({"also": distinct[1:]} if distinct[1:] else {})}] if distinct else []
     answer = question.answers[0][0] if question.answers else None
-    draft.query(question.line, queries, question.name, question.text, evidence, answer=answer)
+    writer.query(question.line, queries, question.name, question.text, evidence, answer=answer)
 
 
 def _articles(path: Any, data: list[Any]) -> Iterator[Article]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from harness.core.errors import DataError
 from harness.core.text_files import Line, is_comment
-from harness.data.importers.dataset_writer import Draft
+from harness.data.importers.dataset_writer import DatasetWriter
 from harness.data.importers.fields import text_of
 from harness.data.importers.judgments import Asked, Judged, read_judgments, write_judged
 from harness.data.importers.options import Options
@@ -23,7 +23,7 @@ _TOPIC_FIELD = re.compile(r"(?i)<(num|title|desc|narr)>")
 _LABEL = re.compile(r"(?i)\A\s*(number|topic|description|narrative)\s*:")
 
 
-def import_trec(source: Source, draft: Draft, options: Options) -> None:
+def import_trec(source: Source, writer: DatasetWriter, options: Options) -> None:
     """Every qrels file is a query set. Without a corpus, or without topics, an id stands for the text it belongs to.
 
     Files that are not given are looked for by name: documents in `corpus/`, `corpus*` or `doc*`, judgments in `qrel*`,
@@ -32,19 +32,19 @@ def import_trec(source: Source, draft: Draft, options: Options) -> None:
     corpus = _corpus_files(source, options.corpus)
     for path in corpus:
         for line, name, title, text in _documents(source, path):
-            draft.document(line, name, text, title, titles="text")
+            writer.document(line, name, text, title, titles="text")
     given = {name or options.name: source.file(file) for name, file in options.qrels.items()}
     qrels = given or {options.name: _the_one(source, _named(source, "qrel*", "qrels/*"), "judgments", "--qrels")}
-    judged = {name: read_judgments(source, path, draft) for name, path in qrels.items()}
+    judged = {name: read_judgments(source, path, writer) for name, path in qrels.items()}
     if not corpus:
-        _stand_ins(source, draft, options, judged)
+        _stand_ins(source, writer, options, judged)
     topics = _asked(source, options, judged)
     for name, found in judged.items():
         asked = topics[name]
         if not asked:
             asked = {query: Asked(one.line, query, {}) for query, one in found.items()}
-            draft.counts.add("queries without a topic, for which the id stands", len(asked))
-        write_judged(draft, name, asked, found, qrels[name])
+            writer.counts.add("queries without a topic, for which the id stands", len(asked))
+        write_judged(writer, name, asked, found, qrels[name])
 
 
 def _corpus_files(source: Source, given: str | None) -> list[Path]:
@@ -83,7 +83,9 @@ def _asked(source: Source, options: Options, judged: Mapping[str, Mapping[str, J
     return dict.fromkeys(judged, every[_the_one(source, fitting or paths, "topics", "--queries")])
 
 
-def _stand_ins(source: Source, draft: Draft, options: Options, judged: Mapping[str, Mapping[str, Judged]]) -> None:
+def _stand_ins(
+    source: Source, writer: DatasetWriter, options: Options, judged: Mapping[str, Mapping[str, Judged]]
+) -> None:
     """A document for every id that is judged or ranked: enough to score the runs of other systems."""
     names: dict[str, Line] = {}
     for found in judged.values():
@@ -95,8 +97,8 @@ def _stand_ins(source: Source, draft: Draft, options: Options, judged: Mapping[s
             if len(columns) >= 6 and not is_comment(text):
                 names.setdefault(columns[2], line)
     for name, line in names.items():
-        draft.document(line, name, name)
-    draft.counts.add("documents without a text, for which the id stands", len(names))
+        writer.document(line, name, name)
+    writer.counts.add("documents without a text, for which the id stands", len(names))
 
 
 def _documents(source: Source, path: Path) -> Iterator[tuple[Line, str, str, str]]:

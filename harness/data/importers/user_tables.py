@@ -6,28 +6,28 @@ from pathlib import Path
 from harness.core.errors import DataError, did_you_mean
 from harness.core.text_files import Line
 from harness.data.importers.cells import cell, column_of, metadata_of, needed, text_in
-from harness.data.importers.dataset_writer import Draft
+from harness.data.importers.dataset_writer import DatasetWriter
 from harness.data.importers.options import Options
 from harness.data.importers.query_table import QueryTable, Question
 from harness.data.importers.source import Row, Rows, Source
 
 
-def import_csv(source: Source, draft: Draft, options: Options) -> None:
+def import_csv(source: Source, writer: DatasetWriter, options: Options) -> None:
     """Documents from `documents.csv`, queries from `queries.csv`, where no files are named; see `import_tables`."""
-    _import(source, draft, options, "csv")
+    _import(source, writer, options, "csv")
 
 
-def import_jsonl(source: Source, draft: Draft, options: Options) -> None:
+def import_jsonl(source: Source, writer: DatasetWriter, options: Options) -> None:
     """Documents from `documents.jsonl`, queries from `queries.jsonl`, where no files are named; see `import_tables`."""
-    _import(source, draft, options, "jsonl")
+    _import(source, writer, options, "jsonl")
 
 
-def _import(source: Source, draft: Draft, options: Options, suffix: str) -> None:
+def _import(source: Source, writer: DatasetWriter, options: Options, suffix: str) -> None:
     corpus = source.file(options.corpus) if options.corpus else _first(source, ("documents", "corpus"), suffix)
     named = {name or options.name: source.file(file) for name, file in options.queries.items()}
     queries = named or {options.name: _first(source, ("queries", "questions"), suffix)}
     tables = {name: source.rows(path) for name, path in queries.items()}
-    import_tables(draft, options.columns, source.rows(corpus), tables, absent=options.absent)
+    import_tables(writer, options.columns, source.rows(corpus), tables, absent=options.absent)
 
 
 def _first(source: Source, stems: tuple[str, ...], suffix: str) -> Path:
@@ -39,7 +39,12 @@ def _first(source: Source, stems: tuple[str, ...], suffix: str) -> Path:
 
 
 def import_tables(
-    draft: Draft, columns: Mapping[str, str], documents: Rows, queries: Mapping[str, Rows], *, absent: bool = False
+    writer: DatasetWriter,
+    columns: Mapping[str, str],
+    documents: Rows,
+    queries: Mapping[str, Rows],
+    *,
+    absent: bool = False,
 ) -> None:
     """Add documents and query sets from records whose columns are named by `columns`, or as usual.
 
@@ -49,19 +54,19 @@ def import_tables(
     an unknown document, unless `absent` says that such evidence is to be kept as always missed. Further columns become
     metadata.
     """
-    _add_documents(draft, columns, documents)
+    _add_documents(writer, columns, documents)
     for name, rows in queries.items():
-        table = QueryTable(draft, name, columns, absent=absent)
+        table = QueryTable(writer, name, columns, absent=absent)
         table.add(_questions(columns, _noted(columns, ("query.", "evidence."), rows)))
 
 
-def _add_documents(draft: Draft, columns: Mapping[str, str], documents: Rows) -> None:
+def _add_documents(writer: DatasetWriter, columns: Mapping[str, str], documents: Rows) -> None:
     for line, row in _noted(columns, ("doc.",), documents):
         known = {name: column_of(columns, row, name) for name in ("doc.id", "doc.text", "doc.title")}
         name, text = needed(line, row, known["doc.id"], "doc.id"), needed(line, row, known["doc.text"], "doc.text")
         title = text_in(line, cell(row, known["doc.title"]), "doc.title")
         rest = {key: value for key, value in row.items() if key and key not in known.values()}
-        draft.document(line, name, text, title, metadata_of(line, rest))
+        writer.document(line, name, text, title, metadata_of(line, rest))
 
 
 def _noted(columns: Mapping[str, str], parts: tuple[str, ...], rows: Rows) -> Iterator[tuple[Line, Row]]:

@@ -1,13 +1,13 @@
 """WiCE files: claims with the sentences of a web page that support them."""
 
 from harness.core.text_files import Line
-from harness.data.importers.dataset_writer import Draft, span
+from harness.data.importers.dataset_writer import DatasetWriter, span
 from harness.data.importers.fields import list_of, object_of, text_of, whole_number
 from harness.data.importers.options import Options
 from harness.data.importers.source import Row, Source
 
 
-def import_wice(source: Source, draft: Draft, options: Options) -> None:
+def import_wice(source: Source, writer: DatasetWriter, options: Options) -> None:
     """Each page is a document, a sentence a line; each file of claims is a query set.
 
     Several sets of sentences may support a claim, each on its own. The first is taken as its evidence, as a list of
@@ -20,10 +20,10 @@ def import_wice(source: Source, draft: Draft, options: Options) -> None:
         text = "\n".join(_sentences(line, record))
         if text not in pages:
             pages[text] = f"page of {_name(line, record)}"
-            draft.document(line, pages[text], text)
+            writer.document(line, pages[text], text)
     for path, line, record in claims:
         queries = path.name.partition(".jsonl")[0].removeprefix("claim_")
-        _write(draft, queries, line, record, pages["\n".join(_sentences(line, record))])
+        _write(writer, queries, line, record, pages["\n".join(_sentences(line, record))])
 
 
 def _name(line: Line, record: Row) -> str:
@@ -37,7 +37,7 @@ def _sentences(line: Line, record: Row) -> list[str]:
     return sentences
 
 
-def _write(draft: Draft, queries: str, line: Line, record: Row, page: str) -> None:
+def _write(writer: DatasetWriter, queries: str, line: Line, record: Row, page: str) -> None:
     sentences, label = _sentences(line, record), text_of(line, record, "label")
     sets = [
         [whole_number(line, at, "supporting_sentences") for at in one]
@@ -56,6 +56,6 @@ def _write(draft: Draft, queries: str, line: Line, record: Row, page: str) -> No
         bare = sentences[at].strip()
         start = begins[at] + len(sentences[at]) - len(sentences[at].lstrip())
         evidence.append(span(page, start, start + len(bare), bare))
-    draft.counts.add(f"{queries} supporting sentences", len(evidence))
+    writer.counts.add(f"{queries} supporting sentences", len(evidence))
     metadata = {"type": label} | ({"alternatives": sets[1:]} if sets[1:] else {})
-    draft.query(line, queries, _name(line, record), text_of(line, record, "claim"), evidence, metadata=metadata)
+    writer.query(line, queries, _name(line, record), text_of(line, record, "claim"), evidence, metadata=metadata)

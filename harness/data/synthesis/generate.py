@@ -9,11 +9,11 @@ from harness.components.llm_roles import prompt_digest
 from harness.components.text_analysis import Analyzer
 from harness.core.errors import DataError
 from harness.core.records import Document
-from harness.data.checks.near_duplicates import query_twins
-from harness.data.passage_search import Finder, Stretch, stretches
+from harness.data.checks.near_duplicates import near_duplicate_queries
+from harness.data.passage_search import PassageSearch, Snippet, snippets
 from harness.data.quotes import occurrences
 from harness.data.synthesis.prompts import BATCH, SEVERAL, SINGLE, UNANSWERABLE, AnswerChecker, QueryWriter
-from harness.llm import Caller, Estimate, Failure, Label, Panel, Task, Written, estimate, missing, stored
+from harness.llm import BatchRunner, Caller, Completion, Estimate, Failure, Label, Task, estimate, missing, stored
 
 ROUNDS = 3
 """How often more texts are drawn where too few questions were fit to be kept."""
@@ -86,7 +86,7 @@ def generate(
     caller: Caller,
     *,
     price: tuple[float, float] | None = None,
-    tell: Tell = lambda _: None,
+    notify: Tell = lambda _: None,
 ) -> Generated:
     """Have queries written until `plan.count` are kept, or the texts give no more in a few rounds.
 
@@ -94,8 +94,8 @@ def generate(
     give the same queries, as all answers are kept. Raises JudgeError where the model cannot be asked, DataError where
     no document is long enough to be asked about.
     """
-    asking = _Session(caller, price, tell)
-    finder = Finder(documents)
+    prompter = _Session(caller, price, notify)
+    passage_search = PassageSearch(documents)
     made, kept = Generated(), list[Candidate]()
     texts = _texts(documents, plan)
     calls = 0
@@ -103,22 +103,22 @@ def generate(
         wanted = plan.count - len(kept)
         drawn = _draw(texts, plan.kinds(round_, wanted), calls)
         calls += -(-wanted // BATCH)
-        candidates = _sifted(asking.write(writer, drawn, made), [*known, *(one.question for one in kept)], plan, made)
-        kept += asking.checked(checker, candidates, finder, made)
+        candidates = _sifted(prompter.write(writer, drawn, made), [*known, *(one.question for one in kept)], plan, made)
+        kept += prompter.checked(checker, candidates, passage_search, made)
         kept = kept[: plan.count]
         if len(kept) == plan.count:
             break
-    told = {"model": writer.model, "prompt": prompt_digest(writer)}
-    made.records = [_record(at, one, told) for at, one in enumerate(kept, 1)]
+    record = {"model": writer.model, "prompt": prompt_digest(writer)}
+    made.records = [_record(at, one, record) for at, one in enumerate(kept, 1)]
     return made
 
 
-def _texts(documents: Sequence[Document], plan: Plan) -> list[Stretch]:
+def _texts(documents: Sequence[Document], plan: Plan) -> list[Snippet]:
     """The texts to ask about in the order drawn: one of each document, then a second one of each, and so on."""
     chance = random.Random(f"texts {plan.seed}")
     piles = []
     for doc in documents:
-        parts = list(stretches(doc, plan.window))
+        parts = list(snippets(doc, plan.window))
         parts = [part for part in parts if len(part.text) >= min(_SHORTEST_TEXT, plan.window)]
         chance.shuffle(parts)
         piles.append(parts)
@@ -129,7 +129,7 @@ def _texts(documents: Sequence[Document], plan: Plan) -> list[Stretch]:
     return texts
 
 
-def _draw(texts: Sequence[Stretch], kinds: Sequence[str], first: int) -> dict[Task, Stretch]:
+def _draw(texts: Sequence[Snippet], kinds: Sequence[str], first: int) -> dict[Task, Snippet]:
     """A task for each question: a call about each of the next texts from the `first` on.
 
     Where the texts run out, further questions about the first ones are asked for.
@@ -147,15 +147,15 @@ def _draw(texts: Sequence[Stretch], kinds: Sequence[str], first: int) -> dict[Ta
 class _Session:
     """Asks, having told first what it takes."""
 
-    def __init__(self, caller: Caller, price: tuple[float, float] | None, tell: Tell) -> None:
-        self._caller, self._price, self._tell = caller, price, tell
+    def __init__(self, caller: Caller, price: tuple[float, float] | None, notify: Tell) -> None:
+        self._caller, self._price, self._notify = caller, price, notify
 
-    def write(self, writer: QueryWriter, drawn: Mapping[Task, Stretch], made: Generated) -> list[Candidate]:
+    def write(self, writer: QueryWriter, drawn: Mapping[Task, Snippet], made: Generated) -> list[Candidate]:
         found = self._ask(writer, list(drawn), "questions to write")
         candidates = []
         for task, text in drawn.items():
             outcome = found[task]
-            if isinstance(outcome, Written):
+            if isinstance(outcome, Completion):
                 candidates.append(_candidate(task, text, outcome))
             elif isinstance(outcome, Failure):
                 made.example = made.example or str(outcome)
@@ -163,10 +163,10 @@ class _Session:
         return candidates
 
     def checked(
-        self, checker: AnswerChecker, candidates: Sequence[Candidate], finder: Finder, made: Generated
+        self, checker: AnswerChecker, candidates: Sequence[Candidate], passage_search: PassageSearch, made: Generated
     ) -> list[Candidate]:
         """Those whose evidence answers them, or for which the best passages of the corpus have no answer."""
-        tasks = [Task(one.question, tuple(_shown(one, finder))) for one in candidates]
+        tasks = [Task(one.question, tuple(_shown(one, passage_search))) for one in candidates]
         found = self._ask(checker, [task for task in tasks if task.texts], "questions to check")
         kept = []
         for one, task in zip(candidates, tasks, strict=True):
@@ -181,22 +181,22 @@ class _Session:
                 kept.append(one)
         return kept
 
-    def _ask(self, asking: Any, tasks: list[Task], what: str) -> dict[Task, Any]:
-        left = missing(self._caller.archive, asking, tasks)
-        cost: Estimate = estimate(self._caller.archive, asking, left, self._price)
+    def _ask(self, prompter: Any, tasks: list[Task], what: str) -> dict[Task, Any]:
+        left = missing(self._caller.answers, prompter, tasks)
+        cost: Estimate = estimate(self._caller.answers, prompter, left, self._price)
         if cost.calls:
-            self._tell(cost.told(what))
-            Panel(self._caller).ask([(asking, tasks)], what)
-        return dict(stored(self._caller.archive, asking, tasks))
+            self._notify(cost.summary(what))
+            BatchRunner(self._caller).ask([(prompter, tasks)], what)
+        return dict(stored(self._caller.answers, prompter, tasks))
 
 
-def _shown(one: Candidate, finder: Finder) -> list[str]:
+def _shown(one: Candidate, passage_search: PassageSearch) -> list[str]:
     if one.kind != UNANSWERABLE:
         return one.quotes
-    return [part.text for part in finder.search(one.question, _PASSAGES)]
+    return [part.text for part in passage_search.search(one.question, _PASSAGES)]
 
 
-def _candidate(task: Task, text: Stretch, written: Written) -> Candidate:
+def _candidate(task: Task, text: Snippet, written: Completion) -> Candidate:
     question, answer, *quotes = written.texts
     starts = [text.start + text.text.index(quote) for quote in quotes]
     spans = sorted((start, start + len(quote)) for start, quote in zip(starts, quotes, strict=True))
@@ -214,7 +214,7 @@ def _sifted(candidates: Sequence[Candidate], known: Sequence[str], plan: Plan, m
         else:
             fresh.append(replace(one, overlap=round(share, 3)))
     texts = [*known, *(one.question for one in fresh)]
-    repeated = {twin.text - len(known) for twin in query_twins(texts)}
+    repeated = {near_duplicate.text - len(known) for near_duplicate in near_duplicate_queries(texts)}
     kept: list[Candidate] = []
     for at, one in enumerate(fresh):
         if at in repeated or any(_same_need(one, other, stems) for other in kept):
@@ -253,11 +253,11 @@ def _same_need(one: Candidate, other: Candidate, stems: Callable[[str], list[str
     return shared and 2 * len(left & right) >= len(left | right)
 
 
-def _record(number: int, one: Candidate, told: Mapping[str, str]) -> dict[str, Any]:
+def _record(number: int, one: Candidate, text: Mapping[str, str]) -> dict[str, Any]:
     evidence = [
         {"doc": one.doc.id, "start": start, "end": end, "quote": one.doc.text[start:end]} for start, end in one.spans
     ]
-    synthetic = {**told, "about": one.doc.id, "overlap": one.overlap, "reviewed": False}
+    synthetic = {**text, "about": one.doc.id, "overlap": one.overlap, "reviewed": False}
     record: dict[str, Any] = {"id": f"s{number:04d}", "text": one.question, "evidence": evidence}
     record |= {"answer": one.answer} if one.answer else {}
     # What is asked about one document is one cluster, whether it is answered there or not.

@@ -10,18 +10,18 @@ from harness.components.augmenters.writing import ungrounded
 from harness.components.llm_roles import prompt_digest
 from harness.data.quotes import loose_occurrences
 from harness.llm import (
-    Asking,
+    AnswerSchema,
     Choice,
+    Completion,
     Entry,
     Failure,
-    Form,
     Label,
-    Listed,
+    ListOf,
     Outcome,
     Prompt,
+    Prompter,
     Task,
     Text,
-    Written,
     fence,
     nonce,
 )
@@ -57,13 +57,15 @@ _SHORTEST_QUOTE, _LONGEST_QUOTE = 12, 700
 _LEANING = re.compile(
     r"(?i)\b(?:the|this|that) (?:text|passage|section|document|article|excerpt|author)\b|\baccording to\b"
 )
-_FORM = Form((("question", Text(_LONGEST)), ("answer", Text(400)), ("quotes", Listed(Text(_LONGEST_QUOTE + 1), 6))))
-_VERDICT = Form((("why", Text(200)), ("answered", Choice(("yes", "partly", "no")))))
+_FORM = AnswerSchema(
+    (("question", Text(_LONGEST)), ("answer", Text(400)), ("quotes", ListOf(Text(_LONGEST_QUOTE + 1), 6)))
+)
+_VERDICT = AnswerSchema((("why", Text(200)), ("answered", Choice(("yes", "partly", "no")))))
 _GRADES = {"yes": 2, "partly": 1, "no": 0}
 
 
 @dataclass(frozen=True)
-class QueryWriter(Asking):
+class QueryWriter(Prompter):
     """Writes questions with answers and quotes. A task has one text, the kind of question, the title, and a number."""
 
     def labelling(self) -> dict[str, Any]:
@@ -90,20 +92,20 @@ class QueryWriter(Asking):
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Outcome:
         question, answer = (" ".join(entry[name].split()) for name in ("question", "answer"))
-        told = _question_fault(question)
-        if told:
-            return Failure("schema", told)
+        text = _question_fault(question)
+        if text:
+            return Failure("schema", text)
         found = [_standing(task.texts[0], quote) for quote in entry["quotes"] if quote.strip()]
         bad = next((quote for quote in found if isinstance(quote, Failure)), None)
         if bad is not None:
             return bad
         quotes = list(dict.fromkeys(str(quote) for quote in found))
-        told = _quotes_fault(task, answer, quotes)
-        return Failure("evidence_unverified", told) if told else Written((question, answer, *quotes))
+        text = _quotes_fault(task, answer, quotes)
+        return Failure("evidence_unverified", text) if text else Completion((question, answer, *quotes))
 
 
 @dataclass(frozen=True)
-class AnswerChecker(Asking):
+class AnswerChecker(Prompter):
     """Says whether passages answer a question: grade 2 yes, 1 partly, 0 no."""
 
     def labelling(self) -> dict[str, Any]:
@@ -142,8 +144,8 @@ def _question_fault(question: str) -> str:
 def _standing(text: str, quote: str) -> str | Failure:
     """The quote as it stands in the text, where it does in one place; white space may differ."""
     if not _SHORTEST_QUOTE <= len(quote.strip()) <= _LONGEST_QUOTE:
-        told = f"a quote of {len(quote.strip())} characters; {_SHORTEST_QUOTE} to {_LONGEST_QUOTE} can be used"
-        return Failure("evidence_unverified", told)
+        message = f"a quote of {len(quote.strip())} characters; {_SHORTEST_QUOTE} to {_LONGEST_QUOTE} can be used"
+        return Failure("evidence_unverified", message)
     found = loose_occurrences(text, quote)
     if len(found) != 1:
         where = f"in {len(found)} places" if found else "nowhere in the text"

@@ -148,8 +148,8 @@ def _plain(cell: str) -> str:
 
 def _changed(record: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, Any]:
     metadata = record.get("metadata", {})
-    told = metadata.get("synthetic")
-    synthetic = {**(told if isinstance(told, dict) else {}), "reviewed": True}
+    text = metadata.get("synthetic")
+    synthetic = {**(text if isinstance(text, dict) else {}), "reviewed": True}
     made = {**record, "text": row["question"].strip(), "metadata": {**metadata, "synthetic": synthetic}}
     made.pop("answer", None)
     answer = row["answer"].strip()

@@ -1,6 +1,6 @@
 """Measures of what was retrieved: from evidence spans and documents, at rank and token cutoffs."""
 
-from harness.evaluation.metrics.loss_attribution import CAUSES, Ledger, Step, Trace, losses
+from harness.evaluation.metrics.loss_attribution import CAUSES, EvidencePath, Ledger, Step, losses
 from harness.evaluation.metrics.matching import Items, Ranking
 from harness.evaluation.metrics.measures import MEASURES
 from harness.evaluation.metrics.names import Metric, is_metric, parse_metric
@@ -9,12 +9,12 @@ from harness.evaluation.metrics.scoring import score_queries
 __all__ = [
     "CAUSES",
     "MEASURES",
+    "EvidencePath",
     "Items",
     "Ledger",
     "Metric",
     "Ranking",
     "Step",
-    "Trace",
     "is_metric",
     "losses",
     "parse_metric",

@@ -21,24 +21,24 @@ class Step(NamedTuple):
 class Ledger(NamedTuple):
     """The fate of each evidence item of one query, in order: one of `CAUSES` or `dropped:<step>`."""
 
-    fates: list[str]
+    evidence_outcomes: list[str]
 
 
-class Trace(NamedTuple):
+class EvidencePath(NamedTuple):
     """The way of one query's evidence: all chunks that bear it, what was retrieved, the selector steps."""
 
-    bearing: Sequence[Passage]
+    overlapping_chunks: Sequence[Passage]
     candidates: Sequence[Passage]
     steps: Sequence[Step]
 
 
-def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], Trace]) -> Ledger:
+def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], EvidencePath]) -> Ledger:
     """Follow each item from the chunker to the selection; `trace` is asked for only where an item is missing."""
     final = Ranking(selected, items).found
-    fates = [FOUND] * len(final)
+    evidence_outcomes = [FOUND] * len(final)
     if None not in final:
-        return Ledger(fates)
-    bearing, candidates, steps = trace()
+        return Ledger(evidence_outcomes)
+    overlapping_chunks, candidates, steps = trace()
     # Passages of documents without evidence cannot find any; ranks do not matter here.
     docs = {place.doc for item in items.evidence for place in item.places}
     left = [passage for passage in candidates if passage.doc in docs]
@@ -61,18 +61,20 @@ def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], Trace]
     stages.append((OVER_BUDGET, final))
     for number, rank in enumerate(final):
         if rank is None and items.evidence[number].absent:
-            fates[number] = ABSENT
+            evidence_outcomes[number] = ABSENT
         elif rank is None:
-            whole = _whole(items, number, bearing)
-            fates[number] = next(cause for cause, found in stages if found[number] is None) if whole else SPLIT
-    return Ledger(fates)
+            whole = _whole(items, number, overlapping_chunks)
+            evidence_outcomes[number] = (
+                next(cause for cause, found in stages if found[number] is None) if whole else SPLIT
+            )
+    return Ledger(evidence_outcomes)
 
 
-def _whole(items: Items, number: int, bearing: Sequence[Passage]) -> bool:
+def _whole(items: Items, number: int, overlapping_chunks: Sequence[Passage]) -> bool:
     """Whether some chunk alone finds an item."""
     item = items.evidence[number]
     docs, alone = {place.doc for place in item.places}, items._replace(evidence=(item,))
-    return any(Ranking([chunk], alone).found[0] for chunk in bearing if chunk.doc in docs)
+    return any(Ranking([chunk], alone).found[0] for chunk in overlapping_chunks if chunk.doc in docs)
 
 
 def _begins_in(passage: Passage, other: Passage) -> bool:

@@ -102,8 +102,8 @@ def labels_agreement(judge: Labels, people: Labels, *, relevant_from: int = RELE
         missing += max(0, len(grades) - len(known))
         several += len(known) > 0 and max(len(grades), len(known)) > 1
     if not pairs:
-        told = " and ".join(f"{one.path.name} has {next(iter(one.grades))!r:.60}" for one in (people, judge))
-        raise DataError(f"judge agree: no passage is in both files: {told}")
+        message = " and ".join(f"{one.path.name} has {next(iter(one.grades))!r:.60}" for one in (people, judge))
+        raise DataError(f"judge agree: no passage is in both files: {message}")
     found = agreement_of(judge.path.stem, "labels", pairs, missing=missing, relevant_from=relevant_from)
     return replace(found, notes=[*_unjudged(people, judge), *_several(several)])
 
@@ -113,5 +113,7 @@ def _unjudged(*files: Labels) -> list[str]:
 
 
 def _several(count: int) -> list[str]:
-    told = f"{count} passages are graded more than once: the first grades of both files are compared, then the second"
-    return [told] if count else []
+    message = (
+        f"{count} passages are graded more than once: the first grades of both files are compared, then the second"
+    )
+    return [message] if count else []

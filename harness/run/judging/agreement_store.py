@@ -16,18 +16,18 @@ ENOUGH = 100
 """Labels by people from which on a judge counts as calibrated."""
 
 
-def _file(asking: LlmJudge, store: Path, data: str) -> Path:
+def _file(prompter: LlmJudge, store: Path, data: str) -> Path:
     # Another cut between relevant and irrelevant is another agreement, and so are other documents and questions.
-    known = [asking.space(), getattr(asking, "relevant_from", None), data]
+    known = [prompter.namespace(), getattr(prompter, "relevant_from", None), data]
     return store / "calibrations" / f"{digest(known)[:24]}.json"
 
 
-def keep_calibration(asking: LlmJudge, store: Path, data: str, found: Mapping[str, Any]) -> int:
+def keep_agreement(prompter: LlmJudge, store: Path, data: str, found: Mapping[str, Any]) -> int:
     """Remember an agreement (`labels`, `kappa`, `low`, `high`), unless one on more labels is known; gives its labels.
 
     `data` identifies the corpus and the queries.
     """
-    file = _file(asking, store, data)
+    file = _file(prompter, store, data)
     known = read_sealed(file, FORMAT)
     if known and known["labels"] > found["labels"]:
         return int(known["labels"])
@@ -37,13 +37,13 @@ def keep_calibration(asking: LlmJudge, store: Path, data: str, found: Mapping[st
     return int(found["labels"])
 
 
-def calibration_of(asking: LlmJudge, store: Path, data: str) -> str:
+def stored_agreement(prompter: LlmJudge, store: Path, data: str) -> str:
     """`uncalibrated`, or on how many labels by people the judge was found to agree how well on these data."""
-    file = _file(asking, store, data)
+    file = _file(prompter, store, data)
     found = read_sealed(file, FORMAT)
     if not found:
         return "uncalibrated"
     bounds = "" if found["low"] is None else f" ({found['low']:.2f} … {found['high']:.2f})"
     kappa = math.nan if found["kappa"] is None else found["kappa"]
-    told = f"kappa {kappa:.2f}{bounds} on {found['labels']} labels"
-    return told if found["labels"] >= ENOUGH else f"uncalibrated: {told}, of {ENOUGH} needed"
+    message = f"kappa {kappa:.2f}{bounds} on {found['labels']} labels"
+    return message if found["labels"] >= ENOUGH else f"uncalibrated: {message}, of {ENOUGH} needed"

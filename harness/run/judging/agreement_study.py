@@ -12,14 +12,14 @@ from harness.core.errors import ConfigError, DataError
 from harness.core.records import Case, Chunk
 from harness.evaluation.stats.rater_agreement import Estimate, wilson
 from harness.experiment.experiment import Experiment
-from harness.llm import SWAPPED, Caller, Failure, Judgment, Label, Panel, Task, estimate, missing, stored
+from harness.llm import SWAPPED, BatchRunner, Caller, Failure, Judgment, Label, Task, estimate, missing, stored
 from harness.run.judging.agreement import Agreement, agreement_of
-from harness.run.judging.agreement_store import keep_calibration
+from harness.run.judging.agreement_store import keep_agreement
 from harness.run.judging.corrected_means import corrected_means
 from harness.run.judging.grading_sample import finished_session, judged_depth
 from harness.run.judging.grading_sheet import Row
 from harness.run.judging.judging import Judging
-from harness.run.models import Models, archive_of
+from harness.run.models import Models, answers_of
 from harness.run.session import Session
 
 
@@ -31,7 +31,7 @@ def agree(
     judge: str | None = None,
     swap: bool = False,
     models: Models | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> Agreement:
     """How a judge agrees with the grades of a sheet, and what its means become. Remembered: reports then tell it.
 
@@ -43,36 +43,36 @@ def agree(
     graded = [row for row in rows if row.grade is not None]
     if not graded:
         raise DataError("judge agree: the sheet has no grade; `harness judge label` gives them")
-    label, asking = _judge(experiment, judge)
-    caller = models.caller(archive_of(session), tell)
-    judging = Judging(session, caller.archive, price=models.price)
+    label, prompter = _judge(experiment, judge)
+    caller = models.caller(answers_of(session), notify)
+    judging = Judging(session, caller.answers, price=models.price)
     cases = {case.query.id: case for case in session.pipeline(session.trials[0]).cases(session.trials[0])}
     strangers = [row.query for row in graded if row.query not in cases or cases[row.query].query.text != row.question]
     if strangers:
         raise DataError(f"judge agree: the sheet's query '{strangers[0]}' is not one of '{experiment.base.data}'")
     single = [replace(cases[row.query], passages=(Chunk("", 0, 0, row.passage),)) for row in graded]
-    tasks = {row: asking.tasks(case) for row, case in zip(graded, single, strict=True)}
+    tasks = {row: prompter.tasks(case) for row, case in zip(graded, single, strict=True)}
     wanted = [task for row in graded for task in tasks[row]]
     swapped = _swapped(judging, label, {row.question for row in graded}) if swap else []
-    _tell(judging, asking, [*wanted, *swapped], models, tell)
-    Panel(caller).ask([(asking, [*wanted, *swapped])], "judge")
-    known = _known(caller, asking, wanted)
-    grades = {row: _grade(asking, case, known) for row, case in zip(graded, single, strict=True)}
+    _notify(judging, prompter, [*wanted, *swapped], models, notify)
+    BatchRunner(caller).ask([(prompter, [*wanted, *swapped])], "judge")
+    known = _known(caller, prompter, wanted)
+    grades = {row: _grade(prompter, case, known) for row, case in zip(graded, single, strict=True)}
     found = [row for row in graded if grades[row] is not None]
-    line = int(getattr(asking, "relevant_from", 2))
+    line = int(getattr(prompter, "relevant_from", 2))
     pairs = [(row.query, row.grade or 0, grades[row] or 0) for row in found]
     missing_here = len(graded) - len(found)
-    named, corrected, uncorrected = corrected_means(session, judging, label, asking, rows, line)
+    named, corrected, uncorrected = corrected_means(session, judging, label, prompter, rows, line)
     made = replace(
-        agreement_of(label, asking.model, pairs, missing=missing_here, relevant_from=line),
-        swap_flips=_swap_flips(caller, asking, swapped, line),
+        agreement_of(label, prompter.model, pairs, missing=missing_here, relevant_from=line),
+        swap_flips=_swap_flips(caller, prompter, swapped, line),
         repeat_flips=judging.flips(label),
         trials=corrected,
         baseline=named,
         notes=uncorrected,
     )
     kept = {"labels": made.labels, "kappa": made.kappa.value, "low": made.kappa.low, "high": made.kappa.high}
-    best = keep_calibration(asking, session.store, session.data, kept)
+    best = keep_agreement(prompter, session.store, session.data, kept)
     return replace(made, calibrated_on=best)
 
 
@@ -83,7 +83,7 @@ def agree_with_labels(
     store: Path | str | None = None,
     judge: str | None = None,
     models: Models | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> Agreement:
     """How a judge of the experiment agrees with people's labels in a file, on all passages its trials select.
 
@@ -93,8 +93,8 @@ def agree_with_labels(
     models = models or Models()
     session = finished_session(experiment, store, "judge agree")
     label, grader = _judge(experiment, judge, (LlmJudge, LocalJudge))
-    caller = models.caller(archive_of(session), tell)
-    judging = Judging(session, caller.archive, price=models.price)
+    caller = models.caller(answers_of(session), notify)
+    judging = Judging(session, caller.answers, price=models.price)
     pairs: list[tuple[Case, int]] = []
     for query, passages in _selected(session).items():
         for case in passages.values():
@@ -105,8 +105,8 @@ def agree_with_labels(
         raise DataError(f"judge agree: {people.path} grades no passage that the trials of '{experiment.name}' select")
     wanted = list(dict.fromkeys(task for case, _ in pairs for task in grader.tasks(case)))
     if isinstance(grader, LlmJudge):
-        _tell(judging, grader, wanted, models, tell)
-        Panel(caller).ask([(grader, wanted)], "judge")
+        _notify(judging, grader, wanted, models, notify)
+        BatchRunner(caller).ask([(grader, wanted)], "judge")
         known = _known(caller, grader, wanted)
     else:
         known = dict(grader.decide(wanted, judging.embed))
@@ -144,33 +144,33 @@ def _judge(experiment: Experiment, wanted: str | None, kinds: tuple[type[Judge],
     return label, found[label]
 
 
-def _tell(
-    judging: Judging, asking: LlmJudge, tasks: Sequence[Task], models: Models, tell: Callable[[str], None]
+def _notify(
+    judging: Judging, prompter: LlmJudge, tasks: Sequence[Task], models: Models, notify: Callable[[str], None]
 ) -> None:
-    cost = estimate(judging.archive, asking, missing(judging.archive, asking, tasks), models.price)
-    tell(cost.told(f"{asking.name()} ({asking.model})"))
+    cost = estimate(judging.answers, prompter, missing(judging.answers, prompter, tasks), models.price)
+    notify(cost.summary(f"{prompter.name()} ({prompter.model})"))
 
 
 def _swapped(judging: Judging, label: str, questions: set[str]) -> list[Task]:
-    pool = next(pool for pool in judging.pools if pool.name == label)
+    pool = next(pool for pool in judging.judge_tasks if pool.name == label)
     return [task._replace(take=SWAPPED) for task in pool.tasks if task.query in questions and task.take == 0]
 
 
-def _known(caller: Caller, asking: LlmJudge, tasks: Sequence[Task]) -> dict[Task, Judgment]:
-    return {t: j for t, j in stored(caller.archive, asking, tasks).items() if isinstance(j, Label | Failure)}
+def _known(caller: Caller, prompter: LlmJudge, tasks: Sequence[Task]) -> dict[Task, Judgment]:
+    return {t: j for t, j in stored(caller.answers, prompter, tasks).items() if isinstance(j, Label | Failure)}
 
 
-def _grade(asking: Judge, case: Case, known: Mapping[Task, Judgment]) -> int | None:
+def _grade(prompter: Judge, case: Case, known: Mapping[Task, Judgment]) -> int | None:
     """The judge's grade of a case's one passage, the first where it was asked repeatedly; None where that failed."""
-    judgment = asking.score(case, known).findings[0].judgments[0]
+    judgment = prompter.score(case, known).findings[0].judgments[0]
     return None if isinstance(judgment, Failure) else judgment.grade
 
 
-def _swap_flips(caller: Caller, asking: LlmJudge, swapped: Sequence[Task], line: int) -> Estimate | None:
+def _swap_flips(caller: Caller, prompter: LlmJudge, swapped: Sequence[Task], line: int) -> Estimate | None:
     if not swapped:
         return None
-    there = _known(caller, asking, swapped)
-    plain = _known(caller, asking, [task._replace(take=0) for task in swapped])
+    there = _known(caller, prompter, swapped)
+    plain = _known(caller, prompter, [task._replace(take=0) for task in swapped])
     pairs = [(there[task], plain[task._replace(take=0)]) for task in swapped]
     sides = [(a.grade >= line, b.grade >= line) for a, b in pairs if isinstance(a, Label) and isinstance(b, Label)]
     return wilson(sum(a != b for a, b in sides), len(sides))

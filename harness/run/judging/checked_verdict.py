@@ -10,8 +10,8 @@ def checked_verdict(where: str, judge: Judge, verdict: Verdict) -> Verdict:
     if not isinstance(verdict, Verdict):
         raise ConfigError(f"{where}: score must return a Verdict, not {type(verdict).__name__}")
     if set(verdict.scores) != set(judge.measures):
-        told = f"score gave {', '.join(verdict.scores) or 'nothing'}"
-        raise ConfigError(f"{where}: {told}; its measures are {', '.join(judge.measures)}")
+        message = f"score gave {', '.join(verdict.scores) or 'nothing'}"
+        raise ConfigError(f"{where}: {message}; its measures are {', '.join(judge.measures)}")
     for name, score in verdict.scores.items():
         if score is None:
             continue

@@ -6,7 +6,18 @@ from dataclasses import replace
 from harness.components.llm_roles import LlmJudge, claims_task
 from harness.components.roles import Judge
 from harness.core.records import Case
-from harness.llm import Archive, Asking, Caller, Estimate, Panel, Task, Written, all_missing, estimate, stored
+from harness.llm import (
+    AnswerCache,
+    BatchRunner,
+    Caller,
+    Completion,
+    Estimate,
+    Prompter,
+    Task,
+    all_missing,
+    estimate,
+    stored,
+)
 from harness.run.session import Session
 
 
@@ -14,36 +25,36 @@ class Claims:
     """The claims that the judges of a session need, whichever trials they judge."""
 
     def __init__(
-        self, session: Session, archive: Archive, judges: Sequence[Judge], price: tuple[float, float] | None
+        self, session: Session, answers: AnswerCache, judges: Sequence[Judge], price: tuple[float, float] | None
     ) -> None:
-        self._session, self._archive, self._price = session, archive, price
-        self._askings = [asking for judge in judges if (asking := asking_of(judge))]
+        self._session, self._archive, self._price = session, answers, price
+        self._prompters = [prompter for judge in judges if (prompter := claims_prompter(judge))]
 
     def _cases(self) -> Iterator[Case]:
         trial = self._session.trials[0]  # all trials have the same queries
         return self._session.pipeline(trial).cases(trial)
 
-    def tasks(self) -> list[tuple[Asking, list[Task]]]:
+    def tasks(self) -> list[tuple[Prompter, list[Task]]]:
         """What must be asked, stored or not: each answer whose claims the data do not give."""
-        if not self._askings:
+        if not self._prompters:
             return []
         tasks = [claims_task(case) for case in self._cases() if case.query.answer and given(case) is None]
-        return [(asking, tasks) for asking in self._askings]
+        return [(prompter, tasks) for prompter in self._prompters]
 
     def estimate(self) -> Estimate:
         """What listing those takes that are not stored."""
         total, wanted = Estimate(), self.tasks()
-        for (asking, _), left in zip(wanted, all_missing(self._archive, wanted), strict=True):
-            total = total.plus(estimate(self._archive, asking, left, self._price))
+        for (prompter, _), left in zip(wanted, all_missing(self._archive, wanted), strict=True):
+            total = total.plus(estimate(self._archive, prompter, left, self._price))
         return total
 
     def ask(self, caller: Caller) -> None:
         """Have listed what is not stored."""
-        Panel(caller).ask(self.tasks(), "list claims")
+        BatchRunner(caller).ask(self.tasks(), "list claims")
 
-    def put_into(self, cases: Sequence[Case], asking: Asking) -> list[Case]:
+    def put_into(self, cases: Sequence[Case], prompter: Prompter) -> list[Case]:
         """The cases with their claims: none where there is no answer, None where they could not be listed."""
-        known = stored(self._archive, asking, [claims_task(case) for case in cases if case.query.answer])
+        known = stored(self._archive, prompter, [claims_task(case) for case in cases if case.query.answer])
         made = []
         for case in cases:
             claims = given(case)
@@ -51,20 +62,20 @@ class Claims:
                 claims = ()
             elif claims is None:
                 found = known[claims_task(case)]
-                claims = found.texts if isinstance(found, Written) else None
+                claims = found.texts if isinstance(found, Completion) else None
             made.append(replace(case, claims=claims))
         return made
 
     def by_query(self) -> dict[str, tuple[str, ...]]:
         """The claims of each query's reference answer, as far as they are known."""
-        cases = self.put_into(list(self._cases()), self._askings[0])
+        cases = self.put_into(list(self._cases()), self._prompters[0])
         return {case.query.id: case.claims for case in cases if case.claims}
 
     def __bool__(self) -> bool:
-        return bool(self._askings)
+        return bool(self._prompters)
 
 
-def asking_of(judge: Judge) -> Asking | None:
+def claims_prompter(judge: Judge) -> Prompter | None:
     """What lists the claims a judge needs; None where it needs none."""
     return judge.claims() if isinstance(judge, LlmJudge) else None
 

@@ -22,7 +22,7 @@ FEWEST = 50
 
 
 def corrected_means(
-    session: Session, judging: Judging, label: str, asking: LlmJudge, rows: Sequence[Row], line: int
+    session: Session, judging: Judging, label: str, prompter: LlmJudge, rows: Sequence[Row], line: int
 ) -> tuple[str, list[Corrected], list[str]]:
     """Each trial's mean over the sheet's queries as people would have it, and what has to be said about that."""
     by_query: dict[str, dict[str, Row]] = {}
@@ -31,8 +31,8 @@ def corrected_means(
     whole = {query: found for query, found in by_query.items() if all(row.grade is not None for row in found.values())}
     notes = []
     if len(whole) < len(by_query):
-        told = f"{len(by_query) - len(whole)} queries with passages not graded are left out of the corrected means"
-        notes.append(f"{told}; were they skipped for being hard, the rest is no fair sample")
+        message = f"{len(by_query) - len(whole)} queries with passages not graded are left out of the corrected means"
+        notes.append(f"{message}; were they skipped for being hard, the rest is no fair sample")
     graded = sum(map(len, whole.values()))
     enough = graded >= FEWEST and len(whole) >= 2
     if not enough:
@@ -41,7 +41,7 @@ def corrected_means(
     if strange:
         enough = False
         notes.append(f"no corrected means: {strange}; draw a new sheet with `harness judge sample`")
-    parts = [_trial_parts(session, judging, trial, label, asking, whole, line) for trial in session.trials]
+    parts = [_trial_parts(session, judging, trial, label, prompter, whole, line) for trial in session.trials]
     at = find_baseline([trial.params() for trial in session.trials], session.experiment.compare.baseline)
     corrected = []
     for name, part in zip(session.names, parts, strict=True):
@@ -75,7 +75,7 @@ def _trial_parts(
     judging: Judging,
     trial: Trial,
     label: str,
-    asking: LlmJudge,
+    prompter: LlmJudge,
     whole: Mapping[str, Mapping[str, Row]],
     line: int,
 ) -> Floats:
@@ -91,7 +91,7 @@ def _trial_parts(
             known = not any(isinstance(judgment, Failure) for judgment in judged)
             relevant = [isinstance(judgment, Label) and judgment.grade >= line for judgment in judged]
             people, judge, everywhere = _query_parts(
-                case, relevant, whole[case.query.id], getattr(asking, "k", None), line
+                case, relevant, whole[case.query.id], getattr(prompter, "k", None), line
             )
             made.append((people, judge, everywhere) if known else (people, np.nan, np.nan))
     return np.array(made, np.float64).reshape(-1, 3).T

@@ -43,8 +43,8 @@ def finished_session(experiment: Experiment, store: Path | str | None, command: 
     session = Session(experiment, store_folder(store))
     missing = sum(not session.pipeline(trial).stored(trial)["select"] for trial in session.trials)
     if missing:
-        told = f"{missing} of {len(session.trials)} trials of '{experiment.name}' have not run"
-        raise ConfigError(f"{command}: {told}; `harness run` does that")
+        message = f"{missing} of {len(session.trials)} trials of '{experiment.name}' have not run"
+        raise ConfigError(f"{command}: {message}; `harness run` does that")
     return session
 
 

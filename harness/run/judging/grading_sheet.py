@@ -62,12 +62,12 @@ def read_sheet(path: Path) -> list[Row]:
 
 def _row(line: str, where: str) -> Row:
     try:
-        told = json.loads(line, object_pairs_hook=keys_once)
+        shown = json.loads(line, object_pairs_hook=keys_once)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not JSON: {error}") from None
-    if not isinstance(told, dict) or set(told) != set(Row._fields):
+    if not isinstance(shown, dict) or set(shown) != set(Row._fields):
         raise DataError(f"{where}: expected an object with the keys {', '.join(Row._fields)}")
-    row = Row(**told)
+    row = Row(**shown)
     texts = (row.query, row.question, row.answer, row.passage, row.pool_digest)
     if not all(isinstance(text, str) for text in texts):
         raise DataError(f"{where}: query, question, answer, passage and pool_digest must be text")

@@ -8,7 +8,7 @@ from harness.llm.prompter import Task
 
 
 @dataclass
-class Pool:
+class JudgeTasks:
     """What one judge has to judge in all trials: distinct tasks, and the calls it would take trial by trial."""
 
     name: str
@@ -18,5 +18,5 @@ class Pool:
     empty: int = 0
 
     @property
-    def asking(self) -> LlmJudge | None:
+    def prompter(self) -> LlmJudge | None:
         return self.judge if isinstance(self.judge, LlmJudge) else None

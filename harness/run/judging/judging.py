@@ -20,27 +20,27 @@ from harness.evaluation.stats import Variance, variance_of_repeats
 from harness.experiment.trial import Trial
 from harness.llm import (
     SWAPPED,
-    Archive,
-    Asking,
+    AnswerCache,
+    BatchRunner,
     Caller,
+    Completion,
     Estimate,
     Failure,
     Judgment,
     Label,
-    Panel,
+    Prompter,
     Task,
-    Written,
     all_missing,
     estimate,
     stored,
 )
-from harness.run.judging.agreement_store import calibration_of
+from harness.run.judging.agreement_store import stored_agreement
 from harness.run.judging.checked_verdict import checked_verdict
-from harness.run.judging.claims import Claims, asking_of, given
+from harness.run.judging.claims import Claims, claims_prompter, given
 from harness.run.judging.judge_summary import JudgeSummary, JudgingReport
-from harness.run.judging.judge_tasks import Pool
-from harness.run.judging.verdict_json import column, flips, told_judgments, told_verdict
-from harness.run.models import archive_of
+from harness.run.judging.judge_tasks import JudgeTasks
+from harness.run.judging.verdict_json import column, flips, judgments_json, verdict_json
+from harness.run.models import answers_of
 from harness.run.pipeline import Pipeline
 from harness.run.session import Session
 from harness.storage.digest import digest
@@ -49,57 +49,57 @@ from harness.storage.digest import digest
 class Judging:
     """The judges of an experiment over all its trials, whose selections must be stored."""
 
-    def __init__(self, session: Session, archive: Archive, *, price: tuple[float, float] | None = None) -> None:
-        self._session, self.archive, self._price = session, archive, price
+    def __init__(self, session: Session, answers: AnswerCache, *, price: tuple[float, float] | None = None) -> None:
+        self._session, self.answers, self._price = session, answers, price
         judges = session.trials[0].judges
         self._judges = dict(zip(step_labels(judges), judges, strict=True))
-        self.claims = Claims(session, archive, judges, price)
+        self.claims = Claims(session, answers, judges, price)
         self._texts: dict[str, str] = {}
         for judge in judges:
             self._refuse_unjudgeable(judge)
 
     def _refuse_unjudgeable(self, judge: Judge) -> None:
         queries = self._session.pipeline(self._session.trials[0]).data.query_set.queries
-        told = f"judges: {judge.name()}: "
+        message = f"judges: {judge.name()}: "
         items = getattr(judge, "of", None)
         answered = any(query.answer or query.metadata.get("claims") for query in queries)
         spans = any(query.evidence and not query.by_document for query in queries)
         if items == "evidence" and any(query.by_document for query in queries):
             other = "; set `of: answer`" if answered and judge.uses_model else ""
-            raise ConfigError(f"{told}document evidence has no text to look for; see recall@k{other}")
+            raise ConfigError(f"{message}document evidence has no text to look for; see recall@k{other}")
         if items == "answer" and not answered:
-            raise ConfigError(f"{told}no query has an answer{'; set `of: evidence`' if spans else ''}")
+            raise ConfigError(f"{message}no query has an answer{'; set `of: evidence`' if spans else ''}")
 
     # -- what has to be asked
 
     @cached_property
-    def pools(self) -> list[Pool]:
+    def judge_tasks(self) -> list[JudgeTasks]:
         """The distinct tasks of each judge over all trials. The claims must be there, as far as they ever will be."""
-        pools = [Pool(name, judge) for name, judge in self._judges.items()]
+        judge_tasks = [JudgeTasks(name, judge) for name, judge in self._judges.items()]
         for trial in self._session.trials:
-            for pool, cases in self._per_judge(trial, pools):
+            for pool, cases in self._per_judge(trial, judge_tasks):
                 tasks: dict[Task, None] = {}
                 for case in cases:
                     asked = pool.judge.tasks(case)
                     with understood(f"judge {pool.name}: query '{case.query.id}': tasks", "a list of Tasks"):
                         tasks.update(dict.fromkeys(self._shared(task) for task in asked))
                     pool.empty += not case.passages
-                pool.naive += len(pool.asking.batches(list(tasks))) if pool.asking else 0
+                pool.naive += len(pool.prompter.batches(list(tasks))) if pool.prompter else 0
                 pool.tasks.update(tasks)
-        for pool in pools:
-            if pool.asking and pool.asking.repeats > 1 and pool.tasks and not any(task.take for task in pool.tasks):
+        for pool in judge_tasks:
+            if pool.prompter and pool.prompter.repeats > 1 and pool.tasks and not any(task.take for task in pool.tasks):
                 raise ConfigError(f"judge {pool.name}: repeats: its tasks have no `take`; leave repeats out")
-        return pools
+        return judge_tasks
 
     @property
-    def _wanted(self) -> list[tuple[Asking, list[Task]]]:
-        return [(pool.asking, list(pool.tasks)) for pool in self.pools if pool.asking]
+    def _wanted(self) -> list[tuple[Prompter, list[Task]]]:
+        return [(pool.prompter, list(pool.tasks)) for pool in self.judge_tasks if pool.prompter]
 
-    def _per_judge(self, trial: Trial, pools: Sequence[Pool]) -> Iterator[tuple[Pool, list[Case]]]:
+    def _per_judge(self, trial: Trial, judge_tasks: Sequence[JudgeTasks]) -> Iterator[tuple[JudgeTasks, list[Case]]]:
         cases = list(self._session.pipeline(trial).cases(trial))
-        for pool in pools:
-            asking = asking_of(pool.judge)
-            yield pool, self.claims.put_into(cases, asking) if asking else cases
+        for pool in judge_tasks:
+            prompter = claims_prompter(pool.judge)
+            yield pool, self.claims.put_into(cases, prompter) if prompter else cases
 
     def _shared(self, task: Task) -> Task:
         """The task with each text held in memory once, however many trials select it."""
@@ -108,18 +108,18 @@ class Judging:
     def summaries(self) -> list[JudgeSummary]:
         """Per judge: calls trial by trial, pooled, not stored; tokens and dollars of those."""
         made = []
-        lefts = iter(all_missing(self.archive, self._wanted))
-        for pool in self.pools:
-            asking = pool.asking
-            if asking is None:
+        lefts = iter(all_missing(self.answers, self._wanted))
+        for pool in self.judge_tasks:
+            prompter = pool.prompter
+            if prompter is None:
                 made.append(JudgeSummary(pool.name, "", judgments=len(pool.tasks), empty=pool.empty))
                 continue
             left = next(lefts)
-            cost = estimate(self.archive, asking, left, self._price)
-            pooled = len(asking.batches(list(pool.tasks)))
+            cost = estimate(self.answers, prompter, left, self._price)
+            pooled = len(prompter.batches(list(pool.tasks)))
             made.append(
                 JudgeSummary(
-                    pool.name, asking.model, pool.naive, pooled, cost.calls, len(pool.tasks), cost, empty=pool.empty
+                    pool.name, prompter.model, pool.naive, pooled, cost.calls, len(pool.tasks), cost, empty=pool.empty
                 )
             )
         return made
@@ -141,29 +141,29 @@ class Judging:
                 tasks = [
                     task for query in pipeline.data.query_set.queries for task in judge.tasks(_unfound(query, longest))
                 ]
-                cost = estimate(self.archive, judge, tasks, self._price)
+                cost = estimate(self.answers, judge, tasks, self._price)
                 bounds[label] = bounds.get(label, Estimate()).plus(cost)
         return bounds
 
     # -- asking
 
-    def run(self, caller: Caller, tell: Callable[[str], None]) -> list[JudgeSummary]:
+    def run(self, caller: Caller, notify: Callable[[str], None]) -> list[JudgeSummary]:
         """Ask all that is not stored, having told what it takes; gives what came of it, judge by judge.
 
         Raises JudgeError where a server cannot be asked at all; what it had answered is kept.
         """
         listing = self.claims.estimate()
         if listing.calls:
-            tell(listing.told("claims of reference answers"))
+            notify(listing.summary("claims of reference answers"))
             self.claims.ask(caller)
         summaries = self.summaries()
         for summary in summaries:
             if summary.model:
-                tell(summary.cost)
+                notify(summary.cost)
         expected = sum(summary.estimate.usd or 0.0 for summary in summaries)
         if caller.budget is not None and expected > caller.budget:
-            tell(f"--budget {caller.budget:g} is less than the ${expected:.4f} expected: judgments will be missing")
-        Panel(caller).ask(self._wanted, "judge")
+            notify(f"--budget {caller.budget:g} is less than the ${expected:.4f} expected: judgments will be missing")
+        BatchRunner(caller).ask(self._wanted, "judge")
         return self.outcome(summaries)
 
     # -- what came of it
@@ -171,7 +171,7 @@ class Judging:
     def outcome(self, summaries: Sequence[JudgeSummary]) -> list[JudgeSummary]:
         """The summaries with what came of asking: failures, models, flips."""
         made = []
-        for summary, pool in zip(summaries, self.pools, strict=True):
+        for summary, pool in zip(summaries, self.judge_tasks, strict=True):
             judgments = self._judgments[pool.name]
             failed: dict[str, int] = {}
             for judgment in judgments.values():
@@ -179,9 +179,9 @@ class Judging:
                     failed[judgment.kind] = failed.get(judgment.kind, 0) + 1
             example = next((str(one.detail) for one in judgments.values() if isinstance(one, Failure)), "")
             flagged = sum(isinstance(j, Label) and "suspicious" in j.flags for j in judgments.values())
-            asking = pool.asking
-            addresses = asking.addresses(list(pool.tasks)) if asking else []
-            paid, unpriced = self.archive.paid(addresses)
+            prompter = pool.prompter
+            addresses = prompter.addresses(list(pool.tasks)) if prompter else []
+            paid, unpriced = self.answers.paid(addresses)
             made.append(
                 replace(
                     summary,
@@ -189,10 +189,10 @@ class Judging:
                     unpriced=unpriced,
                     failures=failed,
                     example=example,
-                    models=self.archive.served(addresses),
+                    models=self.answers.served(addresses),
                     flips=self.flips(pool.name),
                     suspicious=flagged,
-                    calibration=calibration_of(asking, self._session.store, self._session.data) if asking else "",
+                    calibration=stored_agreement(prompter, self._session.store, self._session.data) if prompter else "",
                 )
             )
         return made
@@ -208,20 +208,20 @@ class Judging:
         (`judge agree --swap` does that for a sample).
         """
         found = {}
-        for pool, cases in self._per_judge(trial, self.pools):
-            asking = pool.asking
-            if asking is None or asking.repeats < 2:
+        for pool, cases in self._per_judge(trial, self.judge_tasks):
+            prompter = pool.prompter
+            if prompter is None or prompter.repeats < 2:
                 continue
-            once = replace(asking, repeats=1)
-            takes = [self._as_only_take(pool, take) for take in range(asking.repeats)]
-            values = np.array([[_headline(once.score(case, known)) for known in takes] for case in cases])
+            once = replace(prompter, repeats=1)
+            takes = [self._as_only_take(pool, take) for take in range(prompter.repeats)]
+            values = np.array([[_primary(once.score(case, known)) for known in takes] for case in cases])
             complete = ~np.isnan(values).any(axis=1)
             if complete.sum() < 2:
                 continue
             tasks = [task._replace(take=SWAPPED) for task in pool.tasks if not task.take]
-            reverse = stored(self.archive, asking, tasks)
-            other = {task._replace(take=0): one for task, one in reverse.items() if not isinstance(one, Written)}
-            swapped = np.array([_headline(once.score(case, {**takes[0], **other})) for case in cases])
+            reverse = stored(self.answers, prompter, tasks)
+            other = {task._replace(take=0): one for task, one in reverse.items() if not isinstance(one, Completion)}
+            swapped = np.array([_primary(once.score(case, {**takes[0], **other})) for case in cases])
             both = complete & ~np.isnan(swapped)
             found[pool.name] = (
                 variance_of_repeats(values[both], swapped[both])
@@ -230,7 +230,7 @@ class Judging:
             )
         return found
 
-    def _as_only_take(self, pool: Pool, take: int) -> dict[Task, Judgment]:
+    def _as_only_take(self, pool: JudgeTasks, take: int) -> dict[Task, Judgment]:
         """The judgments of one repeat as if it had been the only one."""
         return {task._replace(take=0): one for task, one in self._judgments[pool.name].items() if task.take == take}
 
@@ -238,14 +238,14 @@ class Judging:
     def _judgments(self) -> dict[str, dict[Task, Judgment]]:
         """A judgment for every task, by judge."""
         made: dict[str, dict[Task, Judgment]] = {}
-        for pool in self.pools:
-            if pool.asking:
-                known = stored(self.archive, pool.asking, list(pool.tasks))
-                listing = asking_of(pool.judge)
+        for pool in self.judge_tasks:
+            if pool.prompter:
+                known = stored(self.answers, pool.prompter, list(pool.tasks))
+                listing = claims_prompter(pool.judge)
                 if listing:
                     # A query whose claims could not be listed has a failure in their place.
-                    known |= stored(self.archive, listing, self.claims.tasks()[0][1])
-                made[pool.name] = {t: found for t, found in known.items() if not isinstance(found, Written)}
+                    known |= stored(self.answers, listing, self.claims.tasks()[0][1])
+                made[pool.name] = {t: found for t, found in known.items() if not isinstance(found, Completion)}
             elif isinstance(pool.judge, LocalJudge):
                 tasks = list(pool.tasks)
                 with blamed(f"judge {pool.name}: {len(tasks)} judgments", tasks):
@@ -266,7 +266,7 @@ class Judging:
     def verdicts(self, trial: Trial) -> list[dict[str, Verdict]]:
         """What the judges say about each query of a trial, by judge."""
         rows: list[dict[str, Verdict]] = [{} for _ in self._session.pipeline(trial).query_texts]
-        for pool, cases in self._per_judge(trial, self.pools):
+        for pool, cases in self._per_judge(trial, self.judge_tasks):
             known = self._judgments[pool.name]
             for row, case in zip(rows, cases, strict=True):
                 where = f"judge {pool.name}: query '{case.query.id}'"
@@ -284,8 +284,8 @@ class Judging:
             scores = [row[label].scores[measure] for row in rows]
             values, low, high = (column(scores, side) for side in ("value", "low", "high"))
             measures[name] = Judged(label, values, low, high, getattr(judge, "max_failed", 0.0))
-        told = [[told_verdict(verdict) for verdict in row.values()] for row in rows]
-        fingerprint = digest({"trial": result.fingerprint, "judges": trial.identity()["judges"], "verdicts": told})
+        lines = [[verdict_json(verdict) for verdict in row.values()] for row in rows]
+        fingerprint = digest({"trial": result.fingerprint, "judges": trial.identity()["judges"], "verdicts": lines})
         return replace(result, judged=measures, fingerprint=fingerprint)
 
     def rows(self, trial: Trial) -> Iterator[dict[str, Any]]:
@@ -298,12 +298,12 @@ class Judging:
             for label, verdict in judged.items():
                 for finding in verdict.findings:
                     if finding.rank is not None:
-                        row["kept"][finding.rank - 1].setdefault("judged", {})[label] = told_judgments(finding)
-            row["judges"] = {label: told_verdict(verdict) for label, verdict in judged.items()}
+                        row["kept"][finding.rank - 1].setdefault("judged", {})[label] = judgments_json(finding)
+            row["judges"] = {label: verdict_json(verdict) for label, verdict in judged.items()}
             yield row
 
 
-def _headline(verdict: Verdict) -> float:
+def _primary(verdict: Verdict) -> float:
     """The value of a judge's first measure; NaN where there is none."""
     score = next(iter(verdict.scores.values()))
     return float("nan") if score is None or score.value is None else score.value
@@ -315,7 +315,7 @@ def results_of(session: Session) -> "tuple[list[TrialResult], JudgingReport, Jud
     results = [session.result(trial, name) for trial, name in named]
     if not session.trials[0].judges:
         return results, JudgingReport(), None
-    judging = Judging(session, archive_of(session))
+    judging = Judging(session, answers_of(session))
     judged = [judging.judged(trial, result) for trial, result in zip(session.trials, results, strict=True)]
     return judged, JudgingReport(judging.outcome(judging.summaries())), judging
 

@@ -6,20 +6,20 @@ from pathlib import Path
 from harness.core.errors import ConfigError
 from harness.experiment.experiment import Experiment
 from harness.run.judging.judging import Judging
-from harness.run.models import Models, archive_of
+from harness.run.models import Models, answers_of
 from harness.run.session import Session, store_folder
 
 
 def claims(
-    experiment: Experiment, store: Path | str | None, models: Models, tell: Callable[[str], None]
+    experiment: Experiment, store: Path | str | None, models: Models, notify: Callable[[str], None]
 ) -> Mapping[str, Sequence[str]]:
     """The claims of each query's reference answer, asked for where they are not stored."""
     session = Session(experiment, store_folder(store))
-    caller = models.caller(archive_of(session), tell)
-    judging = Judging(session, caller.archive, price=models.price)
+    caller = models.caller(answers_of(session), notify)
+    judging = Judging(session, caller.answers, price=models.price)
     if not judging.claims:
         raise ConfigError("judge claims: no judge of the experiment needs them; set `of: answer` for context_recall")
     listing = judging.claims.estimate()
-    tell(listing.told("claims of reference answers"))
+    notify(listing.summary("claims of reference answers"))
     judging.claims.ask(caller)
     return judging.claims.by_query()

@@ -17,30 +17,30 @@ def column(scores: Sequence[Score | None], side: str) -> Floats:
     return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
-def told_verdict(verdict: Verdict) -> dict[str, Any]:
+def verdict_json(verdict: Verdict) -> dict[str, Any]:
     """A verdict as JSON: scores with bounds, and what was found of each passage or item."""
     return {
         "scores": {name: None if score is None else score._asdict() for name, score in verdict.scores.items()},
         "findings": [
             {("rank" if finding.rank is not None else "item"): finding.rank or finding.item}
-            | {"judgments": told_judgments(finding)}
+            | {"judgments": judgments_json(finding)}
             for finding in verdict.findings
         ],
         "flags": list(verdict.flags),
     }
 
 
-def told_judgments(finding: Finding) -> list[dict[str, Any]]:
+def judgments_json(finding: Finding) -> list[dict[str, Any]]:
     """The judgments of one passage or item as JSON."""
-    return [_told(judgment) for judgment in finding.judgments]
+    return [_judgment_json(judgment) for judgment in finding.judgments]
 
 
-def _told(judgment: Judgment) -> dict[str, Any]:
+def _judgment_json(judgment: Judgment) -> dict[str, Any]:
     if isinstance(judgment, Failure):
         return {"failed": judgment.kind, "detail": judgment.detail}
     known: dict[str, Any] = {"grade": judgment.grade, "why": judgment.why, "quote": judgment.quote, "by": judgment.by}
-    told = {name: value for name, value in known.items() if value != ""}
-    return told | ({"flags": list(judgment.flags)} if judgment.flags else {})
+    record = {name: value for name, value in known.items() if value != ""}
+    return record | ({"flags": list(judgment.flags)} if judgment.flags else {})
 
 
 def flips(judge: Judge, judgments: Mapping[Task, Judgment]) -> float | None:

@@ -6,8 +6,8 @@ Each key names the settings of its own stage and the address of the stage before
 from dataclasses import dataclass
 from typing import Any
 
-from harness.components.component import identity, scoring_names
-from harness.components.roles import Embedder, EmbeddingChunker, Recorded, Reranker, Retriever
+from harness.components.component import identity, post_answer_names
+from harness.components.roles import Embedder, EmbeddingChunker, Replay, Reranker, Retriever
 from harness.data.manifest import Manifest
 from harness.experiment.trial import Trial
 from harness.storage.digest import digest
@@ -18,7 +18,7 @@ FORMAT = 2
 
 
 @dataclass(frozen=True)
-class Addresses:
+class CacheKeys:
     """The keys of all stages of trials on one corpus, one query set and one tokenizer."""
 
     manifest: Manifest
@@ -57,7 +57,7 @@ class Addresses:
             "queries": self._queries,
             "embedder": identity(trial.embedder) if embedded else None,
             "retriever": identity(retriever),
-            **({"run": self.manifest.run(retriever.run).sha256} if isinstance(retriever, Recorded) else {}),
+            **({"run": self.manifest.run(retriever.run).sha256} if isinstance(retriever, Replay) else {}),
         }
 
     def selection(self, trial: Trial) -> Key:
@@ -91,14 +91,14 @@ class Addresses:
         return {"stage": "time", "format": FORMAT, "embedder": identity(embedder), "queries": self._queries}
 
 
-def pair_space(reranker: Reranker) -> str:
+def pair_namespace(reranker: Reranker) -> str:
     """What scores of pairs are filed under: what decides them, not how many hits are then kept."""
     known = identity(reranker)
-    left_out = scoring_names(reranker)
-    told = {name: value for name, value in known["settings"].items() if name not in left_out}
-    return digest({**known, "settings": told})
+    left_out = post_answer_names(reranker)
+    record = {name: value for name, value in known["settings"].items() if name not in left_out}
+    return digest({**known, "settings": record})
 
 
-def space(embedder: Embedder, *, queries: bool) -> str:
+def namespace(embedder: Embedder, *, queries: bool) -> str:
     """What vectors of an embedder are filed under; queries and documents may have different prompts."""
     return digest({"embedder": identity(embedder), "queries": queries})

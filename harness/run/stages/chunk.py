@@ -8,7 +8,7 @@ from harness.components.roles import Embedder, EmbeddingChunker
 from harness.core.rankings import unit_rows
 from harness.core.records import Document, Spans, TokenMap
 from harness.data.dataset import Dataset
-from harness.llm import Archive, Task, Written, stored
+from harness.llm import AnswerCache, Completion, Task, stored
 from harness.run.stages.embed import Embeddings
 from harness.run.stages.passages import Cut, chunk_corpus
 from harness.storage.store import Artifact
@@ -35,7 +35,7 @@ def cut_by_answers(
     data: Dataset,
     documents: Iterable[Document],
     maps: Mapping[str, TokenMap],
-    answers: Archive,
+    answers: AnswerCache,
 ) -> Artifact:
     """The chunked corpus, from the stored answers of a language model. Raises JudgeError where too many are missing."""
     by_document = {doc.id: chunker.tasks(doc) for doc in documents}
@@ -49,7 +49,7 @@ def cut_by_answers(
     return replace(made, data={"asked": len(known), "failed": failed})
 
 
-def written_contexts(augmenter: LlmAugmenter, tasks: list[Task], answers: Archive) -> list[str]:
+def written_contexts(augmenter: LlmAugmenter, tasks: list[Task], answers: AnswerCache) -> list[str]:
     """The context of each chunk as a language model wrote it, empty where that failed.
 
     Raises JudgeError where too many are missing.
@@ -57,4 +57,4 @@ def written_contexts(augmenter: LlmAugmenter, tasks: list[Task], answers: Archiv
     known = stored(answers, augmenter, tasks)
     outcomes = [known[task] for task in tasks]
     few_enough(augmenter, outcomes, "chunks have no context")
-    return [outcome.text if isinstance(outcome, Written) else "" for outcome in outcomes]
+    return [outcome.text if isinstance(outcome, Completion) else "" for outcome in outcomes]

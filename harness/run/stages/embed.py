@@ -14,7 +14,7 @@ from harness.core.errors import ConfigError
 from harness.core.rankings import unit_rows
 from harness.core.records import Chunk, Embedded
 from harness.core.timing import TIMED_QUERIES, milliseconds
-from harness.run.stages.cache_keys import space
+from harness.run.stages.cache_keys import namespace
 from harness.storage.digest import digest
 from harness.storage.locks import locked
 from harness.storage.model_outputs import VectorCache
@@ -51,7 +51,7 @@ class Embeddings:
 
     def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> list[str]:
         """The distinct texts that have no vector yet."""
-        return self._cache.missing(space(embedder, queries=queries), texts)
+        return self._cache.missing(namespace(embedder, queries=queries), texts)
 
     @contextlib.contextmanager
     def alone(self, embedder: Embedder) -> Iterator[None]:
@@ -76,7 +76,7 @@ class Embeddings:
                 self._fill(embedder, texts, queries=queries, progress=progress)
 
     def _fill(self, embedder: Embedder, texts: Sequence[str], *, queries: bool, progress: Progress | None) -> None:
-        place = space(embedder, queries=queries)
+        place = namespace(embedder, queries=queries)
         left = sorted(self._cache.missing(place, texts), key=lambda text: (-len(text), text))
         for start in range(0, len(left), _SLAB):
             slab = left[start : start + _SLAB]
@@ -87,7 +87,7 @@ class Embeddings:
 
     def embed(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         """Vectors for all texts, those missing worked out."""
-        place = space(embedder, queries=queries)
+        place = namespace(embedder, queries=queries)
         found = self._cache.get(place, texts)
         if found is None:
             self.fill(embedder, texts, queries=queries)
@@ -130,7 +130,7 @@ class Embeddings:
     def of_chunks(self, embedder: Embedder, chunks: Sequence[Chunk]) -> list[Chunk]:
         """The same chunks with the unit vectors of what is indexed of them."""
         # Passages make each chunk once, so its identity will do; holding on to it keeps that from being given away.
-        seen = self._seen.setdefault(space(embedder, queries=False), {})
+        seen = self._seen.setdefault(namespace(embedder, queries=False), {})
         new = {id(chunk): chunk for chunk in chunks if id(chunk) not in seen}
         if len(seen) + len(new) > _SEEN:
             seen.clear()

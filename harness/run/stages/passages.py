@@ -174,7 +174,7 @@ class Passages:
         bounds = {doc: np.searchsorted(self.doc, (self._data.number[doc], self._data.number[doc] + 1)) for doc in ids}
         return {doc: np.arange(*found, dtype=np.int64) for doc, found in bounds.items()}
 
-    def bearing(self, items: Items, *, touching: bool = False, copies: bool = False) -> list[Passage]:
+    def overlapping_chunks(self, items: Items, *, touching: bool = False, copies: bool = False) -> list[Passage]:
         """Every chunk that shares a character with the first place of an evidence item, in corpus order.
 
         With `copies`, with any of its equivalent places; with `touching`, also the chunks that end where a place begins

@@ -10,22 +10,22 @@ from harness.components.roles import Reranker
 from harness.core.blame import blamed, shown
 from harness.core.errors import ConfigError
 from harness.core.progress import progress
-from harness.llm import Archive, Label, Task, stored
-from harness.run.stages.cache_keys import pair_space
+from harness.llm import AnswerCache, Label, Task, stored
+from harness.run.stages.cache_keys import pair_namespace
 from harness.storage.model_outputs import Pair, ScoreCache, Scored
 
 WARM_UP = "warm-up"
 
 
-def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, archive: Archive) -> Mapping[Pair, Scored]:
+def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, answers: AnswerCache) -> Mapping[Pair, Scored]:
     """A score for each pair; what is missing is asked of the reranker query by query, and stored.
 
     A language model is not asked here, but by the launch beforehand: raises JudgeError where too many of its grades
     are missing.
     """
     if isinstance(step, LlmReranker):
-        return _graded(step, pairs, archive)
-    place = pair_space(step)
+        return _graded(step, pairs, answers)
+    place = pair_namespace(step)
     found = cache.get(place, pairs)
     by_query = _missing(pairs, found)
     if by_query and not step.metered:
@@ -50,7 +50,7 @@ def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, archive: Ar
 
 def unscored(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache) -> int:
     """The requests that `scores` would make for what is missing."""
-    missing = _missing(pairs, cache.get(pair_space(step), pairs))
+    missing = _missing(pairs, cache.get(pair_namespace(step), pairs))
     return sum(step.requests(len(texts)) for texts in missing.values())
 
 
@@ -68,12 +68,12 @@ def tasks_of(step: LlmReranker, pairs: Sequence[Pair]) -> dict[Pair, Task]:
     return {pair: step.task(*pair) for pair in pairs}
 
 
-def _graded(step: LlmReranker, pairs: Sequence[Pair], archive: Archive) -> dict[Pair, Scored]:
+def _graded(step: LlmReranker, pairs: Sequence[Pair], answers: AnswerCache) -> dict[Pair, Scored]:
     tasks = tasks_of(step, pairs)
-    known = stored(archive, step, list(tasks.values()))
+    known = stored(answers, step, list(tasks.values()))
     few_enough(step, list(known.values()), "passages have no grade")
     addresses = dict(zip(tasks, step.addresses(list(tasks.values())), strict=True))
-    shares = archive.shares(list(addresses.values()))
+    shares = answers.shares(list(addresses.values()))
     made = {}
     for pair, task in tasks.items():
         label = known[task]

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from harness.components.roles import Recorded, Retriever
+from harness.components.roles import Replay, Retriever
 from harness.core.rankings import Rankings, Row
 from harness.core.records import Document, Query
 from harness.core.timing import TIMED_QUERIES, milliseconds
@@ -37,7 +37,7 @@ def without_ignored(
 
 
 def replayed(
-    retriever: Recorded, run: PinnedFile, queries: Sequence[Query], documents: Sequence[Document], passages: Passages
+    retriever: Replay, run: PinnedFile, queries: Sequence[Query], documents: Sequence[Document], passages: Passages
 ) -> Artifact:
     """What another system's run says, read from its file, which must be as it was pinned. Raises DataError."""
     verify(run)
@@ -45,7 +45,7 @@ def replayed(
     starts = np.unique(passages.doc, return_index=True)
     first = {documents[doc].id: at for doc, at in zip(*(part.tolist() for part in starts), strict=True)}
     ranked = without_ignored(
-        retriever, queries, passages, lambda deeper: cast(Recorded, deeper).replay(run.path, ids, first)
+        retriever, queries, passages, lambda deeper: cast(Replay, deeper).replay(run.path, ids, first)
     )
     check_rankings(retriever, ranked, len(passages), ids)
     facts = {"chunks": len(passages), "index_bytes": 0, "truncated": 0}

@@ -11,11 +11,11 @@ from harness.core.rankings import Rankings
 from harness.core.records import Floats, Query, TokenMap
 from harness.core.timing import percentiles
 from harness.data.dataset import Dataset
-from harness.evaluation.metrics import Items, Ranking, Step, Trace, losses, parse_metric, score_queries
+from harness.evaluation.metrics import EvidencePath, Items, Ranking, Step, losses, parse_metric, score_queries
 from harness.evaluation.metrics.intervals import size, union
 from harness.evaluation.metrics.matching import Passage
 from harness.evaluation.metrics.measures import JUDGMENT_MEASURES, SPAN_MEASURES
-from harness.evaluation.results import Picked, Selection
+from harness.evaluation.results import SelectedPassage, Selection
 from harness.experiment.trial import Trial
 from harness.run.stages.passages import Passages
 from harness.storage.store import Artifact
@@ -58,7 +58,7 @@ def score_trial(
         items,
         kept,
         maps,
-        lambda needed, touch: passages.bearing(needed, touching=touch),
+        lambda needed, touch: passages.overlapping_chunks(needed, touching=touch),
         unanswerable=0.0 if trial.unanswerable == "zero" else np.nan,
     )
     arrays = {f"{_METRIC}{name}": column for name, column in values.items()}
@@ -67,7 +67,7 @@ def score_trial(
     facts = {
         "queries": [query.id for query in queries],
         "clusters": [query.cluster for query in queries],
-        "fates": list(_fates(trial, passages, ranked, items, selected, kept)),
+        "fates": list(_evidence_outcomes(trial, passages, ranked, items, selected, kept)),
     }
     return Artifact(arrays, facts)
 
@@ -94,7 +94,7 @@ def _refuse_unmeasurable(trial: Trial, data: Dataset) -> None:
         )
 
 
-def _fates(
+def _evidence_outcomes(
     trial: Trial,
     passages: Passages,
     ranked: Rankings,
@@ -104,15 +104,15 @@ def _fates(
 ) -> Iterator[list[str]]:
     for number, (needed, selection, row) in enumerate(zip(items, selected, kept, strict=True)):
 
-        def trace(number: int = number, needed: Items = needed, selection: Selection = selection) -> Trace:
+        def trace(number: int = number, needed: Items = needed, selection: Selection = selection) -> EvidencePath:
             steps = [
                 Step(label, step.spends_budget, [passage_of(pick) for pick in selection.dropped if pick.step == label])
                 for label, step in zip(step_labels(trial.selector), trial.selector, strict=True)
             ]
             candidates = [Passage(chunk.doc, chunk.start, chunk.end) for chunk in passages.hits(ranked, number)]
-            return Trace(passages.bearing(needed, copies=True), candidates, steps)
+            return EvidencePath(passages.overlapping_chunks(needed, copies=True), candidates, steps)
 
-        yield losses(needed, row, trace).fates
+        yield losses(needed, row, trace).evidence_outcomes
 
 
 def query_rows(
@@ -123,14 +123,16 @@ def query_rows(
     for at, (query, selection) in enumerate(zip(data.query_set.queries, selected, strict=True)):
         needed = Items.of(query, trial.coverage, trial.relevant_from)
         shown = Ranking([passage_of(pick) for pick in selection.kept], needed)
-        fates = zip(needed.evidence, scores.data["fates"][at], strict=True)
+        evidence_outcomes = zip(needed.evidence, scores.data["fates"][at], strict=True)
         yield {
             "query_id": query.id,
             "query": query.text,
             "type": query.metadata.get("type"),
-            "evidence": [{**item.places[0]._asdict(), "fate": fate} for item, fate in fates],
+            "evidence": [{**item.places[0]._asdict(), "fate": outcome} for item, outcome in evidence_outcomes],
             "scores": {name: _number(values[name][at]) for name in trial.metrics},
-            "kept": [_told(pick, data) | {"relevant": shown.is_relevant(passage_of(pick))} for pick in selection.kept],
+            "kept": [
+                _passage_row(pick, data) | {"relevant": shown.is_relevant(passage_of(pick))} for pick in selection.kept
+            ],
             "dropped": [pick._asdict() for pick in selection.dropped],
         }
 
@@ -171,7 +173,7 @@ def efficiency(ranked: Artifact, selection: Artifact, scores: Artifact, embeddin
     return facts
 
 
-def passage_of(pick: Picked) -> Passage:
+def passage_of(pick: SelectedPassage) -> Passage:
     """A passage of a selection, as the metrics take it."""
     return Passage(pick.doc, pick.start, pick.end, pick.tokens, pick.context_tokens)
 
@@ -185,7 +187,7 @@ def redundancy(row: Sequence[Passage]) -> float:
     return 1 - sum(size(union(parts)) for parts in by_doc.values()) / shown if shown else 0.0
 
 
-def _told(pick: Picked, data: Dataset) -> dict[str, Any]:
+def _passage_row(pick: SelectedPassage, data: Dataset) -> dict[str, Any]:
     return {**pick._asdict(), "text": data.by_id[pick.doc].text[pick.start : pick.end]}
 
 

@@ -16,7 +16,7 @@ from harness.core.errors import ConfigError
 from harness.core.rankings import Rankings
 from harness.core.records import Chunk, Hit, Outcome, Query
 from harness.core.timing import TIMED_QUERIES
-from harness.evaluation.results import Picked, Selection
+from harness.evaluation.results import SelectedPassage, Selection
 from harness.run.stages.passages import Passages
 from harness.storage.model_outputs import Pair, Scored
 from harness.storage.store import Artifact
@@ -26,7 +26,7 @@ KEPT = -1
 """In the column `step`: the passage was kept."""
 
 
-class Means(NamedTuple):
+class ModelLookups(NamedTuple):
     """What models know about passages, for the steps that need it.
 
     `with_vectors` gives the same chunks with their unit vectors, `scores` what a reranker says about pairs.
@@ -36,14 +36,14 @@ class Means(NamedTuple):
     scores: Callable[[Reranker, Sequence[Pair]], Mapping[Pair, Scored]]
 
 
-class Walk:
+class SelectionRun:
     """The hits of all queries on their way through the steps of a trial, one step after the other."""
 
-    def __init__(self, queries: Sequence[Query], ranked: Rankings, passages: Passages, means: Means) -> None:
+    def __init__(self, queries: Sequence[Query], ranked: Rankings, passages: Passages, lookups: ModelLookups) -> None:
         # A selector works on what a live system would know: never on the evidence or the answer.
         self.queries = [replace(query, evidence=(), answer=None) for query in queries]
         self.hits = [_hits(ranked, at, passages) for at in range(len(queries))]
-        self._means = means
+        self._lookups = lookups
         self._table = _Table()
         self._ms = [0.0] * min(TIMED_QUERIES, len(queries))
         self._usd = 0.0
@@ -78,7 +78,7 @@ class Walk:
             self.hits[at] = outcome.kept
 
     def _rescore(self, step: Reranker) -> None:
-        scored = self._means.scores(step, self.pairs())
+        scored = self._lookups.scores(step, self.pairs())
         self._usd += math.fsum(one.usd for one in scored.values())
         if isinstance(step, LlmReranker):
             self._asked += len(scored)
@@ -93,7 +93,7 @@ class Walk:
                 self._ms[at] += sum({hit.chunk.indexed: one.ms for hit, one in zip(hits, found, strict=True)}.values())
 
     def _add_vectors(self) -> None:
-        every = self._means.with_vectors([hit.chunk for hits in self.hits for hit in hits])
+        every = self._lookups.with_vectors([hit.chunk for hits in self.hits for hit in hits])
         self._embedded |= {(chunk.doc, chunk.start, chunk.end): chunk.tokens for chunk in every}
         chunks = iter(every)
         self.hits = [[hit._replace(chunk=next(chunks)) for hit in hits] for hits in self.hits]
@@ -124,9 +124,9 @@ def read_selections(artifact: Artifact, documents: Sequence[str]) -> list[Select
     for query, doc, start, end, score, tokens, context_tokens, step, reason in zip(*columns, strict=True):
         span = (documents[doc], start, end, score, tokens, context_tokens)
         if step == KEPT:
-            made[query].kept.append(Picked(*span))
+            made[query].kept.append(SelectedPassage(*span))
         else:
-            made[query].dropped.append(Picked(*span, names[step], reasons[reason]))
+            made[query].dropped.append(SelectedPassage(*span, names[step], reasons[reason]))
     return made
 
 
@@ -178,8 +178,8 @@ def _check(where: str, hits: Sequence[Hit], outcome: Outcome) -> None:
     if len(kept) < len(outcome.kept):
         raise ConfigError(f"{where}: kept a passage twice")
     given = {id(hit.chunk) for hit in hits}
-    told = {id(hit.chunk) for hit in outcome.kept} | {id(drop.hit.chunk) for drop in outcome.dropped}
-    if told == given and len(outcome.kept) + len(outcome.dropped) == len(hits):
+    text = {id(hit.chunk) for hit in outcome.kept} | {id(drop.hit.chunk) for drop in outcome.dropped}
+    if text == given and len(outcome.kept) + len(outcome.dropped) == len(hits):
         return
     dropped = {drop.hit.chunk.id for drop in outcome.dropped}
     for hit in hits:

@@ -152,8 +152,8 @@ def test_twins(make_data: MakeData) -> None:
         {"id": "s", "text": "How long does step 7 of it take?", "evidence": [{"doc": "a"}]},
         {"id": "t", "text": "How long does step 8 of it take?", "evidence": [{"doc": "a"}]},
     ]
-    told = [(finding.code, finding.what) for finding in found(make_data(documents, asked))]
-    assert told == [
+    lines = [(finding.code, finding.what) for finding in found(make_data(documents, asked))]
+    assert lines == [
         ("duplicate-document", "document 'b' has the text of 'a' in line 1"),
         ("near-duplicate-document", "document 'c' shares 99% of its word sequences with 'a' in line 1"),
         ("near-duplicate-query", "query 'r' shares 89% of its words with 'q' in line 1, and has other evidence"),
@@ -164,10 +164,10 @@ def test_queries_of_two_sets(make_data: MakeData) -> None:
     """What is asked in both is no test; a query that ignores its own evidence can find none."""
     asked = {"id": "q", "text": "How long to rest?", "evidence": [evidence(12, 29)], "ignore": ["a"]}
     locked = {"id": "t", "text": "how long to REST", "evidence": [evidence(12, 29)]}
-    told = [
+    lines = [
         (finding.code, finding.what) for finding in found(make_data([{"id": "a", "text": TEXT}], [asked], [locked]))
     ]
-    assert told == [
+    assert lines == [
         ("ignored-evidence", "query 'q': needs 'a', which it ignores"),
         ("query-in-two-sets", "query 't' asks the same as 'q' in line 1 of validation.jsonl"),
     ]
@@ -212,8 +212,8 @@ def test_leaks(make_data: MakeData) -> None:
         {"id": "q3", "text": "Then bake it until brown", "ignore": ["q2"], "evidence": [{"doc": "a"}]},
         {"id": "q4", "text": "the dough then", "evidence": [{"doc": "a"}]},
     ]
-    told = [(finding.code, finding.what) for finding in found(make_data(documents, asked))]
-    assert told == [
+    lines = [(finding.code, finding.what) for finding in found(make_data(documents, asked))]
+    assert lines == [
         ("leaking-query", "query 'q1' stands word for word in its evidence document 'a'"),
         ("self-query", "query 'q2' is the document of that id; `ignore: [\"q2\"]` keeps it from being its hit"),
     ]
@@ -244,11 +244,11 @@ def test_a_twin_behind_a_liker_query_about_something_else(make_data: MakeData) -
 def test_sizes(make_data: MakeData) -> None:
     """503 queries for a difference of 0.05: ((1.96 + 0.84) * 0.4 / 0.05)^2; a quarter of that for 0.1."""
     root = make_data([{"id": "a", "text": TEXT}], [{"id": "q", "text": "?", "evidence": [evidence(12, 29)]}])
-    told = {finding.code: finding.what for finding in check_dataset(root)}
-    assert set(told) == SIZES
-    assert "takes about 503" in told["few-queries"]
-    assert "the queries make 1 clusters" in told["few-clusters"]
-    assert "1 of 1 documents hold fewer than 150 words (median 7)" in told["short-documents"]
+    record = {finding.code: finding.what for finding in check_dataset(root)}
+    assert set(record) == SIZES
+    assert "takes about 503" in record["few-queries"]
+    assert "the queries make 1 clusters" in record["few-clusters"]
+    assert "1 of 1 documents hold fewer than 150 words (median 7)" in record["short-documents"]
     assert any("takes about 126" in finding.what for finding in check_dataset(root, effect=0.1))
 
 

@@ -158,8 +158,8 @@ def test_trec_topics_of_each_set(folder: Make) -> None:
     assert data.query_set.queries[0].text == "first"
     assert load_dataset(data.root, "b").query_set.queries[0].text == "second"
     shutil.rmtree(data.root)
-    told = refused("trec", source, queries={"a": "ta.tsv"}, qrels={"a": "qa", "b": "qb"})
-    assert "no topics for the set 'b'" in told
+    output = refused("trec", source, queries={"a": "ta.tsv"}, qrels={"a": "qa", "b": "qb"})
+    assert "no topics for the set 'b'" in output
 
 
 def test_latin_1(folder: Make) -> None:
@@ -209,8 +209,8 @@ def test_self_hits_are_ignored_on_request(folder: Make) -> None:
 
 
 def squad(*paragraphs: tuple[str, list[dict[str, Any]]], title: str = "Salt") -> dict[str, Any]:
-    told = [{"context": context, "qas": qas} for context, qas in paragraphs]
-    return {"version": "x", "data": [{"title": title, "paragraphs": told}]}
+    lines = [{"context": context, "qas": qas} for context, qas in paragraphs]
+    return {"version": "x", "data": [{"title": title, "paragraphs": lines}]}
 
 
 def asked(name: str, *answers: tuple[str, int], **more: Any) -> dict[str, Any]:
@@ -264,8 +264,8 @@ def test_squad_faults(folder: Make, content: Any, what: str) -> None:
 
 def hotpot(facts: list[Any], name: str = "q1", **more: Any) -> dict[str, Any]:
     context = [["Sea", ["The sea is salty.", " It is blue. "]], ["River", ["Rivers flow."]]]
-    told = {"_id": name, "question": "Why?", "answer": "salt", "type": "bridge", "level": "easy"}
-    return {**told, "context": context, "supporting_facts": facts, **more}
+    record = {"_id": name, "question": "Why?", "answer": "salt", "type": "bridge", "level": "easy"}
+    return {**record, "context": context, "supporting_facts": facts, **more}
 
 
 def test_hotpotqa(folder: Make) -> None:
@@ -315,8 +315,8 @@ def test_hotpotqa_faults(folder: Make, content: Any, what: str) -> None:
 
 def contract(**more: Any) -> dict[str, Any]:
     annotations = {"n1": {"choice": "Entailment", "spans": [1, 1]}, "n2": {"choice": "NotMentioned", "spans": []}}
-    told = {"id": 3, "file_name": "x.pdf", "text": "Secrets\nKeep them.", "spans": [[0, 7], [8, 18]]}
-    return {**told, "annotation_sets": [{"annotations": annotations}], **more}
+    record = {"id": 3, "file_name": "x.pdf", "text": "Secrets\nKeep them.", "spans": [[0, 7], [8, 18]]}
+    return {**record, "annotation_sets": [{"annotations": annotations}], **more}
 
 
 LABELS = {name: {"hypothesis": f"Hypothesis {name}."} for name in ("n1", "n2")}
@@ -433,8 +433,8 @@ def test_table_faults(folder: Make, queries: str, what: str) -> None:
 def test_a_column_that_no_row_has_is_refused(folder: Make) -> None:
     """A slip in an optional part would take all evidence away."""
     source = folder({"documents.csv": "id,text\na,Salt.\n", "queries.csv": "id,question,passage\nq,x?,Salt.\n"})
-    told = refused("csv", source, columns={"evidence.quote": "pasage"})
-    assert "--map evidence.quote=pasage: no row has a column 'pasage'. Did you mean 'passage'?" in told
+    output = refused("csv", source, columns={"evidence.quote": "pasage"})
+    assert "--map evidence.quote=pasage: no row has a column 'pasage'. Did you mean 'passage'?" in output
 
 
 def test_the_harness_own_lines(folder: Make) -> None:

@@ -301,9 +301,9 @@ def sound(root: Path) -> str:
         raw = [json.loads(line) for line in pinned.path.read_bytes().splitlines() if line.strip()]
         for record, query in zip(raw, data.query_set.queries, strict=True):
             for written, item in zip(record.get("evidence", []), query.evidence, strict=True):
-                for told, place in zip([written, *written.get("also", [])], item.places, strict=False):
-                    if told.get("quote") is not None:
-                        assert data.slice(place) == told["quote"]
+                for message, place in zip([written, *written.get("also", [])], item.places, strict=False):
+                    if message.get("quote") is not None:
+                        assert data.slice(place) == message["quote"]
     # Whatever keeps data from being loaded is found, and whatever is found as an error keeps it from being loaded.
     assert bool(errors) == bool(refused), (errors, refused)
     target = root.parent / "fixed"

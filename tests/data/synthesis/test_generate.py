@@ -88,10 +88,10 @@ def records(root: Path) -> list[dict[str, Any]]:
 
 def test_generate_review_and_load(garden_data: Path, tmp_path: Path, server: Server) -> None:
     """Asked once, checked, marked, written with exact spans; the sheet keeps, changes and drops; again it is free."""
-    told = harness(server, tmp_path, "generate", "garden", "--model", "m", "--count", "10", "--several", "0.3",
+    output = harness(server, tmp_path, "generate", "garden", "--model", "m", "--count", "10", "--several", "0.3",
                    "--unanswerable", "0.2")  # fmt: skip
-    assert "10 kept: query set 'synthetic' of garden, marked as synthetic" in told
-    assert "questions to write: 3 calls" in told
+    assert "10 kept: query set 'synthetic' of garden, marked as synthetic" in output
+    assert "questions to write: 3 calls" in output
     data = load_dataset(garden_data, "synthetic")
     kinds = [query.metadata["type"] for query in data.query_set.queries]
     assert sorted(kinds) == ["multi_evidence"] * 3 + ["no_answer"] * 2 + ["single_fact"] * 5
@@ -123,8 +123,8 @@ def test_generate_review_and_load(garden_data: Path, tmp_path: Path, server: Ser
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    told = harness(server, tmp_path, "review", "garden", str(sheet))
-    assert "2 kept (1 changed), 1 dropped, 7 without verdict" in told
+    output = harness(server, tmp_path, "review", "garden", str(sheet))
+    assert "2 kept (1 changed), 1 dropped, 7 without verdict" in output
     after = records(garden_data)
     assert [record["id"] for record in after] == [record["id"] for record in before if record["id"] != "s0002"]
     assert after[1]["text"] == "Something else?"
@@ -163,8 +163,8 @@ def test_what_is_not_fit_is_dropped_and_counted(
     changes, kind = BAD[bad]
     model.change = lambda slot, entry: {**entry, **changes}
     arguments = ("generate", "garden", "--model", "m", "--count", "2", "--several", "0", "--unanswerable", "0")
-    told = harness(server, tmp_path, *arguments, code=2)
-    assert f"6 dropped: not usable as written ({kind})" in told
+    output = harness(server, tmp_path, *arguments, code=2)
+    assert f"6 dropped: not usable as written ({kind})" in output
     assert "synthetic" not in read_manifest(garden_data).queries
 
 
@@ -180,31 +180,31 @@ def test_trivial_and_repeated_questions(garden_data: Path, tmp_path: Path, serve
 
     model.change = change
     arguments = ("generate", "garden", "--model", "m", "--count", "4", "--several", "0", "--unanswerable", "0")
-    told = harness(server, tmp_path, *arguments)
-    assert "dropped: trivially lexical: it repeats the words of its evidence" in told
-    assert "dropped: asks nearly the same as another question" in told
+    output = harness(server, tmp_path, *arguments)
+    assert "dropped: trivially lexical: it repeats the words of its evidence" in output
+    assert "dropped: asks nearly the same as another question" in output
     assert first not in [record["text"] for record in records(garden_data)]
 
 
 def test_answers_are_checked(garden_data: Path, tmp_path: Path, server: Server, model: Model) -> None:
     """What its evidence does not answer, and what is meant to have no answer and has one, is dropped."""
     model.answered = {"yes": "partly", "no": "yes"}
-    told = harness(
+    output = harness(
         server, tmp_path, "generate", "garden", "--model", "m", "--count", "4", "--unanswerable", "0.5", code=2
     )
-    assert "dropped: not answered by its own evidence" in told
-    assert "dropped: meant to have no answer, and the corpus has one" in told
-    assert "no query is left; nothing was written" in told
+    assert "dropped: not answered by its own evidence" in output
+    assert "dropped: meant to have no answer, and the corpus has one" in output
+    assert "no query is left; nothing was written" in output
     assert "synthetic" not in read_manifest(garden_data).queries
 
 
 def test_budget_and_offline(garden_data: Path, tmp_path: Path, server: Server) -> None:
     """Nothing is spent beyond the budget, nothing sent offline; what was answered stays."""
     arguments = ("generate", "garden", "--model", "m", "--count", "4")
-    told = harness(server, tmp_path, *arguments, "--offline", code=2)
-    assert "dropped: not usable as written (offline)" in told
-    told = harness(server, tmp_path, *arguments, "--budget", "0", "--price", "1,1", code=2)
-    assert "dropped: not usable as written (budget)" in told
+    output = harness(server, tmp_path, *arguments, "--offline", code=2)
+    assert "dropped: not usable as written (offline)" in output
+    output = harness(server, tmp_path, *arguments, "--budget", "0", "--price", "1,1", code=2)
+    assert "dropped: not usable as written (budget)" in output
     assert server.calls == []
 
 
@@ -284,9 +284,9 @@ def test_synthetic_is_told_everywhere(garden_data: Path, tmp_path: Path, trackin
         str(garden_data), Fixed(size=16), BM25(), queries="synthetic", selector=(TopK(k=5),), tokenizer="words"
     )
     launch = run(Experiment("made", base, {}), store=tmp_path / "store", tracking=tracking)
-    told = "synthetic: the queries of 'synthetic' were written by a language model"
-    assert told in launch.warnings
-    assert told in compare(launch).warnings
+    message = "synthetic: the queries of 'synthetic' were written by a language model"
+    assert message in launch.warnings
+    assert message in compare(launch).warnings
     assert "synthetic, written by a language model, 0 of them reviewed by people: 6 of" in report(launch).html
     client = MlflowClient(tracking)
     experiment = client.get_experiment_by_name("made")

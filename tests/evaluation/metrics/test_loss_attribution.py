@@ -3,49 +3,54 @@
 from dataclasses import replace
 
 from harness.core.records import Evidence, Span
-from harness.evaluation.metrics import Items, Step, Trace, losses
+from harness.evaluation.metrics import EvidencePath, Items, Step, losses
 from harness.evaluation.metrics.matching import Passage
 
 ITEMS = Items((Evidence((Span("a", 0, 100),)), Evidence((Span("a", 200, 220),))), 0.5, False)
 WHOLE, SECOND = Passage("a", 0, 120), Passage("a", 190, 230)
 
 
-def fates(oracle: list[Passage], candidates: list[Passage], steps: list[Step], selected: list[Passage]) -> list[str]:
-    return losses(ITEMS, selected, lambda: Trace(oracle, candidates, steps)).fates
+def evidence_outcomes(
+    oracle: list[Passage], candidates: list[Passage], steps: list[Step], selected: list[Passage]
+) -> list[str]:
+    return losses(ITEMS, selected, lambda: EvidencePath(oracle, candidates, steps)).evidence_outcomes
 
 
 def test_found() -> None:
     """Nothing is lost."""
-    assert fates([WHOLE, SECOND], [WHOLE, SECOND], [], [WHOLE, SECOND]) == ["found", "found"]
+    assert evidence_outcomes([WHOLE, SECOND], [WHOLE, SECOND], [], [WHOLE, SECOND]) == ["found", "found"]
 
 
 def test_split_apart_by_the_chunker() -> None:
     """No chunk holds half of the first item, and not enough of them were selected."""
     thirds = [Passage("a", start, start + 34) for start in (0, 34, 68)]
-    assert fates([*thirds, SECOND], [thirds[0], SECOND], [], [thirds[0], SECOND]) == ["split", "found"]
+    assert evidence_outcomes([*thirds, SECOND], [thirds[0], SECOND], [], [thirds[0], SECOND]) == ["split", "found"]
 
 
 def test_a_split_item_whose_pieces_are_selected_is_found() -> None:
     """Splitting is a loss only where it loses something."""
     thirds = [Passage("a", start, start + 34) for start in (0, 34, 68)]
-    assert fates([*thirds, SECOND], [*thirds, SECOND], [], [*thirds, SECOND]) == ["found", "found"]
+    assert evidence_outcomes([*thirds, SECOND], [*thirds, SECOND], [], [*thirds, SECOND]) == ["found", "found"]
 
 
 def test_not_retrieved() -> None:
     """A chunk holds it, the candidates do not."""
-    assert fates([WHOLE, SECOND], [SECOND], [], [SECOND]) == ["not_retrieved", "found"]
+    assert evidence_outcomes([WHOLE, SECOND], [SECOND], [], [SECOND]) == ["not_retrieved", "found"]
 
 
 def test_the_first_step_that_drops_it_is_named() -> None:
     """A later step cannot be blamed; a budget is named as such."""
     steps = [Step("top_k", False, [WHOLE]), Step("token_budget", True, [SECOND])]
-    assert fates([WHOLE, SECOND], [WHOLE, SECOND], steps, []) == ["dropped:top_k", "over_budget"]
+    assert evidence_outcomes([WHOLE, SECOND], [WHOLE, SECOND], steps, []) == ["dropped:top_k", "over_budget"]
 
 
 def test_cut_by_a_budget() -> None:
     """The chunk survives every step, but only its beginning."""
     steps = [Step("token_budget", True, [])]
-    assert fates([WHOLE, SECOND], [WHOLE, SECOND], steps, [Passage("a", 0, 40), SECOND]) == ["over_budget", "found"]
+    assert evidence_outcomes([WHOLE, SECOND], [WHOLE, SECOND], steps, [Passage("a", 0, 40), SECOND]) == [
+        "over_budget",
+        "found",
+    ]
 
 
 def test_a_piece_cut_first_and_dropped_later() -> None:
@@ -53,7 +58,10 @@ def test_a_piece_cut_first_and_dropped_later() -> None:
     inside = Items((Evidence((Span("a", 0, 30),)), Evidence((Span("a", 80, 100),))), 0.5, False)
     whole, piece = Passage("a", 0, 120), Passage("a", 0, 40)
     steps = [Step("token_budget", True, []), Step("top_k", False, [piece])]
-    assert losses(inside, [], lambda: Trace([whole], [whole], steps)).fates == ["dropped:top_k", "over_budget"]
+    assert losses(inside, [], lambda: EvidencePath([whole], [whole], steps)).evidence_outcomes == [
+        "dropped:top_k",
+        "over_budget",
+    ]
 
 
 def test_nested_candidates_are_dropped_one_by_one() -> None:
@@ -61,9 +69,9 @@ def test_nested_candidates_are_dropped_one_by_one() -> None:
     items = Items((Evidence((Span("a", 0, 30),)),), 0.5, False)
     whole, part, other = Passage("a", 0, 93), Passage("a", 0, 30), Passage("a", 30, 60)
     steps = [Step("small", False, [whole]), Step("top_k", False, [part])]
-    assert losses(items, [], lambda: Trace([part], [whole, part], steps)).fates == ["dropped:top_k"]
+    assert losses(items, [], lambda: EvidencePath([part], [whole, part], steps)).evidence_outcomes == ["dropped:top_k"]
     merged = [Step("merge", False, []), Step("top_k", False, [Passage("a", 0, 60)])]
-    assert losses(items, [], lambda: Trace([part], [part, other], merged)).fates == ["dropped:top_k"]
+    assert losses(items, [], lambda: EvidencePath([part], [part, other], merged)).evidence_outcomes == ["dropped:top_k"]
 
 
 LATE = Items((Evidence((Span("a", 500, 600),)),), 0.5, False)
@@ -73,37 +81,42 @@ def test_a_chunk_of_the_same_start_is_no_cut() -> None:
     """Scales: fine 0-100 and coarse 0-1000 begin together; the budget drops nothing, top_k both."""
     fine, coarse = Passage("a", 0, 100), Passage("a", 0, 1000)
     steps = [Step("token_budget", True, []), Step("top_k", False, [coarse, fine])]
-    assert losses(LATE, [], lambda: Trace([coarse], [coarse, fine], steps)).fates == ["dropped:top_k"]
+    assert losses(LATE, [], lambda: EvidencePath([coarse], [coarse, fine], steps)).evidence_outcomes == [
+        "dropped:top_k"
+    ]
 
 
 def test_merged_then_cut_then_dropped() -> None:
     """0-100 and 100-200 become one, which is cut to 0-150: evidence before that was dropped, behind it cut off."""
     parts, cut = [Passage("a", 0, 100), Passage("a", 100, 200)], Passage("a", 0, 150)
     steps = [Step("merge_adjacent", False, []), Step("token_budget", True, []), Step("top_k", False, [cut])]
-    for span, fate in ((Span("a", 110, 140), "dropped:top_k"), (Span("a", 160, 200), "over_budget")):
+    for span, outcome in ((Span("a", 110, 140), "dropped:top_k"), (Span("a", 160, 200), "over_budget")):
         item = Items((Evidence((span,)),), 0.5, False)
-        assert losses(item, [], lambda: Trace(parts, parts, steps)).fates == [fate]
+        assert losses(item, [], lambda: EvidencePath(parts, parts, steps)).evidence_outcomes == [outcome]
 
 
 def test_nobody_asks_for_the_way_of_what_was_found() -> None:
     """The trace costs work."""
 
-    def trace() -> Trace:
+    def trace() -> EvidencePath:
         raise AssertionError
 
-    assert losses(ITEMS, [WHOLE, SECOND], trace).fates == ["found", "found"]
+    assert losses(ITEMS, [WHOLE, SECOND], trace).evidence_outcomes == ["found", "found"]
 
 
 def test_what_no_step_dropped_was_cut() -> None:
     """The candidates hold the item whole, the selection only its beginning."""
-    assert fates([WHOLE, SECOND], [WHOLE, SECOND], [], [Passage("a", 0, 40), SECOND]) == ["over_budget", "found"]
+    assert evidence_outcomes([WHOLE, SECOND], [WHOLE, SECOND], [], [Passage("a", 0, 40), SECOND]) == [
+        "over_budget",
+        "found",
+    ]
 
 
 def test_evidence_of_documents_that_are_not_there() -> None:
     """Absent from the corpus, whatever the chunks would be; only where it is not found."""
     items = Items(tuple(replace(item, absent=True) for item in ITEMS.evidence), 0.5, False)
-    found = losses(items, [SECOND], lambda: Trace([WHOLE, SECOND], [WHOLE, SECOND], []))
-    assert found.fates == ["not_in_the_corpus", "found"]
+    found = losses(items, [SECOND], lambda: EvidencePath([WHOLE, SECOND], [WHOLE, SECOND], []))
+    assert found.evidence_outcomes == ["not_in_the_corpus", "found"]
 
 
 def test_a_kept_part_of_a_merged_passage_is_not_dropped_with_it() -> None:
@@ -111,8 +124,8 @@ def test_a_kept_part_of_a_merged_passage_is_not_dropped_with_it() -> None:
     parts, own = [Passage("a", 0, 100), Passage("a", 100, 200)], Passage("a", 50, 80, 9)
     items = Items((Evidence((Span("a", 55, 75),)), Evidence((Span("a", 110, 140),))), 0.5, False)
     steps = [Step("top_k", False, [Passage("a", 0, 200)]), Step("mmr", False, [own._replace(tokens=7)])]
-    found = losses(items, [], lambda: Trace(parts, [*parts, own], steps))
-    assert found.fates == ["dropped:mmr", "dropped:top_k"]
+    found = losses(items, [], lambda: EvidencePath(parts, [*parts, own], steps))
+    assert found.evidence_outcomes == ["dropped:mmr", "dropped:top_k"]
 
 
 def test_a_merged_passage_takes_no_neighbours_along() -> None:
@@ -124,8 +137,8 @@ def test_a_merged_passage_takes_no_neighbours_along() -> None:
         Step("top_k", False, [Passage("a", 0, 100)]),
         Step("mmr", False, [Passage("a", 100, 200), Passage("b", 0, 100)]),
     ]
-    found = losses(items, [], lambda: Trace(parts, parts, steps))
-    assert found.fates == ["dropped:top_k"] * 2 + ["dropped:mmr"] * 4
+    found = losses(items, [], lambda: EvidencePath(parts, parts, steps))
+    assert found.evidence_outcomes == ["dropped:top_k"] * 2 + ["dropped:mmr"] * 4
 
 
 def test_a_cut_leaves_others_of_the_same_start_whole() -> None:
@@ -133,8 +146,8 @@ def test_a_cut_leaves_others_of_the_same_start_whole() -> None:
     coarse, fine = Passage("a", 0, 1000, 200), Passage("a", 0, 100, 20)
     item = Items((Evidence((Span("a", 60, 90),)),), 0.5, False)
     steps = [Step("token_budget", True, []), Step("top_k", False, [fine._replace(tokens=19)])]
-    found = losses(item, [Passage("a", 0, 50)], lambda: Trace([fine], [coarse, fine], steps))
-    assert found.fates == ["dropped:top_k"]
+    found = losses(item, [Passage("a", 0, 50)], lambda: EvidencePath([fine], [coarse, fine], steps))
+    assert found.evidence_outcomes == ["dropped:top_k"]
 
 
 def test_a_dropped_candidate_takes_no_other_along() -> None:
@@ -142,8 +155,8 @@ def test_a_dropped_candidate_takes_no_other_along() -> None:
     coarse, fine, other = Passage("a", 0, 100, 9), Passage("a", 0, 30, 3), Passage("a", 30, 60, 3)
     item = Items((Evidence((Span("a", 0, 30),)),), 0.5, False)
     steps = [Step("top_k", False, [coarse]), Step("mmr", False, [Passage("a", 0, 60, 6)])]
-    found = losses(item, [], lambda: Trace([fine], [coarse, fine, other], steps))
-    assert found.fates == ["dropped:mmr"]
+    found = losses(item, [], lambda: EvidencePath([fine], [coarse, fine, other], steps))
+    assert found.evidence_outcomes == ["dropped:mmr"]
 
 
 def test_a_chunk_that_was_merged_ends_where_its_passage_does() -> None:
@@ -157,5 +170,5 @@ def test_a_chunk_that_was_merged_ends_where_its_passage_does() -> None:
     other = Passage("b", 0, 9)
     made, cut = Passage("a", 5, 20), Passage("b", 0, 3)
     steps = [Step("budget", True, []), Step("top_k", False, [made])]
-    trace = Trace([kept, first, second, other], [kept, first, second, other], steps)
-    assert losses(lost, [cut, kept], lambda: trace).fates == ["dropped:top_k", "found"]
+    trace = EvidencePath([kept, first, second, other], [kept, first, second, other], steps)
+    assert losses(lost, [cut, kept], lambda: trace).evidence_outcomes == ["dropped:top_k", "found"]

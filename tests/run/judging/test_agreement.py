@@ -13,7 +13,7 @@ from openai_server import Asked, Server, grade_all
 
 from harness import read_experiment
 from harness.core.errors import DataError
-from harness.run.judging.agreement_store import calibration_of, keep_calibration
+from harness.run.judging.agreement_store import keep_agreement, stored_agreement
 from harness.run.judging.agreement_study import agree
 from harness.run.judging.grading_sample import sample
 from harness.run.judging.grading_sheet import Row, read_sheet, write_sheet
@@ -97,8 +97,8 @@ def test_from_the_sheet_to_the_report(project: Any) -> None:
     # All of the pool is graded: the corrected mean is that of people.
     share = [np.mean([row.grade >= 2 for row in graded if row.query == query]) for query in {r.query for r in graded}]
     assert found["trials"][1]["corrected"]["value"] == pytest.approx(np.mean(share))
-    told = harness(folder, "judge", "agree", "x.yaml", "sheet.jsonl").stdout
-    assert "reports go on saying uncalibrated: 72 labels, 100 are needed" in told
+    output = harness(folder, "judge", "agree", "x.yaml", "sheet.jsonl").stdout
+    assert "reports go on saying uncalibrated: 72 labels, 100 are needed" in output
     assert "uncalibrated: kappa" in harness(folder, "run", "x.yaml", "--no-mlflow").stdout
 
 
@@ -120,9 +120,9 @@ def test_position_bias_is_measured_when_asked_for(project: Any) -> None:
     folder, server = project
     study = read_experiment(folder / "x.yaml")
     rows = [row._replace(grade=by_people(row.passage)) for row in sample(study, store=folder / ".harness", per_query=5)]
-    told: list[str] = []
-    steady = agree(study, rows, store=folder / ".harness", swap=True, tell=told.append)
-    assert told[0].startswith("context_precision (m): 12 calls; ")
+    lines: list[str] = []
+    steady = agree(study, rows, store=folder / ".harness", swap=True, notify=lines.append)
+    assert lines[0].startswith("context_precision (m): 12 calls; ")
     assert steady.swap_flips is not None
     assert steady.swap_flips.value == 0.0
     assert agree(study, rows, store=folder / ".harness", models=Models(offline=True)).swap_flips is None
@@ -207,17 +207,17 @@ def test_a_calibration_is_that_of_one_way_of_judging(project: Any) -> None:
     session = Session(read_experiment(folder / "x.yaml"), folder / ".harness")
     judge = ContextPrecision("m")
     known = {"kappa": 0.5, "low": 0.4, "high": 0.6}
-    assert keep_calibration(judge, session.store, session.data, {**known, "labels": 120}) == 120
-    assert keep_calibration(judge, session.store, session.data, {**known, "labels": 20}) == 120
-    assert calibration_of(judge, session.store, session.data) == "kappa 0.50 (0.40 … 0.60) on 120 labels"
+    assert keep_agreement(judge, session.store, session.data, {**known, "labels": 120}) == 120
+    assert keep_agreement(judge, session.store, session.data, {**known, "labels": 20}) == 120
+    assert stored_agreement(judge, session.store, session.data) == "kappa 0.50 (0.40 … 0.60) on 120 labels"
     for other in (
         ContextPrecision("m", temperature=1.0),
         ContextPrecision("m", relevant_from=3),
         ContextPrecision("m", reasons=False),
         ContextPrecision("n"),
     ):
-        assert calibration_of(other, session.store, session.data) == "uncalibrated"
-    assert calibration_of(judge, session.store, "other data") == "uncalibrated"
+        assert stored_agreement(other, session.store, session.data) == "uncalibrated"
+    assert stored_agreement(judge, session.store, "other data") == "uncalibrated"
 
 
 SHEETS = {

@@ -24,7 +24,7 @@ from harness.core.errors import ConfigError, JudgeError
 from harness.run.judging.judging import Judging
 from harness.run.judging.list_claims import claims
 from harness.run.launch_history import stored_launch
-from harness.run.models import Models, archive_of
+from harness.run.models import Models, answers_of
 from harness.run.session import Session
 from judges import ContextPrecision, ContextRecall, HeuristicPrecision, HeuristicRecall
 from reports import compare, launch_report
@@ -50,7 +50,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Any:
         yield running
 
 
-def study(beside: Path, *judges: Any, grid: Any = None, **settings: Any) -> Experiment:
+def study(base_dir: Path, *judges: Any, grid: Any = None, **settings: Any) -> Experiment:
     base = Trial(
         "garden",
         Fixed(20),
@@ -60,15 +60,15 @@ def study(beside: Path, *judges: Any, grid: Any = None, **settings: Any) -> Expe
         judges=judges or (ContextPrecision("m", batch=4), ContextRecall("m")),
         metrics=("recall@3",),
     )
-    return Experiment("judged", base, grid or {"selector.k": [2, 4, 6]}, beside=beside, **settings)
+    return Experiment("judged", base, grid or {"selector.k": [2, 4, 6]}, base_dir=base_dir, **settings)
 
 
 def test_pairs_are_judged_once_over_all_trials(server: Server, garden_data: Path, tmp_path: Path) -> None:
     """The calls told beforehand are those made; no (query, passage) is sent twice; the money is the server's count."""
-    told: list[str] = []
+    lines: list[str] = []
     models = Models(price=PRICE, budget=1.0)
-    launch = run(study(tmp_path), store=tmp_path / "s", log=False, tell=told.append, models=models)
-    precision, recall = launch.judging.judges
+    launch = run(study(tmp_path), store=tmp_path / "s", log=False, notify=lines.append, models=models)
+    precision, recall = launch.judging_report.judges
     graded = [asked for asked in server.calls if "Items:" not in asked.user]
     pairs = [(asked.question, passage) for asked in graded for passage in asked.fenced.values()]
     assert len(pairs) == len(set(pairs)) == precision.judgments
@@ -77,11 +77,11 @@ def test_pairs_are_judged_once_over_all_trials(server: Server, garden_data: Path
     assert precision.missing == precision.pooled == 12 * 2 == len(graded)
     assert precision.empty == 3
     assert recall.missing == len(server.calls) - len(graded)
-    assert precision.cost in told
-    assert f"{precision.naive} calls trial by trial -> {precision.pooled} pooled -> {precision.missing} not" in told[0]
-    spend = launch.judging.spend
+    assert precision.cost in lines
+    assert f"{precision.naive} calls trial by trial -> {precision.pooled} pooled -> {precision.missing} not" in lines[0]
+    spend = launch.judging_report.spend
     assert spend.usd == pytest.approx((server.prompt_tokens * PRICE[0] + server.output_tokens * PRICE[1]) / 1e6)
-    assert spend.usd <= (precision.estimate.most or 0) + (recall.estimate.most or 0) + 0.01
+    assert spend.usd <= (precision.estimate.max_usd or 0) + (recall.estimate.max_usd or 0) + 0.01
     server.asked.clear()
     again = run(study(tmp_path), store=tmp_path / "s", log=False, models=models)
     assert server.asked == []
@@ -95,8 +95,8 @@ def test_a_plan_tells_the_calls(server: Server, garden_data: Path, tmp_path: Pat
     assert server.asked == []
     launch = run(study(tmp_path), store=tmp_path / "s", log=False, models=Models(offline=True))
     after = plan(study(tmp_path), store=tmp_path / "s", models=Models(price=PRICE))
-    assert launch.judging.spend.requests == 0
-    exact = launch.judging.judges[0]
+    assert launch.judging_report.spend.requests == 0
+    exact = launch.judging_report.judges[0]
     bound = int(before.calls[0].split("at most ")[1].split()[0])
     assert bound >= exact.naive
     assert f"-> {exact.missing} not stored" in after.calls[0]
@@ -107,7 +107,7 @@ def test_scores_by_hand(server: Server, garden_data: Path, tmp_path: Path) -> No
     """The mean over queries of the share of passages whose length says 2 or 3, worked out from the rows."""
     launch = run(study(tmp_path), store=tmp_path / "s", log=False)
     session = Session(study(tmp_path), tmp_path / "s")
-    judging = Judging(session, archive_of(session))
+    judging = Judging(session, answers_of(session))
     for trial, result in zip(session.trials, launch.results, strict=True):
         rows = list(judging.rows(trial))
         shares = [np.mean([len(p["text"]) % 4 >= 2 for p in row["kept"]] or [0]) for row in rows]
@@ -141,9 +141,9 @@ def test_failures_leave_bounds_and_withhold_the_mean(server: Server, garden_data
     assert low <= whole.results[0].judged["context_precision"].mean <= high
     assert launch.withheld == ["context_precision", "ap_retrieved", "ap_at_k"]
     assert whole.withheld == []
-    told = text(compare(launch, on="context_precision"))
-    assert "withheld" in told
-    assert "queries have a value; the mean is withheld" in told
+    output = text(compare(launch, on="context_precision"))
+    assert "withheld" in output
+    assert "queries have a value; the mean is withheld" in output
     assert any("server" in note for note in judge_notes(launch))
 
 
@@ -206,12 +206,12 @@ def test_repeats_have_their_own_slots(server: Server, garden_data: Path, tmp_pat
     grid = {"selector.k": [2]}
     launch = run(study(tmp_path, ContextPrecision("m", repeats=3), grid=grid), store=tmp_path / "s", log=False)
     assert set(count.values()) == {3}
-    assert launch.judging.judges[0].flips == 1.0
+    assert launch.judging_report.judges[0].flips == 1.0
     assert launch.results[0].mean("context_precision") == pytest.approx(12 / 13 / 3)
     assert launch.session is not None
-    assert launch.courtroom is not None
+    assert launch.judging is not None
     # Of 13 queries the one without passages is 0 in all repeats; the others are 0, 1, 0: a variance of 1/3.
-    found = launch.courtroom.variance(launch.session.trials[0])["context_precision"]
+    found = launch.judging.variance(launch.session.trials[0])["context_precision"]
     assert found.repeat == pytest.approx(12 / 13 / 3)
     assert found.query == 0
     assert np.isnan(found.order)
@@ -268,7 +268,7 @@ def own(tmp_path: Path, name: str, **settings: Any) -> Any:
     from harness.experiment.catalog import component
 
     (tmp_path / "own.py").write_text(OWN)
-    return component("judge", {f"own.py:{name}": {"model": "m", **settings}}, where="x", beside=tmp_path)
+    return component("judge", {f"own.py:{name}": {"model": "m", **settings}}, where="x", base_dir=tmp_path)
 
 
 def test_flips_of_a_judge_without_a_line_are_differences(server: Server, garden_data: Path, tmp_path: Path) -> None:
@@ -281,22 +281,24 @@ def test_flips_of_a_judge_without_a_line_are_differences(server: Server, garden_
 
     server.behave = wavering
     made = study(tmp_path, own(tmp_path, "Coin", repeats=3), grid={"selector.k": [2]})
-    assert run(made, store=tmp_path / "s", log=False).judging.judges[0].flips == 1.0
+    assert run(made, store=tmp_path / "s", log=False).judging_report.judges[0].flips == 1.0
 
 
 @pytest.mark.parametrize(
-    ("judges", "told"),
+    ("judges", "expected"),
     [
         ([("Coin", {"repeats": 2, "takes": False})], "repeats: its tasks have no `take`"),
         ([("Broken", {})], "judge broken: query 'bed0-2': score gave other; its measures are coin"),
         ([("Strict", {}), None], "strict and context_precision both measure 'context_precision'"),
     ],
 )
-def test_faulty_judges_are_one_line(judges: Any, told: str, server: Server, garden_data: Path, tmp_path: Path) -> None:
+def test_faulty_judges_are_one_line(
+    judges: Any, expected: str, server: Server, garden_data: Path, tmp_path: Path
+) -> None:
     """Naming the judge and what would be right."""
     server.behave = lambda asked: {"text": {"yes": "yes"}}
     made = [ContextPrecision("m") if one is None else own(tmp_path, one[0], **one[1]) for one in judges]
-    with pytest.raises(ConfigError, match=re.escape(told)):
+    with pytest.raises(ConfigError, match=re.escape(expected)):
         run(study(tmp_path, *made), store=tmp_path / "s", log=False)
 
 
@@ -307,15 +309,15 @@ def test_comparisons_say_what_the_judge_is(server: Server, garden_data: Path, tm
     again = stored_launch(study(tmp_path), store=tmp_path / "s")
     assert "context_precision: m, uncalibrated" in text(compare(again, on="context_precision"))
     elsewhere = study(tmp_path, ContextPrecision("m", base_url="http://127.0.0.1:9/v1"))
-    told = text(compare(stored_launch(elsewhere, store=tmp_path / "s"), on="context_precision"))
-    assert "never asked of m at http://127.0.0.1:9/v1" in " ".join(told.split())
+    output = text(compare(stored_launch(elsewhere, store=tmp_path / "s"), on="context_precision"))
+    assert "never asked of m at http://127.0.0.1:9/v1" in " ".join(output.split())
 
 
 def test_a_budget_that_cannot_suffice_is_told_first(server: Server, garden_data: Path, tmp_path: Path) -> None:
     """And one without a price is refused before the retrieval."""
-    told: list[str] = []
-    run(study(tmp_path), store=tmp_path / "s", log=False, tell=told.append, models=Models(0.001, PRICE))
-    assert "--budget 0.001 is less than the $" in told[-1]
+    lines: list[str] = []
+    run(study(tmp_path), store=tmp_path / "s", log=False, notify=lines.append, models=Models(0.001, PRICE))
+    assert "--budget 0.001 is less than the $" in lines[-1]
     with pytest.raises(JudgeError, match="--price"):
         run(study(tmp_path), store=tmp_path / "t", log=False, models=Models(0.001))
     assert not list((tmp_path / "t").glob("objects/*"))
@@ -356,7 +358,7 @@ def test_claims_of_the_answer(server: Server, make_data: Callable[..., Path], tm
 def test_judges_without_a_model(garden_data: Path, tmp_path: Path) -> None:
     """No key, no server, no cost; said in a note; evidence that is retrieved counts in full."""
     launch = run(study(tmp_path, HeuristicPrecision(), HeuristicRecall()), store=tmp_path / "s", log=False)
-    assert launch.judging.spend.requests == 0
+    assert launch.judging_report.spend.requests == 0
     result = launch.results[2]
     assert result.judged["heuristic_recall"].complete == result.judged["heuristic_recall"].total == 12
     assert result.mean("heuristic_recall") >= result.mean("recall@3")
@@ -367,8 +369,11 @@ def test_judges_without_a_model(garden_data: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_judged_is_refused(make_data: Callable[..., Path], tmp_path: Path) -> None:
     """Before anything is asked."""
     make_data([{"id": "d", "text": "Tulips."}], [{"id": "q", "text": "T?", "evidence": [{"doc": "d"}]}], name="garden")
-    for judge, told in ((ContextRecall("m"), "document evidence"), (ContextRecall("m", of="answer"), "no query has")):
-        with pytest.raises(ConfigError, match=told):
+    for judge, message in (
+        (ContextRecall("m"), "document evidence"),
+        (ContextRecall("m", of="answer"), "no query has"),
+    ):
+        with pytest.raises(ConfigError, match=message):
             run(study(tmp_path, judge), store=tmp_path / "s", log=False)
 
 
@@ -391,7 +396,7 @@ def test_a_fatal_refusal_keeps_what_was_finished(server: Server, garden_data: Pa
     launch = run(slow, store=tmp_path / "s", log=False)
     assert launch.withheld == []
     assert not {a.user for a in good} & {a.user for a in server.calls}
-    assert len(server.calls) == launch.judging.judges[0].pooled - 5
+    assert len(server.calls) == launch.judging_report.judges[0].pooled - 5
 
 
 def test_a_withheld_mean_is_not_on_top(server: Server, garden_data: Path, tmp_path: Path, tracking: str) -> None:
@@ -451,7 +456,7 @@ def test_judgments_in_mlflow(server: Server, garden_data: Path, tmp_path: Path, 
     note = grid.data.tags["mlflow.note.content"]
     assert "| trial | context_precision | heuristic_precision |" in note
     assert "uncalibrated" in note
-    assert grid.data.metrics["llm/usd"] == pytest.approx(launch.judging.spend.usd, rel=0.005)
+    assert grid.data.metrics["llm/usd"] == pytest.approx(launch.judging_report.spend.usd, rel=0.005)
     server.asked.clear()
     run(made, store=tmp_path / "s", tracking=tracking)
     assert len(client.search_runs([experiment.experiment_id], "tags.kind = 'trial'")) == 3
@@ -518,18 +523,18 @@ def test_a_wrong_key_is_one_line(project: Path, server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["--budget", "1"], "the price of m at http://127.0.0.1"),
         (["--price", "cheap"], "--price cheap: write IN,OUT"),
         (["--budget", "-1"], "--budget -1: expected dollars"),
     ],
 )
-def test_wrong_options(arguments: list[str], told: str, project: Path, server: Server) -> None:
+def test_wrong_options(arguments: list[str], expected: str, project: Path, server: Server) -> None:
     """One line, exit code 2, nothing sent."""
     done = harness(project, "run", "x.yaml", "--no-mlflow", *arguments)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert server.asked == []
 

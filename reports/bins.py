@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from harness.evaluation.results import Band, ScoreBands
+from harness.evaluation.results import ScoreBin, ScoreBins
 from reports.plain import plain
 
 
-def text(found: Sequence[ScoreBands]) -> str:
+def text(found: Sequence[ScoreBins]) -> str:
     """A table per embedder, for the terminal."""
     parts = []
     for one in found:
@@ -24,24 +24,24 @@ def text(found: Sequence[ScoreBands]) -> str:
     return "\n\n".join([*parts, note])
 
 
-def label(band: Band) -> str:
+def label(band: ScoreBin) -> str:
     """The band in words: `0.6 to 0.7`, `from 0.9`, `below 0.3`."""
     if math.isinf(band.high):
         return f"from {band.low:g}"
     return f"below {band.high:g}" if math.isinf(band.low) else f"{band.low:g} to {band.high:g}"
 
 
-def _share(band: Band) -> str:
+def _share(band: ScoreBin) -> str:
     return f"{band.rate:.3f} ({band.rate_low:.3f} … {band.rate_high:.3f})" if band.hits else "–"
 
 
-def as_json(found: Sequence[ScoreBands]) -> str:
+def as_json(found: Sequence[ScoreBins]) -> str:
     """Everything as JSON; bounds without end and shares of nothing are null."""
     value = [plain(asdict(one) | {"bands": one.bands}) for one in found]
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def picture(found: Sequence[ScoreBands]) -> bytes:
+def picture(found: Sequence[ScoreBins]) -> bytes:
     """A PNG: the share of relevant hits by band, with intervals and counts; a row of bars per embedder."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.components.component import identity, settings
 from harness.components.roles import Embedder, Retriever
-from harness.evaluation.results import Band, ScoreBands
+from harness.evaluation.results import ScoreBin, ScoreBins
 from harness.evaluation.stats import clustered_rate
 from harness.experiment.trial import Trial
 from harness.run.pipeline import Pipeline
@@ -19,7 +19,7 @@ EDGES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """Where bands part, by default."""
 
 
-def score_bands(session: Session, edges: Sequence[float] = EDGES) -> list[ScoreBands]:
+def score_bins(session: Session, edges: Sequence[float] = EDGES) -> list[ScoreBins]:
     """The bands of every embedder that a trial searches by cosine; empty where none does."""
     found: dict[str, tuple[str, dict[str, tuple[Pipeline, Trial, Retriever]]]] = {}
     for trial in session.trials:
@@ -40,11 +40,11 @@ def score_bands(session: Session, edges: Sequence[float] = EDGES) -> list[ScoreB
 def _named(embedder: Embedder) -> str:
     """The embedder with the settings that are not its defaults, so that two of a kind can be told apart."""
     default = {f.name: f.default for f in fields(embedder)}  # type: ignore[arg-type]
-    told = [f"{key}={value}" for key, value in settings(embedder).items() if key != "model" and value != default[key]]
-    return " ".join([embedder.label, *told])
+    lines = [f"{key}={value}" for key, value in settings(embedder).items() if key != "model" and value != default[key]]
+    return " ".join([embedder.label, *lines])
 
 
-def _of(name: str, rankings: Sequence[tuple[Pipeline, Trial, Retriever]], edges: Sequence[float]) -> ScoreBands:
+def _of(name: str, rankings: Sequence[tuple[Pipeline, Trial, Retriever]], edges: Sequence[float]) -> ScoreBins:
     bounds = [np.inf, *sorted(edges, reverse=True), -np.inf]
     queries = rankings[0][0].data.query_set.queries
     answerable = np.array([bool(query.evidence) for query in queries])
@@ -58,5 +58,5 @@ def _of(name: str, rankings: Sequence[tuple[Pipeline, Trial, Retriever]], edges:
         relevant = np.bincount(query[inside & good], minlength=len(queries)).astype(np.float64)
         rate = clustered_rate(relevant[answerable], hits[answerable], clusters)
         counts = int(hits[answerable].sum()), int(relevant[answerable].sum())
-        bands.append(Band(float(low), float(high), *counts, *rate))
-    return ScoreBands(name, int(answerable.sum()), len(rankings), tuple(bands))
+        bands.append(ScoreBin(float(low), float(high), *counts, *rate))
+    return ScoreBins(name, int(answerable.sum()), len(rankings), tuple(bands))

@@ -1,4 +1,4 @@
-"""A small courtroom for tests: two questions with three passages each, put to a judge through the real machinery."""
+"""Two small questions for tests of judges: with three passages each, put to a judge through the real machinery."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Any
 
 from harness.components.verdict import Verdict
 from harness.core.records import Case, Chunk, Query
-from harness.llm import Archive, Caller, Failure, Judgment, Panel, Patience, Task, stored
+from harness.llm import AnswerCache, BatchRunner, Caller, Failure, Judgment, RetryPolicy, Task, stored
 from judges import ContextPrecision
 
-QUICK = Patience(attempts=3, turns=6, pause=0.01, longest=0.02)
+QUICK = RetryPolicy(attempts=3, turns=6, pause=0.01, longest=0.02)
 
 
 def case(question: str, texts: Sequence[str], answer: str | None = None) -> Case:
@@ -41,18 +41,20 @@ class Outcome:
         return [one.kind if isinstance(one, Failure) else "label" for one in judged]
 
 
-def put(cases: Sequence[Case], store: Path, judge: Any = None, patience: Patience = QUICK, **options: Any) -> Outcome:
+def put(
+    cases: Sequence[Case], store: Path, judge: Any = None, retry_policy: RetryPolicy = QUICK, **options: Any
+) -> Outcome:
     """Ask about the cases; `options` are those of Caller.
 
     The deadline is far away: on a busy machine an answer may take seconds, and only what never ends must run into it.
     """
     judge = judge or ContextPrecision("some-model", timeout=60.0)
-    archive = Archive(store / "answers.sqlite")
-    caller = Caller(archive, patience=patience, **options)
+    answers = AnswerCache(store / "answers.sqlite")
+    caller = Caller(answers, retry_policy=retry_policy, **options)
     tasks = [task for one in cases for task in judge.tasks(one)]
     fatal = None
     try:
-        Panel(caller).ask([(judge, tasks)])
+        BatchRunner(caller).ask([(judge, tasks)])
     except Exception as error:
         fatal = error
-    return Outcome(judge, stored(archive, judge, tasks), caller, fatal)
+    return Outcome(judge, stored(answers, judge, tasks), caller, fatal)

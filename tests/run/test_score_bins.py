@@ -12,12 +12,12 @@ from harness import Experiment, Trial, run
 from harness.components.chunkers import Fixed, Sentence
 from harness.components.embedders import Hashing
 from harness.components.retrievers import BM25, Dense, Hybrid
-from harness.evaluation.results import Band, ScoreBands
+from harness.evaluation.results import ScoreBin, ScoreBins
 from harness.evaluation.stats import clustered_rate
 from harness.run.launch_result import Launch
-from harness.run.score_bands import score_bands
+from harness.run.score_bins import score_bins
 from harness.run.session import Session
-from reports import bands, columns
+from reports import bins, columns
 
 
 def test_a_rate_of_independent_trials_is_wilsons() -> None:
@@ -50,7 +50,7 @@ def test_all_or_nothing_is_no_certainty() -> None:
 def launched(garden_data: Path, tmp_path: Path) -> tuple[Session, Launch]:
     base = Trial("garden", Fixed(12), Dense(8), embedder=Hashing(256), tokenizer="words", metrics=("recall@3",))
     grid = {"chunker": [Fixed(12), Sentence(40)], "retriever": [Dense(8), Dense(4), BM25(), Hybrid(6, dense=Dense(6))]}
-    made = Experiment("bands", base, grid, beside=tmp_path)
+    made = Experiment("bands", base, grid, base_dir=tmp_path)
     launch = run(made, store=tmp_path / "s", tracking=f"sqlite:///{tmp_path / 'mlflow.db'}", report=None)
     return Session(made, tmp_path / "s"), launch
 
@@ -58,7 +58,7 @@ def launched(garden_data: Path, tmp_path: Path) -> tuple[Session, Launch]:
 def test_bands_count_every_hit_once(launched: Any) -> None:
     """Of each chunking the deepest ranking by cosine: 8 hits a query; BM25's scores have no part in it."""
     session, launch = launched
-    (found,) = score_bands(session, (0.5, 0.2))
+    (found,) = score_bins(session, (0.5, 0.2))
     assert (found.embedder, found.queries, found.chunkings) == ("hashing dimensions=256", 12, 2)
     assert [(band.low, band.high) for band in found.bands] == [(0.5, np.inf), (0.2, 0.5), (-np.inf, 0.2)]
     assert sum(band.hits for band in found.bands) == 12 * 8 * 2
@@ -75,15 +75,15 @@ def test_bands_count_every_hit_once(launched: Any) -> None:
 
 def test_bands_are_shown(launched: Any) -> None:
     """As text, JSON without infinities, and a picture."""
-    found = score_bands(launched[0], (0.5, 0.2))
-    told = bands.text(found)
+    found = score_bins(launched[0], (0.5, 0.2))
+    output = bins.text(found)
     for label in ("from 0.5", "0.2 to 0.5", "below 0.2", "counts as irrelevant"):
-        assert label in told
-    assert json.loads(bands.as_json(found))[0]["bands"][0]["high"] is None
-    empty = ScoreBands(
-        "e", 1, 1, (Band(0.5, np.inf, 0, 0, np.nan, np.nan, np.nan), Band(-np.inf, 0.5, 4, 1, 0.25, 0.1, 0.6))
+        assert label in output
+    assert json.loads(bins.as_json(found))[0]["bands"][0]["high"] is None
+    empty = ScoreBins(
+        "e", 1, 1, (ScoreBin(0.5, np.inf, 0, 0, np.nan, np.nan, np.nan), ScoreBin(-np.inf, 0.5, 4, 1, 0.25, 0.1, 0.6))
     )
-    assert bands.picture([*found, empty]).startswith(b"\x89PNG")
+    assert bins.picture([*found, empty]).startswith(b"\x89PNG")
 
 
 def test_columns(launched: Any) -> None:
@@ -108,7 +108,7 @@ def test_what_a_query_costs(garden_data: Path, tmp_path: Path) -> None:
     from harness.experiment.reader_price import Reader
 
     base = Trial("garden", Fixed(12), BM25(), tokenizer="words", metrics=("recall@3",), selector=(TopK(3),))
-    made = Experiment("cost", base, beside=tmp_path, reader=Reader(price=2.0))
+    made = Experiment("cost", base, base_dir=tmp_path, reader=Reader(price=2.0))
     facts = run(made, store=tmp_path / "s", log=False).results[0].efficiency
     assert facts["usd_per_query"] == pytest.approx(facts["context_tokens"] * 2e-6)
     assert Reader("gpt-5.4-mini").usd(1e6) > 0
