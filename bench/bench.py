@@ -91,7 +91,7 @@ def queries_of(file: str, folder: Path) -> list[str]:
 
 def opened(file: str, folder: Path) -> Any:
     from harness import read_experiment
-    from harness.run.session import Session
+    from harness.running.session import Session
 
     return Session(read_experiment(Path(file)), folder / ".harness")
 
@@ -112,7 +112,7 @@ def warm(folder: Path) -> None:
 def selector(folder: Path) -> None:
     """What one more trial costs that differs only in its selector."""
     from harness import read_experiment
-    from harness.run.session import Session
+    from harness.running.session import Session
 
     grid = "grid:\n  selector: [%s]\n"
     for name, steps in {

@@ -18,9 +18,9 @@ import numpy as np
 
 from harness import read_experiment, run
 from harness.evaluation.results import Judged
-from harness.run.judging.judging import Judging
-from harness.run.models import Models, answers_of
-from harness.run.session import Session
+from harness.running.judging.judging import Judging
+from harness.running.models import Models, answers_of
+from harness.running.session import Session
 
 FENCE = re.compile(r"<<(c\d\d|question):\w+>>\n(.*?)\n<</\1:", re.DOTALL)
 Fails = Callable[[str, int], bool]

@@ -5,8 +5,8 @@ import math
 from dataclasses import asdict
 
 from harness.evaluation.stats.rater_agreement import Estimate
-from harness.run.judging.agreement import Agreement
-from harness.run.judging.agreement_store import ENOUGH
+from harness.running.judging.agreement import Agreement
+from harness.running.judging.agreement_store import ENOUGH
 from reports.plain import plain
 
 

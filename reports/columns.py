@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from harness.core.errors import ConfigError, did_you_mean
 from harness.evaluation.results import FACTS, TrialResult
-from harness.run.launch_result import Launch
+from harness.running.launch_result import Launch
 
 
 def columns(launch: Launch, names: Sequence[str]) -> list[tuple[str, list[float]]]:

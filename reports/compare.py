@@ -27,8 +27,8 @@ from harness.evaluation.stats import (
 from harness.evaluation.stats.clusters import standard_errors
 from harness.experiment.params import find_baseline
 from harness.experiment.settings import Compare
-from harness.run.launch_result import Launch
-from harness.run.primary_metric import Scores, chunkings, primary_metric, scores_of
+from harness.running.launch_result import Launch
+from harness.running.primary_metric import Scores, chunkings, primary_metric, scores_of
 from reports.comparison import Best, Comparison
 from reports.comparison_row import Matters, Row, Verdict
 from reports.judge_notes import notes_on

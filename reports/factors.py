@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from harness.evaluation.results import TrialResult
 from harness.evaluation.stats import Effect, factor_effects
 from harness.experiment.trial_names import SLOTS, labels, slot_of, varied
-from harness.run.launch_result import Launch
-from harness.run.primary_metric import scores_of
+from harness.running.launch_result import Launch
+from harness.running.primary_metric import scores_of
 
 
 def effects(launch: Launch, metric: str, clusters_by: str = "documents") -> list[Effect]:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.core.errors import HarnessError
-from harness.run.launch_history import final_of, stored_launch
-from harness.run.launch_result import Launch
-from harness.run.test_set_access import test_set_accesses
+from harness.running.launch_history import final_of, stored_launch
+from harness.running.launch_result import Launch
+from harness.running.test_set_access import test_set_accesses
 from reports.compare import compare
 from reports.comparison import Comparison
 from reports.numbers import probability

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.run.launch_result import Launch
+from harness.running.launch_result import Launch
 
 if TYPE_CHECKING:
     from pandas import DataFrame

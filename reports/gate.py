@@ -12,8 +12,8 @@ from harness.evaluation.baseline import Baseline, BaselineTrial
 from harness.evaluation.results import TrialResult, resampling_seed
 from harness.evaluation.stats import Differences, cluster_sums, paired_differences
 from harness.experiment.settings import Gate
-from harness.run.launch_result import Launch
-from harness.run.primary_metric import bounds_of, primary_metric
+from harness.running.launch_result import Launch
+from harness.running.primary_metric import bounds_of, primary_metric
 from reports.gate_result import Check, Drop, GateResult, Verdict
 from reports.numbers import outcome_words
 

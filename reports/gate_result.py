@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from harness.evaluation.baseline import Baseline
 from harness.evaluation.stats import FEW_CLUSTERS
-from harness.run.launch_result import Launch
+from harness.running.launch_result import Launch
 from harness.tracking import ScheduledRun
 from harness.tracking.mlflow_fields import metric_key
 from reports.page.drawing import standalone

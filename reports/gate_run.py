@@ -13,10 +13,10 @@ from harness.core.errors import ConfigError
 from harness.evaluation.baseline import Baseline
 from harness.evaluation.results import TrialResult
 from harness.experiment.experiment import Experiment
-from harness.run.acceptance import accept, require_comparable
-from harness.run.launch import run
-from harness.run.models import Models
-from harness.run.session import Session, store_folder
+from harness.running.acceptance import accept, require_comparable
+from harness.running.launch import run
+from harness.running.models import Models
+from harness.running.session import Session, store_folder
 from harness.tracking import ScheduledRun, ScheduledRuns
 from harness.tracking.mlflow_fields import intervals, metric_key
 from reports.gate import compare_with_baseline, margins

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from harness.components.roles import Judge, judge_measures
 from harness.evaluation.results import Judged
 from harness.evaluation.stats import Variance
-from harness.run.judging.judge_summary import JudgeSummary
-from harness.run.launch_result import Launch
+from harness.running.judging.judge_summary import JudgeSummary
+from harness.running.launch_result import Launch
 
 TITLE = "what the judges say: mean over queries (complete/all)"
 

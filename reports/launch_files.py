@@ -2,7 +2,7 @@
 
 import json
 
-from harness.run.launch_result import Findings, Launch
+from harness.running.launch_result import Findings, Launch
 from reports import bins, columns
 from reports.answer import answer
 from reports.compare import compare

@@ -9,9 +9,9 @@ from harness.components.labels import read_labels
 from harness.core.errors import ConfigError
 from harness.experiment.params import find_baseline
 from harness.experiment.published import Published, PublishedRow
-from harness.run.judging.agreement_study import agree_with_labels
-from harness.run.launch_result import Launch
-from harness.run.models import Models
+from harness.running.judging.agreement_study import agree_with_labels
+from harness.running.launch_result import Launch
+from harness.running.models import Models
 from reports.columns import value
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.core.characters import visible
 from harness.core.errors import ConfigError
 from harness.core.secrecy import redact
-from harness.run.launch_result import Launch
+from harness.running.launch_result import Launch
 from reports.answer import answer
 from reports.compare import compare
 from reports.comparison import Comparison

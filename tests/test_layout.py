@@ -41,7 +41,7 @@ def test_every_exported_name_exists() -> None:
 def test_start_up_imports_nothing_heavy() -> None:
     """`harness --help` must cost neither torch nor mlflow, and building an experiment must not either."""
     program = (
-        "import sys, harness.cli, harness.experiment.yaml_file, harness.run.launch\n"
+        "import sys, harness.cli, harness.experiment.yaml_file, harness.running.launch\n"
         "heavy = {'torch', 'mlflow', 'faiss', 'sentence_transformers', 'pandas', 'nltk', 'openai', 'matplotlib'}\n"
         "heavy |= {'genai_prices', 'httpx2'}\n"
         "print(sorted(heavy & set(sys.modules)))"

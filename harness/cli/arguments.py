@@ -9,8 +9,8 @@ from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from harness.experiment.experiment import Experiment
-    from harness.run.launch_result import Launch
-    from harness.run.models import Models
+    from harness.running.launch_result import Launch
+    from harness.running.models import Models
 
 Command = Callable[[argparse.Namespace], int]
 """Does the work of a command and returns its exit code."""
@@ -71,7 +71,7 @@ def add_model_options(parser: argparse.ArgumentParser, *, spends: bool = True) -
 
 def models_of(options: argparse.Namespace) -> "Models":
     """The model options as the engine takes them. Raises ConfigError."""
-    from harness.run.models import Models
+    from harness.running.models import Models
 
     budget = getattr(options, "budget", None)
     if budget is not None and not 0 <= budget < 1e9:
@@ -106,7 +106,7 @@ def experiment_of(options: argparse.Namespace) -> "Experiment | str":
 
 def launch_of(options: argparse.Namespace) -> "Launch":
     """The newest stored launch of the experiment that the options name. Raises ConfigError."""
-    from harness.run.launch_history import stored_launch
+    from harness.running.launch_history import stored_launch
 
     return stored_launch(experiment_of(options), store=options.store, final=options.final)
 

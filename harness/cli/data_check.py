@@ -71,7 +71,7 @@ def _findings(root: Path, experiment: "Experiment | None", options: argparse.Nam
         found = [finding for finding in found if finding.code != "few-clusters"]
     # A repaired copy is not what the experiment names.
     if experiment and not options.fix and not any(finding.level == "error" for finding in found):
-        from harness.run.chunking_checks import suitability
+        from harness.running.chunking_checks import suitability
 
         found += suitability(experiment, options.store)
     return found

@@ -10,7 +10,7 @@ from harness.cli.exit_codes import OK
 from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from harness.run.judging.agreement import Agreement
+    from harness.running.judging.agreement import Agreement
 
 
 def add_judge_commands(commands: CommandGroup) -> None:
@@ -65,8 +65,8 @@ def _claims_options(parser: argparse.ArgumentParser) -> None:
 
 def _sample(options: argparse.Namespace) -> int:
     from harness.experiment.yaml_file import read_experiment
-    from harness.run.judging.grading_sample import sample
-    from harness.run.judging.grading_sheet import read_sheet, write_sheet
+    from harness.running.judging.grading_sample import sample
+    from harness.running.judging.grading_sheet import read_sheet, write_sheet
 
     if options.out.exists() and any(row.grade is not None for row in read_sheet(options.out)):
         raise ConfigError(f"judge sample: {options.out} holds grades; name another file with --out")
@@ -100,7 +100,7 @@ def _agree(options: argparse.Namespace) -> int:
 def _of_labels(options: argparse.Namespace) -> "Agreement":
     """The agreement of files of labels; raises ConfigError where they are not both there."""
     from harness.components.labels import GREATEST, both_raters, read_labels
-    from harness.run.judging.agreement import labels_agreement
+    from harness.running.judging.agreement import labels_agreement
 
     if options.experiment or options.judge or options.swap:
         raise ConfigError("judge agree: --labels goes without an experiment, --judge and --swap: the file is the judge")
@@ -121,8 +121,8 @@ def _of_experiment(options: argparse.Namespace) -> "Agreement":
     """The agreement of an experiment's judge with a graded sheet, or with people's labels in a file."""
     from harness.components.labels import read_labels
     from harness.experiment.yaml_file import read_experiment
-    from harness.run.judging.agreement_study import agree, agree_with_labels
-    from harness.run.judging.grading_sheet import read_sheet
+    from harness.running.judging.agreement_study import agree, agree_with_labels
+    from harness.running.judging.grading_sheet import read_sheet
 
     if not options.experiment or bool(options.sheet) == bool(options.people):
         raise ConfigError("judge agree: name an experiment and a graded sheet, or --people FILE, or --labels FILE")
@@ -144,7 +144,7 @@ def _claims(options: argparse.Namespace) -> int:
     import json
 
     from harness.experiment.yaml_file import read_experiment
-    from harness.run.judging.list_claims import claims
+    from harness.running.judging.list_claims import claims
 
     def notify(line: str) -> None:
         print(line, file=sys.stderr, flush=True)

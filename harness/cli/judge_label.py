@@ -4,7 +4,7 @@ from pathlib import Path
 
 from harness.cli.exit_codes import OK
 from harness.core.errors import DataError
-from harness.run.judging.grading_sheet import GRADES, Row, read_sheet, write_sheet
+from harness.running.judging.grading_sheet import GRADES, Row, read_sheet, write_sheet
 
 _HELP = """\
 3 answers the question alone; 2 has a fact the answer needs; 1 same subject, of no use; 0 something else

@@ -12,7 +12,7 @@ from harness.core.errors import ConfigError
 from harness.experiment.settings import CLUSTERS
 
 if TYPE_CHECKING:
-    from harness.run.launch_result import Launch
+    from harness.running.launch_result import Launch
 
 
 def add_compare_command(commands: CommandGroup) -> None:
@@ -129,8 +129,8 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _bins(options: argparse.Namespace) -> int:
-    from harness.run.launch_history import stored_session
-    from harness.run.score_bins import EDGES, score_bins
+    from harness.running.launch_history import stored_session
+    from harness.running.score_bins import EDGES, score_bins
     from reports import bins
 
     try:

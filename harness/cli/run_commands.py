@@ -52,7 +52,7 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
 
 def _plan(options: argparse.Namespace) -> int:
     from harness.experiment.yaml_file import read_experiment
-    from harness.run.plan import plan
+    from harness.running.plan import plan
 
     made = plan(read_experiment(options.experiment), store=options.store, models=models_of(options))
     width = max(len(trial.name) for trial in made.trials)
@@ -74,7 +74,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from harness.experiment.yaml_file import read_experiment
-    from harness.run.launch import run
+    from harness.running.launch import run
     from reports import columns, compare, launch_report
     from reports.answer import answer
     from reports.comparison import table

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from harness.core.errors import ConfigError
-from harness.run.launch_result import Launch
-from harness.run.score_bins import score_bins
+from harness.running.launch_result import Launch
+from harness.running.score_bins import score_bins
 from reports.answer import answer
 from reports.comparison import Comparison
 from reports.final import Final, conclusion

@@ -23,9 +23,9 @@ from harness.data.dataset import Dataset
 from harness.evaluation.metrics import is_metric, parse_metric
 from harness.evaluation.metrics.intervals import union
 from harness.evaluation.stats import Flags
-from harness.run.judging.verdict_json import verdict_json
-from harness.run.launch_result import Launch
-from harness.run.stages.select import KEPT
+from harness.running.judging.verdict_json import verdict_json
+from harness.running.launch_result import Launch
+from harness.running.stages.select import KEPT
 from reports.numbers import outcome_words
 
 _LENGTH_BITS = 24

@@ -10,8 +10,8 @@ import numpy as np
 
 from harness.data.profile import QueryProfile, query_profile
 from harness.evaluation.results import resampling_seed
-from harness.run.launch_result import Launch
-from harness.run.test_set_access import test_set_accesses
+from harness.running.launch_result import Launch
+from harness.running.test_set_access import test_set_accesses
 from harness.tracking.mlflow_store import COMMIT, surroundings
 
 _PACKAGES = (

@@ -9,7 +9,7 @@ import numpy as np
 from harness.data.profile import corpus_profile
 from harness.evaluation.results import ScoreBins, TrialResult, resampling_seed
 from harness.evaluation.stats import Floats, cluster_bootstrap
-from harness.run.launch_result import Launch
+from harness.running.launch_result import Launch
 from harness.tracking.mlflow_fields import curves as curves_of
 from reports.columns import shown
 from reports.compare import losses_at

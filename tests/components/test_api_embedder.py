@@ -17,7 +17,7 @@ from harness.components.embedders.model_prompts import expected_prompts
 from harness.components.retrievers import BM25, Dense
 from harness.components.selectors import MMR, Normalize
 from harness.core.errors import ConfigError, JudgeError
-from harness.run.models import Models
+from harness.running.models import Models
 
 
 class Server(ThreadingHTTPServer):

@@ -11,7 +11,7 @@ from harness.components.chunkers import Fixed
 from harness.components.embedders import Hashing
 from harness.components.retrievers import Dense, Hybrid
 from harness.core.rankings import Rankings
-from harness.run.stages.ranking_checks import overlap
+from harness.running.stages.ranking_checks import overlap
 
 RNG = np.random.default_rng(11)
 CENTRES = RNG.normal(size=(40, 32))

@@ -20,7 +20,7 @@ from harness.components.roles import FusionContext
 from harness.components.selectors import Threshold
 from harness.core.records import Document
 from harness.core.tokenizer import Tokenizer
-from harness.run.session import Session
+from harness.running.session import Session
 
 WORDS = Tokenizer("words")
 

@@ -15,8 +15,8 @@ from harness.components.labels import both_raters, read_labels
 from harness.core.errors import ConfigError, DataError
 from harness.data.importers import Options, import_dataset
 from harness.evaluation.stats.rater_agreement import graded_kappa
-from harness.run.judging.agreement import labels_agreement
-from harness.run.judging.agreement_study import agree_with_labels
+from harness.running.judging.agreement import labels_agreement
+from harness.running.judging.agreement_study import agree_with_labels
 
 HARNESS = Path(sys.executable).parent / "harness"
 

@@ -17,7 +17,7 @@ from harness.core.errors import JudgeError
 from harness.core.records import Document
 from harness.core.tokenizer import Tokenizer
 from harness.llm import Completion, Failure, Task
-from harness.run.models import Models
+from harness.running.models import Models
 
 WORDS = Tokenizer("words")
 TEXT = " ".join(f"Piece {n} is here." for n in range(20))

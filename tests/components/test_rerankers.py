@@ -17,8 +17,8 @@ from harness.components.selectors import Rerank, RerankApi, RerankLlm, TopK
 from harness.core.errors import ConfigError, HarnessError, JudgeError
 from harness.core.records import Chunk, Drop, Hit, Query
 from harness.experiment.reader_price import Reader
-from harness.run.models import Models
-from harness.run.stages.rerank import WARM_UP
+from harness.running.models import Models
+from harness.running.stages.rerank import WARM_UP
 from reports import columns
 
 TEXTS = ["Rye needs steam.", "", "The oven holds heat. " * 60, "Cats sleep.", "é 你好 🧑‍🍳"]
@@ -205,7 +205,7 @@ def test_missing_grades_are_dropped_or_stop_the_run(server: Server, garden_data:
         run(study(tmp_path, step), store=tmp_path / "s", log=False)
     lenient = study(tmp_path, replace(step, max_failed=1.0))
     launch = run(lenient, store=tmp_path / "s", log=False)
-    from harness.run.session import Session
+    from harness.running.session import Session
 
     session = Session(lenient, tmp_path / "s")
     for selection in session.pipeline(session.trials[0]).selections(session.trials[0]):

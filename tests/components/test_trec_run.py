@@ -15,7 +15,7 @@ from harness.components.selectors import TopK
 from harness.core.errors import DataError
 from harness.data.dataset import load_dataset
 from harness.data.importers import Options, import_dataset
-from harness.run.launch_result import Launch
+from harness.running.launch_result import Launch
 from reports import compare, report
 
 OURS = {

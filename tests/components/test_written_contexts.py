@@ -16,8 +16,8 @@ from harness.components.retrievers import BM25
 from harness.core.errors import JudgeError
 from harness.core.records import Document
 from harness.llm import Completion, Failure
-from harness.run.launch_history import stored_launch
-from harness.run.models import Models
+from harness.running.launch_history import stored_launch
+from harness.running.models import Models
 
 TEXT = "# Bread\n\nThe loaf bakes for 40 minutes at 230 degrees.\n\n# Soup\n\nThe soup simmers for two hours."
 DOC = Document("d", TEXT, "Kitchen")

@@ -11,9 +11,9 @@ from openai_server import Asked, Server, grade_all
 from harness import run
 from harness.evaluation.stats.rater_agreement import kappa, ppi_by_query
 from harness.experiment.yaml_file import read_experiment
-from harness.run.judging.agreement_study import agree
-from harness.run.judging.grading_sheet import Row
-from harness.run.models import Models
+from harness.running.judging.agreement_study import agree
+from harness.running.judging.grading_sheet import Row
+from harness.running.models import Models
 from harness.storage.digest import digest
 
 RETRIEVER = '''
@@ -23,7 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from harness import Artifact, Rankings, Retriever
+from harness import Retriever
+from harness.components import Artifact, Rankings
 
 
 @dataclass(frozen=True)

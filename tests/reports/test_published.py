@@ -12,7 +12,7 @@ import pytest
 from harness import read_experiment
 from harness.core.errors import ConfigError
 from harness.data.importers import Options, import_dataset
-from harness.run.launch_history import stored_launch
+from harness.running.launch_history import stored_launch
 from reports.published_check import Figure, differing, figures, text
 
 HARNESS = Path(sys.executable).parent / "harness"

@@ -1,0 +1,76 @@
+"""Whether a data set suits the chunkings of an experiment: evidence that none keeps whole, documents all cut alike."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from harness.core.records import Evidence, Ints
+from harness.data.checks import Finding
+from harness.data.dataset import Dataset, read_queries
+from harness.experiment.experiment import Experiment
+from harness.experiment.trial import Trial
+from harness.running.session import Session, store_folder
+from harness.running.stages.passages import spans_by_document
+
+Spans = Sequence[tuple[int, int]]
+
+
+def suitability(experiment: Experiment, store: Path | str | None = None) -> Iterator[Finding]:
+    """Findings on an experiment's data and chunkings, which are worked out and stored.
+
+    Chunkings for which a model has yet to be asked are left out, and so are trials that differ in other parts alone.
+    """
+    session = Session(experiment, store_folder(store))
+    chunkings: dict[str, Trial] = {}
+    for trial in session.trials:
+        if not session.pipeline(trial).needs_chunk_calls(trial):
+            chunkings.setdefault(session.pipeline(trial).chunks_address(trial), trial)
+    if not chunkings:
+        return
+    trials = list(chunkings.values())
+    data = session.pipeline(trials[0]).data
+    cuts = [dict(_spans(data, session, trial)) for trial in trials]
+    yield from _evidence_cut(session, data, cuts)
+    yield from _same_chunks(session, data, cuts)
+
+
+def _spans(data: Dataset, session: Session, trial: Trial) -> Iterator[tuple[str, Ints]]:
+    """The chunks of each document, (chunks, 2)."""
+    for doc, spans in spans_by_document(data, session.pipeline(trial).chunks(trial)):
+        yield doc.id, np.array(spans, np.int64).reshape(-1, 2)
+
+
+def _evidence_cut(session: Session, data: Dataset, cuts: Sequence[dict[str, Ints]]) -> Iterator[Finding]:
+    trial = session.trials[0]
+    lines = {raw.id: str(raw.line) for raw in read_queries(session.manifest.query_set(trial.queries))}
+    for query in data.query_set.queries:
+        for at, item in enumerate(query.evidence):
+            if item.whole:
+                continue
+            share = max(_largest_share(item, cut) for cut in cuts)
+            if share < 1:
+                length = item.places[0].end - item.places[0].start
+                message = (
+                    f"query '{query.id}': evidence[{at}], {length} characters: the best chunk holds {share:.0%} of it"
+                )
+                yield Finding("evidence-cut", lines[query.id], message)
+
+
+def _largest_share(item: Evidence, cut: dict[str, Ints]) -> float:
+    """The largest share of any place of an item that one chunk holds."""
+    best = 0.0
+    for doc, start, end in item.places:
+        chunks = cut.get(doc, np.zeros((0, 2), np.int64))
+        shared = np.minimum(chunks[:, 1], end) - np.maximum(chunks[:, 0], start)
+        best = max(best, float(shared.max(initial=0)) / (end - start))
+    return best
+
+
+def _same_chunks(session: Session, data: Dataset, cuts: Sequence[dict[str, Ints]]) -> Iterator[Finding]:
+    if len(cuts) < 2:
+        return
+    same = sum(all(np.array_equal(cuts[0][doc.id], cut[doc.id]) for cut in cuts[1:]) for doc in data.documents)
+    if 2 * same > len(data.documents):
+        message = f"all {len(cuts)} chunkings cut {same:,} of {len(data.documents):,} documents alike"
+        yield Finding("same-chunks", str(session.manifest.corpus.path), f"{message}; they differ on the others only")

@@ -1,0 +1,48 @@
+"""Who may see the locked query set: the trial that validation chose, and the baseline."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.core.errors import ConfigError
+from harness.evaluation.stats import best_of, cluster_sums
+from harness.experiment.experiment import Experiment
+from harness.experiment.params import find_baseline
+from harness.running.judging.judging import results_of
+from harness.running.primary_metric import primary_metric, scores_of
+from harness.running.session import Session, store_folder
+
+
+def finalists(
+    experiment: Experiment, *, store: Path | str | None = None, choose: Mapping[str, Any] | None = None
+) -> Experiment:
+    """The experiment reduced to its baseline and its chosen trial, named as in the whole grid, the baseline first.
+
+    Chosen is the trial with the highest mean on the validation queries, or the first that has the params of `choose`.
+    Raises ConfigError where there is a choice and the trials have not all run on the validation queries.
+    """
+    if len(experiment.trials()) == 1:
+        return experiment
+    session = Session(experiment, store_folder(store))
+    every = [trial.params() for trial in session.trials]
+    baseline = find_baseline(every, experiment.compare.baseline)
+    if choose:
+        chosen = find_baseline(every, choose, "choose")
+    else:
+        missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
+        if missing:
+            message = f"{missing} of {len(every)} trials have not run on '{session.trials[0].queries}'"
+            raise ConfigError(f"--final: {message}; run the experiment first: it is validation that chooses a trial")
+        results, _, _ = results_of(session)
+        scores = scores_of(results, primary_metric(experiment, results), experiment.compare.clusters)
+        low, sizes = cluster_sums(scores.low, scores.clusters)
+        high, _ = cluster_sums(scores.high, scores.clusters)
+        chosen = best_of(low, high, sizes, seed=scores.seed, tested=~scores.withheld).best
+    kept = list(dict.fromkeys((baseline, chosen)))
+    return replace(
+        experiment,
+        fixed=tuple(session.trials[at] for at in kept),
+        named=tuple(session.names[at] for at in kept),
+        chosen=session.names[chosen],
+    )

@@ -1,0 +1,176 @@
+"""A judge against people: passages drawn for them to grade, their agreement with it, and its means corrected by it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.components.labels import Labels
+from harness.components.llm_roles import LlmJudge
+from harness.components.roles import Judge, LocalJudge, judge_measures
+from harness.core.errors import ConfigError, DataError
+from harness.core.records import Case, Chunk
+from harness.evaluation.stats.rater_agreement import Estimate, wilson
+from harness.experiment.experiment import Experiment
+from harness.llm import SWAPPED, BatchRunner, Caller, Failure, Judgment, Label, Task, estimate, missing, stored
+from harness.running.judging.agreement import Agreement, agreement_of
+from harness.running.judging.agreement_store import keep_agreement
+from harness.running.judging.corrected_means import corrected_means
+from harness.running.judging.grading_sample import finished_session, judged_depth
+from harness.running.judging.grading_sheet import Row
+from harness.running.judging.judging import Judging
+from harness.running.models import Models, answers_of
+from harness.running.session import Session
+
+
+def agree(
+    experiment: Experiment,
+    rows: Sequence[Row],
+    *,
+    store: Path | str | None = None,
+    judge: str | None = None,
+    swap: bool = False,
+    models: Models | None = None,
+    notify: Callable[[str], None] = lambda _: None,
+) -> Agreement:
+    """How a judge agrees with the grades of a sheet, and what its means become. Remembered: reports then tell it.
+
+    Judgments of the sheet's passages that are not stored are asked for; with `swap`, those of its queries are asked
+    for once more with the passages in reverse order. Raises ConfigError or DataError for what does not fit together.
+    """
+    models = models or Models()
+    session = finished_session(experiment, store, "judge agree")
+    graded = [row for row in rows if row.grade is not None]
+    if not graded:
+        raise DataError("judge agree: the sheet has no grade; `harness judge label` gives them")
+    label, prompter = _judge(experiment, judge)
+    caller = models.caller(answers_of(session), notify)
+    judging = Judging(session, caller.answers, price=models.price)
+    cases = {case.query.id: case for case in session.pipeline(session.trials[0]).cases(session.trials[0])}
+    strangers = [row.query for row in graded if row.query not in cases or cases[row.query].query.text != row.question]
+    if strangers:
+        raise DataError(f"judge agree: the sheet's query '{strangers[0]}' is not one of '{experiment.base.data}'")
+    single = [replace(cases[row.query], passages=(Chunk("", 0, 0, row.passage),)) for row in graded]
+    tasks = {row: prompter.tasks(case) for row, case in zip(graded, single, strict=True)}
+    wanted = [task for row in graded for task in tasks[row]]
+    swapped = _swapped(judging, label, {row.question for row in graded}) if swap else []
+    _notify(judging, prompter, [*wanted, *swapped], models, notify)
+    BatchRunner(caller).ask([(prompter, [*wanted, *swapped])], "judge")
+    known = _known(caller, prompter, wanted)
+    grades = {row: _grade(prompter, case, known) for row, case in zip(graded, single, strict=True)}
+    found = [row for row in graded if grades[row] is not None]
+    line = int(getattr(prompter, "relevant_from", 2))
+    pairs = [(row.query, row.grade or 0, grades[row] or 0) for row in found]
+    missing_here = len(graded) - len(found)
+    named, corrected, uncorrected = corrected_means(session, judging, label, prompter, rows, line)
+    made = replace(
+        agreement_of(label, prompter.model, pairs, missing=missing_here, relevant_from=line),
+        swap_flips=_swap_flips(caller, prompter, swapped, line),
+        repeat_flips=judging.flips(label),
+        trials=corrected,
+        baseline=named,
+        notes=uncorrected,
+    )
+    kept = {"labels": made.labels, "kappa": made.kappa.value, "low": made.kappa.low, "high": made.kappa.high}
+    best = keep_agreement(prompter, session.store, session.data, kept)
+    return replace(made, calibrated_on=best)
+
+
+def agree_with_labels(
+    experiment: Experiment,
+    people: Labels,
+    *,
+    store: Path | str | None = None,
+    judge: str | None = None,
+    models: Models | None = None,
+    notify: Callable[[str], None] = lambda _: None,
+) -> Agreement:
+    """How a judge of the experiment agrees with people's labels in a file, on all passages its trials select.
+
+    A passage goes by its place, its document or its text, whichever the file has; passages of equal text in two places
+    are two. What the judge has not said is asked for. Raises ConfigError or DataError for what does not fit together.
+    """
+    models = models or Models()
+    session = finished_session(experiment, store, "judge agree")
+    label, grader = _judge(experiment, judge, (LlmJudge, LocalJudge))
+    caller = models.caller(answers_of(session), notify)
+    judging = Judging(session, caller.answers, price=models.price)
+    pairs: list[tuple[Case, int]] = []
+    for query, passages in _selected(session).items():
+        for case in passages.values():
+            (chunk,) = case.passages
+            grades = people.of((query, case.query.text), (chunk.id, chunk.doc, chunk.text))
+            pairs += [(case, grade) for grade in grades]
+    if not pairs:
+        raise DataError(f"judge agree: {people.path} grades no passage that the trials of '{experiment.name}' select")
+    wanted = list(dict.fromkeys(task for case, _ in pairs for task in grader.tasks(case)))
+    if isinstance(grader, LlmJudge):
+        _notify(judging, grader, wanted, models, notify)
+        BatchRunner(caller).ask([(grader, wanted)], "judge")
+        known = _known(caller, grader, wanted)
+    else:
+        known = dict(grader.decide(wanted, judging.embed))
+    graded = [(case, grade, _grade(grader, case, known)) for case, grade in pairs]
+    found = [(case.query.id, people, judged) for case, people, judged in graded if judged is not None]
+    line = int(getattr(grader, "relevant_from", 2))
+    model = str(getattr(grader, "model", "")) or Path(str(getattr(grader, "labels", ""))).stem
+    return agreement_of(label, model, found, missing=len(graded) - len(found), relevant_from=line)
+
+
+def _selected(session: Session) -> dict[str, dict[str, Case]]:
+    """The passages that any trial selected for each query, as deep as judges look, each as a case of its own."""
+    found: dict[str, dict[str, Case]] = {}
+    depth = judged_depth(session.experiment)
+    for trial in session.trials:
+        for case in session.pipeline(trial).cases(trial):
+            passages = found.setdefault(case.query.id, {})
+            for passage in case.passages[:depth]:
+                passages.setdefault(passage.id, replace(case, passages=(passage,)))
+    return found
+
+
+def _judge(experiment: Experiment, wanted: str | None, kinds: tuple[type[Judge], ...] = (LlmJudge,)) -> tuple[str, Any]:
+    """The judge of passages that is asked about, and its label."""
+    found = {
+        label: judge
+        for label, judge, _ in judge_measures(experiment.base.judges).values()
+        if isinstance(judge, kinds) and hasattr(judge, "relevant_from")
+    }
+    if not found or (wanted and wanted not in found):
+        known = ", ".join(found) or "none"
+        asked = wanted or "context_precision"
+        raise ConfigError(f"judge agree: no judge '{asked}' that grades passages; there is {known}")
+    label = wanted or next(iter(found))
+    return label, found[label]
+
+
+def _notify(
+    judging: Judging, prompter: LlmJudge, tasks: Sequence[Task], models: Models, notify: Callable[[str], None]
+) -> None:
+    cost = estimate(judging.answers, prompter, missing(judging.answers, prompter, tasks), models.price)
+    notify(cost.summary(f"{prompter.name()} ({prompter.model})"))
+
+
+def _swapped(judging: Judging, label: str, questions: set[str]) -> list[Task]:
+    pool = next(pool for pool in judging.judge_tasks if pool.name == label)
+    return [task._replace(take=SWAPPED) for task in pool.tasks if task.query in questions and task.take == 0]
+
+
+def _known(caller: Caller, prompter: LlmJudge, tasks: Sequence[Task]) -> dict[Task, Judgment]:
+    return {t: j for t, j in stored(caller.answers, prompter, tasks).items() if isinstance(j, Label | Failure)}
+
+
+def _grade(prompter: Judge, case: Case, known: Mapping[Task, Judgment]) -> int | None:
+    """The judge's grade of a case's one passage, the first where it was asked repeatedly; None where that failed."""
+    judgment = prompter.score(case, known).findings[0].judgments[0]
+    return None if isinstance(judgment, Failure) else judgment.grade
+
+
+def _swap_flips(caller: Caller, prompter: LlmJudge, swapped: Sequence[Task], line: int) -> Estimate | None:
+    if not swapped:
+        return None
+    there = _known(caller, prompter, swapped)
+    plain = _known(caller, prompter, [task._replace(take=0) for task in swapped])
+    pairs = [(there[task], plain[task._replace(take=0)]) for task in swapped]
+    sides = [(a.grade >= line, b.grade >= line) for a, b in pairs if isinstance(a, Label) and isinstance(b, Label)]
+    return wilson(sum(a != b for a, b in sides), len(sides))

@@ -1,0 +1,86 @@
+"""Claims of reference answers: given in the data, else listed once by a model, for the judges that look for them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from harness.components.llm_roles import LlmJudge, claims_task
+from harness.components.roles import Judge
+from harness.core.records import Case
+from harness.llm import (
+    AnswerCache,
+    BatchRunner,
+    Caller,
+    Completion,
+    Estimate,
+    Prompter,
+    Task,
+    all_missing,
+    estimate,
+    stored,
+)
+from harness.running.session import Session
+
+
+class Claims:
+    """The claims that the judges of a session need, whichever trials they judge."""
+
+    def __init__(
+        self, session: Session, answers: AnswerCache, judges: Sequence[Judge], price: tuple[float, float] | None
+    ) -> None:
+        self._session, self._archive, self._price = session, answers, price
+        self._prompters = [prompter for judge in judges if (prompter := claims_prompter(judge))]
+
+    def _cases(self) -> Iterator[Case]:
+        trial = self._session.trials[0]  # all trials have the same queries
+        return self._session.pipeline(trial).cases(trial)
+
+    def tasks(self) -> list[tuple[Prompter, list[Task]]]:
+        """What must be asked, stored or not: each answer whose claims the data do not give."""
+        if not self._prompters:
+            return []
+        tasks = [claims_task(case) for case in self._cases() if case.query.answer and given(case) is None]
+        return [(prompter, tasks) for prompter in self._prompters]
+
+    def estimate(self) -> Estimate:
+        """What listing those takes that are not stored."""
+        total, wanted = Estimate(), self.tasks()
+        for (prompter, _), left in zip(wanted, all_missing(self._archive, wanted), strict=True):
+            total = total.plus(estimate(self._archive, prompter, left, self._price))
+        return total
+
+    def ask(self, caller: Caller) -> None:
+        """Have listed what is not stored."""
+        BatchRunner(caller).ask(self.tasks(), "list claims")
+
+    def put_into(self, cases: Sequence[Case], prompter: Prompter) -> list[Case]:
+        """The cases with their claims: none where there is no answer, None where they could not be listed."""
+        known = stored(self._archive, prompter, [claims_task(case) for case in cases if case.query.answer])
+        made = []
+        for case in cases:
+            claims = given(case)
+            if claims is None and not case.query.answer:
+                claims = ()
+            elif claims is None:
+                found = known[claims_task(case)]
+                claims = found.texts if isinstance(found, Completion) else None
+            made.append(replace(case, claims=claims))
+        return made
+
+    def by_query(self) -> dict[str, tuple[str, ...]]:
+        """The claims of each query's reference answer, as far as they are known."""
+        cases = self.put_into(list(self._cases()), self._prompters[0])
+        return {case.query.id: case.claims for case in cases if case.claims}
+
+    def __bool__(self) -> bool:
+        return bool(self._prompters)
+
+
+def claims_prompter(judge: Judge) -> Prompter | None:
+    """What lists the claims a judge needs; None where it needs none."""
+    return judge.claims() if isinstance(judge, LlmJudge) else None
+
+
+def given(case: Case) -> tuple[str, ...] | None:
+    """The claims a data set gives itself, in a query's metadata."""
+    claims = case.query.metadata.get("claims")
+    return tuple(map(str, claims)) if isinstance(claims, list) else None

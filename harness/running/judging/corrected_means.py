@@ -1,0 +1,126 @@
+"""The means of a judge as people would have them: prediction-powered inference from the grades of a sheet."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from harness.components.llm_roles import LlmJudge
+from harness.core.records import Case, Floats
+from harness.evaluation.stats.rater_agreement import Estimate, ppi_by_query
+from harness.experiment.params import find_baseline
+from harness.experiment.trial import Trial
+from harness.llm.answers import Failure, Label
+from harness.running.judging.agreement import Corrected
+from harness.running.judging.grading_sample import passage_pools
+from harness.running.judging.grading_sheet import Row
+from harness.running.judging.judging import Judging
+from harness.running.session import Session
+from harness.storage.digest import digest
+
+FEWEST = 50
+"""Grades below which no mean is corrected."""
+
+
+def corrected_means(
+    session: Session, judging: Judging, label: str, prompter: LlmJudge, rows: Sequence[Row], line: int
+) -> tuple[str, list[Corrected], list[str]]:
+    """Each trial's mean over the sheet's queries as people would have it, and what has to be said about that."""
+    by_query: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        by_query.setdefault(row.query, {})[row.passage] = row
+    whole = {query: found for query, found in by_query.items() if all(row.grade is not None for row in found.values())}
+    notes = []
+    if len(whole) < len(by_query):
+        message = f"{len(by_query) - len(whole)} queries with passages not graded are left out of the corrected means"
+        notes.append(f"{message}; were they skipped for being hard, the rest is no fair sample")
+    graded = sum(map(len, whole.values()))
+    enough = graded >= FEWEST and len(whole) >= 2
+    if not enough:
+        notes.append(f"no corrected means: {graded} grades of wholly graded queries, at least {FEWEST} are needed")
+    strange = _strangers(passage_pools(session), whole)
+    if strange:
+        enough = False
+        notes.append(f"no corrected means: {strange}; draw a new sheet with `harness judge sample`")
+    parts = [_trial_parts(session, judging, trial, label, prompter, whole, line) for trial in session.trials]
+    at = find_baseline([trial.params() for trial in session.trials], session.experiment.compare.baseline)
+    corrected = []
+    for name, part in zip(session.names, parts, strict=True):
+        gap = part - parts[at]
+        own = name == session.names[at]
+        corrected.append(
+            Corrected(
+                name,
+                _whole_mean(part),
+                _estimate(part, 0.0) if enough else None,
+                _whole_mean(gap),
+                None if own or not enough else _estimate(gap, -1.0),
+            )
+        )
+    return session.names[at], corrected, notes
+
+
+def _strangers(pools: Mapping[str, Mapping[str, None]], whole: Mapping[str, Mapping[str, Row]]) -> str:
+    """Why a sheet's passages say nothing fair about these trials; empty where they do."""
+    for query, rows in whole.items():
+        row = next(iter(rows.values()))
+        if digest(sorted(pools.get(query, {})))[:16] != row.pool_digest:
+            return f"for query '{query}' the trials select other passages than those the sheet was drawn from"
+        if not rows.keys() <= pools[query].keys() or len(rows) != row.drawn:
+            return f"the passages of query '{query}' are not those that were drawn"
+    return ""
+
+
+def _trial_parts(
+    session: Session,
+    judging: Judging,
+    trial: Trial,
+    label: str,
+    prompter: LlmJudge,
+    whole: Mapping[str, Mapping[str, Row]],
+    line: int,
+) -> Floats:
+    """(3, queries): the share of relevant passages by people from those graded, by the judge from those and from all.
+
+    The judge's two are NaN where a judgment is missing.
+    """
+    made = []
+    pipeline = session.pipeline(trial)
+    for case, verdicts in zip(pipeline.cases(trial), judging.verdicts(trial), strict=True):
+        if case.query.id in whole:
+            judged = [finding.judgments[0] for finding in verdicts[label].findings]
+            known = not any(isinstance(judgment, Failure) for judgment in judged)
+            relevant = [isinstance(judgment, Label) and judgment.grade >= line for judgment in judged]
+            people, judge, everywhere = _query_parts(
+                case, relevant, whole[case.query.id], getattr(prompter, "k", None), line
+            )
+            made.append((people, judge, everywhere) if known else (people, np.nan, np.nan))
+    return np.array(made, np.float64).reshape(-1, 3).T
+
+
+def _query_parts(
+    case: Case, relevant: Sequence[bool], rows: Mapping[str, Row], k: int | None, line: int
+) -> tuple[float, float, float]:
+    passages = case.passages[:k]
+    of = k or len(passages)
+    if not passages:
+        return 0.0, 0.0, 0.0
+    people = judge = 0.0
+    for passage, says in zip(passages, relevant, strict=True):
+        row = rows.get(passage.text)
+        if row:
+            weight = row.pool / row.drawn / of
+            people += weight * ((row.grade or 0) >= line)
+            judge += weight * says
+    return people, judge, sum(relevant) / of
+
+
+def _whole_mean(part: Floats) -> float | None:
+    return None if not part.size or np.isnan(part[2]).any() else float(part[2].mean())
+
+
+def _estimate(part: Floats, least: float) -> Estimate:
+    """The mean as people would have it. Where the judge is silent on a query, people's grades stand alone there."""
+    people, judge, everywhere = part[0], *np.nan_to_num(part[1:])
+    found = ppi_by_query(people, judge, everywhere)
+    # A share, or a difference of two, lies in a range that a weighted sum may leave.
+    return Estimate(*(float(np.clip(value, least, 1.0)) for value in found))

@@ -1,0 +1,259 @@
+"""A launch: expand the grid, do what is not yet stored, in phases, and log it."""
+
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.core.errors import ConfigError
+from harness.core.progress import progress
+from harness.core.secrecy import api_key
+from harness.evaluation.results import TrialResult, gathered
+from harness.experiment.experiment import Experiment
+from harness.experiment.trial import Trial
+from harness.llm import Caller, Prompter
+from harness.llm.transport import KEY
+from harness.running import tasks
+from harness.running.executors import open_executor
+from harness.running.final_test import finalists
+from harness.running.judging.judge_summary import JudgingReport
+from harness.running.judging.judging import Judging
+from harness.running.launch_history import record_launch
+from harness.running.launch_result import Findings, Launch
+from harness.running.models import Models, answers_of
+from harness.running.prefetch import charge_embedding, cut_and_write, rerank
+from harness.running.primary_metric import primary_metric
+from harness.running.score_bins import score_bins
+from harness.running.session import Session, store_folder
+from harness.running.tasks import Work, counted
+from harness.running.test_set_access import open_locked_set, test_set_accesses
+from harness.running.trial_result import PriceGiven
+from harness.tracking import FinishedLaunch, FinishedTrial, Tracker
+
+Report = Callable[[Launch], Findings]
+"""Makes the files that are kept beside a launch, and what is said of its trials there."""
+
+
+def run(
+    experiment: Experiment,
+    *,
+    workers: int = 1,
+    on: str = "processes",
+    store: Path | str | None = None,
+    tracking: str | None = None,
+    log: bool = True,
+    final: bool = False,
+    choose: Mapping[str, object] | None = None,
+    report: Report | None = None,
+    models: Models | None = None,
+    notify: Callable[[str], None] = lambda _: None,
+) -> Launch:
+    """Work out every trial of an experiment and log it to MLflow.
+
+    `workers` tasks run at a time, `on` processes or an executor of the user's; neither changes a result. `tracking` is
+    an MLflow tracking URI (default: MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder); with `log=False`
+    nothing is logged. `final` scores the trial that validation chose (or the first with the params of `choose`) and the
+    baseline on the locked query set, which is recorded. `report` makes the files that are kept beside the launch in
+    MLflow, and what is said of its trials there (`reports.launch_report`). `models` says what may be spent on language
+    models; `notify` is given a line on what asking them will cost before the first call. Killed at any moment, the next
+    run goes on where this one stopped. Raises HarnessError for whatever the user can fix.
+    """
+    begin = time.time()
+    if workers < 1:
+        raise ConfigError(f"workers: expected at least 1, got {workers}")
+    if final:
+        experiment = finalists(experiment, store=store, choose=choose)
+    models = models or Models()
+    session = Session(experiment, store_folder(store), final=final, price=models.price)
+    session.require_packages()
+    launch_id = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(begin)) + secrets.token_hex(2)
+    open_locked_set(session, launch_id)
+    caller = models.caller(answers_of(session), notify)
+    caller.answers.examine()
+    _require_prices(session, caller)
+    with open_executor(workers, on) as executor:
+        tracker = Tracker(experiment.name, tracking, session.store) if log else None
+        phases = _Phases(session, executor, caller, models.price, notify, launch_id, tracker)
+        phases.chunk_and_embed()
+        phases.select()
+        launch = phases.score()
+        launch = replace(launch, seconds=time.time() - begin)
+        if tracker:
+            launch = replace(launch, bands=score_bins(session))
+            finished = _finished(launch, begin, caller, report)
+            launch = replace(launch, links=tracker.log_launch(finished))
+    record_launch(session, launch)
+    return launch
+
+
+def _require_prices(session: Session, caller: Caller) -> None:
+    """Refuse a budget on models without a price now, not after the retrieval."""
+    for trial in session.trials:
+        for part in (trial.chunker, trial.augmenter, *trial.selector, *trial.judges):
+            if isinstance(part, Prompter):
+                api_key(KEY)  # one that cannot be sent is better found now
+                caller.require_price(part)
+
+
+@dataclass
+class _Phases:
+    """The phases of one launch, in the order of their methods."""
+
+    session: Session
+    executor: Executor
+    caller: Caller
+    price: PriceGiven
+    notify: Callable[[str], None]
+    launch_id: str
+    tracker: Tracker | None
+    work: Work = field(default_factory=lambda: Work({}, []))
+
+    def chunk_and_embed(self) -> None:
+        """Chunk what the trials need, each chunking once, then embed all their texts in this process.
+
+        One process embeds with all threads: several would each load the model and share the same cores.
+        """
+        session = self.session
+        with self.work.counting(session, session.trials):
+            cut_and_write(session, self.caller, self.price, self.notify)
+        needed = {}
+        for trial in session.trials:
+            pipeline = session.pipeline(trial)
+            if not pipeline.stored(trial)["retrieve"]:
+                needed[pipeline.passages_address(trial)] = trial
+        self._wait_for("chunk", [self._submit(tasks.chunk, trial) for trial in needed.values()])
+        for embedder, pipeline, documents, queries in session.to_embed().values():
+            with counted(pipeline) as done, pipeline.vectors.alone(embedder):
+                # Another launch may have embedded some while this one waited.
+                documents = pipeline.vectors.missing(embedder, documents)
+                queries = pipeline.vectors.missing(embedder, queries, queries=True)
+                charge_embedding(pipeline, embedder, [*documents, *queries], caller=self.caller, notify=self.notify)
+                with progress("embed", len(documents) + len(queries)) as advance:
+                    pipeline.vectors.fill(embedder, documents, progress=advance)
+                    pipeline.vectors.fill(embedder, queries, queries=True, progress=advance)
+                pipeline.query_latency(embedder)
+            self.work.add(done)
+
+    def select(self) -> None:
+        """The selections that need models, in this process, which holds each model once; retrieval goes before it."""
+        session = self.session
+        waiting = [trial for trial in session.trials if session.pipeline(trial).needs_selection_calls(trial)]
+        if not waiting:
+            return
+        self._wait_for("retrieve", [self._submit(tasks.retrieve, trial) for trial in waiting])
+        with self.work.counting(session, waiting):
+            rerank(session, self.caller, self.price, self.notify)
+
+    def score(self) -> Launch:
+        """The scores of all trials, then their judgments: only then is it known what all together need judged."""
+        session = self.session
+        judged = bool(session.trials[0].judges)
+        results = self._results(judged)
+        report, judging = JudgingReport(spend=self.caller.spend), None
+        if judged:
+            judging = Judging(session, self.caller.answers, price=self.price)
+            report = JudgingReport(judging.run(self.caller, self.notify), self.caller.spend)
+            if self.caller.spend.calls:
+                self.work.built["ask"] = self.caller.spend.calls
+            results = [self._logged(*named, judging) for named in zip(session.trials, session.names, strict=True)]
+        warnings = [*session.notes(results), *gathered(results)]
+        damaged = self.work.damaged
+        if damaged:
+            warnings.append(
+                f"{len(damaged)} damaged files of the store were set aside and made again: {', '.join(damaged[:3])}"
+            )
+        warnings += _lost_answers(self.caller)
+        return Launch(
+            self.launch_id,
+            session.experiment,
+            results,
+            self.work.built,
+            warnings=warnings,
+            judging_report=report,
+            session=session,
+            judging=judging,
+        )
+
+    def _results(self, judged: bool) -> list[TrialResult]:
+        """The results of all trials, logged as they are finished; none yet where they are still to be judged."""
+        session, results = self.session, []
+        submitted = {
+            at: self._submit(tasks.score, trial)
+            for at, trial in enumerate(session.trials)
+            if not session.pipeline(trial).stored(trial)["score"]
+        }
+        with progress("retrieve and score", len(session.trials)) as advance:
+            for at, (trial, name) in enumerate(zip(session.trials, session.names, strict=True)):
+                if at in submitted:
+                    self.work.add_task(submitted[at])
+                # A damaged artifact is only found when it is read: making it again is work as well.
+                with counted(session.pipeline(trial)) as repaired:
+                    if judged:
+                        session.pipeline(trial).scores(trial)
+                    else:
+                        results.append(self._logged(trial, name))
+                self.work.add(repaired)
+                advance(1)
+        return results
+
+    def _submit(self, task: Callable[..., Work], trial: Trial) -> "Future[Work]":
+        return self.executor.submit(task, trial.to_json(), self.session.place(trial))
+
+    def _wait_for(self, title: str, submitted: "Sequence[Future[Work]]") -> None:
+        with progress(title, len(submitted)) as advance:
+            for task in submitted:
+                self.work.add_task(task)
+                advance(1)
+
+    def _logged(self, trial: Trial, name: str, judging: Judging | None = None) -> TrialResult:
+        session, pipeline = self.session, self.session.pipeline(trial)
+        result = session.result(trial, name)
+        if judging:
+            result = judging.judged(trial, result)
+        if self.tracker:
+            finished = FinishedTrial(
+                result,
+                (*trial.metrics, *result.judged),
+                session.manifest,
+                lambda: judging.rows(trial) if judging else pipeline.rows(trial),
+                trial.to_json(),
+                session.experiment.source,
+                session.final,
+            )
+            self.tracker.log_trial(finished, self.launch_id)
+        return result
+
+
+def _finished(launch: Launch, begin: float, caller: Caller, report: Report | None) -> FinishedLaunch:
+    """The launch as it is logged, with what the report says of it."""
+    assert launch.session is not None
+    found = report(launch) if report else Findings({}, {})
+    return FinishedLaunch(
+        launch.id,
+        launch.results,
+        _primary(launch.experiment, launch.results),
+        begin,
+        launch.session.final,
+        launch.session.synthetic,
+        len(test_set_accesses(launch.session)),
+        launch.work,
+        caller.spend.figures(),
+        *found,
+    )
+
+
+def _lost_answers(caller: Caller) -> list[str]:
+    answers, warnings = caller.answers, []
+    if answers.damaged:
+        message = "answers.sqlite was damaged and set aside"
+        warnings.append(f"{message}; {answers.saved} stored answers were saved, others had to be asked again")
+    if answers.damaged_rows:
+        warnings.append(f"{answers.damaged_rows} rows of answers.sqlite were damaged, and dropped")
+    return warnings
+
+
+def _primary(experiment: Experiment, results: Sequence[TrialResult]) -> list[str]:
+    """The metrics asked for and the judges' measures, that of the comparison first."""
+    return list(dict.fromkeys((primary_metric(experiment, results), *experiment.metrics, *experiment.judged)))

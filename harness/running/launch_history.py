@@ -1,0 +1,144 @@
+"""The launches a store remembers: written when one ends, read back to be compared."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness.core.errors import ConfigError, HarnessError, did_you_mean
+from harness.evaluation.results import gathered
+from harness.experiment.experiment import Experiment
+from harness.experiment.reader_price import Reader
+from harness.experiment.settings import Compare, Gate
+from harness.experiment.trial import Trial
+from harness.running.judging.judging import results_of
+from harness.running.launch_result import Launch
+from harness.running.session import Session, store_folder
+from harness.running.trial_result import PriceGiven
+from harness.storage.digest import canonical, digest
+from harness.storage.sealed import read_sealed, write_sealed
+
+FORMAT = 2
+"""Of a launch's record."""
+
+
+def record_launch(session: Session, launch: Launch) -> None:
+    """Leave the launch's trials in the store, so that `compare NAME` finds them."""
+    record = {
+        "id": launch.id,
+        "experiment": launch.experiment.name,
+        "final": session.final,
+        "beside": str(launch.experiment.base_dir),
+        "data": str(session.manifest.root),
+        "question": launch.experiment.question,
+        "compare": asdict(launch.experiment.compare),
+        "gate": asdict(launch.experiment.gate),
+        "reader": asdict(launch.experiment.reader) if launch.experiment.reader else None,
+        "price": session.price,
+        "trials": [json.loads(trial.to_json()) for trial in session.trials],
+        "names": session.names,
+        "chosen": launch.experiment.chosen,
+    }
+    write_sealed(session.store / "launches" / f"{launch.id}.json", record, FORMAT)
+
+
+def stored_launch(experiment: Experiment | str, *, store: Path | str | None = None, final: bool = False) -> Launch:
+    """A launch read back from the store: of an experiment all of whose trials are stored, or the newest of a name.
+
+    `final` reads the newest launch that opened the locked query set. Raises ConfigError where trials are missing or no
+    such launch is known.
+    """
+    place = store_folder(store)
+    launch_id, price = "", None
+    if final or isinstance(experiment, str):
+        name = experiment if isinstance(experiment, str) else experiment.name
+        launch_id, experiment, price = _recorded(name, place, final=final)
+    session = _all_stored(Session(experiment, place, final=final, price=price))
+    results, report, judging = results_of(session)
+    warnings = [*session.notes(results), *gathered(results)]
+    return Launch(
+        launch_id,
+        session.experiment,
+        results,
+        warnings=warnings,
+        judging_report=report,
+        session=session,
+        judging=judging,
+    )
+
+
+def final_of(launch: Launch) -> Launch | None:
+    """The newest launch that opened the locked query set for the trial chosen from this one's; None without one."""
+    assert launch.session is not None
+    records = [record for record in _records(launch.session.store) if record["final"]]
+    if launch.experiment.name not in {record["experiment"] for record in records}:
+        return None
+    try:
+        found = stored_launch(launch.experiment.name, store=launch.session.store, final=True)
+    except HarnessError:
+        return None  # what it was opened on has changed or is gone
+    known = {_tried(trial) for trial in launch.session.trials}
+    assert found.session is not None
+    same_data = found.session.manifest.corpus.sha256 == launch.session.manifest.corpus.sha256
+    return found if same_data and all(_tried(trial) in known for trial in found.session.trials) else None
+
+
+def _tried(trial: Trial) -> str:
+    """What a trial is, whatever queries it is asked."""
+    return digest({**trial.identity(), "queries": "", "data": ""})
+
+
+def stored_session(experiment: Experiment | str, *, store: Path | str | None = None) -> Session:
+    """The session of an experiment all of whose trials are stored, or of the newest launch of a name.
+
+    Raises ConfigError where trials are missing or no launch of that name is known.
+    """
+    place = store_folder(store)
+    if isinstance(experiment, str):
+        _, experiment, _ = _recorded(experiment, place)
+    return _all_stored(Session(experiment, place))
+
+
+def _all_stored(session: Session) -> Session:
+    missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
+    if missing:
+        message = f"{missing} of {len(session.trials)} trials of '{session.experiment.name}'"
+        raise ConfigError(f"{message} have not run; `harness run` does that")
+    return session
+
+
+def _records(store: Path) -> list[dict[str, Any]]:
+    """All launches the store remembers, the oldest first."""
+    found = (read_sealed(path, FORMAT) for path in sorted((store / "launches").glob("*.json")))
+    return [record for record in found if record is not None]
+
+
+def _recorded(name: str, store: Path, *, final: bool = False) -> tuple[str, Experiment, PriceGiven]:
+    """The newest launch of an experiment: its id, its trials as an experiment, and prices."""
+    records = [record for record in _records(store) if record["final"] == final]
+    found = [record for record in records if record["experiment"] == name]
+    if not found:
+        known = sorted({record["experiment"] for record in records})
+        text = f"{did_you_mean(name, known)} Known: {', '.join(known)}" if known else " None has run here"
+        kind = "final launch" if final else "launch"
+        raise ConfigError(f"compare: no {kind} of an experiment '{name}' in {store}.{text}")
+    record = found[-1]
+    trials = tuple(Trial.from_json(canonical({**trial, "data": record["data"]})) for trial in record["trials"])
+    text = record["compare"]
+    compare = Compare(**{**text, "show": tuple(text.get("show", ()))})
+    reader = Reader(**record["reader"]) if record.get("reader") else None
+    base_dir = Path(record["beside"])
+    made = Experiment(
+        name,
+        trials[0],
+        question=record["question"],
+        compare=compare,
+        base_dir=base_dir,
+        fixed=trials,
+        named=tuple(record.get("names", ())),
+        chosen=record.get("chosen", ""),
+        reader=reader,
+        gate=Gate(**record.get("gate", {})),
+    )
+    price = record.get("price")
+    return record["id"], made, (price[0], price[1]) if price else None

@@ -1,0 +1,87 @@
+"""What a launch would do and cost, before it does anything."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.components.llm_roles import LlmJudge
+from harness.experiment.experiment import Experiment
+from harness.running.judging.judging import Judging
+from harness.running.models import Models, answers_of
+from harness.running.prefetch import costs, pending_chunk_calls, pending_context_calls, select_bounds
+from harness.running.session import Session, store_folder
+
+
+class PlannedTrial(NamedTuple):
+    name: str
+    stored: Mapping[str, bool]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a launch would do: stages stored per trial, and the distinct texts to embed with their tokens and price.
+
+    `texts`, `tokens` and `usd` are keyed by embedder; a price is None where the embedder names none.
+    """
+
+    trials: Sequence[PlannedTrial]
+    texts: Mapping[str, int]
+    tokens: Mapping[str, int]
+    usd: Mapping[str, float | None]
+    calls: Sequence[str] = ()
+    """A line for each judge on the calls it would take: exact where all selections are stored, else an upper bound."""
+
+
+def plan(experiment: Experiment, *, store: Path | str | None = None, models: Models | None = None) -> Plan:
+    """What `run` would do. Chunks the corpus where that is not stored, to count texts; asks nothing of the network."""
+    models = models or Models()
+    session = Session(experiment, store_folder(store), price=models.price)
+    session.require_packages()
+    planned = [
+        PlannedTrial(name, session.pipeline(trial).stored(trial))
+        for trial, name in zip(session.trials, session.names, strict=True)
+    ]
+    texts: dict[str, int] = {}
+    tokens: dict[str, int] = {}
+    usd: dict[str, float | None] = {}
+    cuts = {f"{label}, to cut": found for label, found in session.to_cut().items()}
+    for label, (embedder, pipeline, documents, queries) in (cuts | session.to_embed()).items():
+        count = pipeline.tokens
+        texts[label] = len(documents) + len(queries)
+        tokens[label] = sum(map(count, documents)) + sum(map(count, queries))
+        price = embedder.price_with(models.price)
+        usd[label] = None if price is None else tokens[label] * price / 1e6
+    return Plan(planned, texts, tokens, usd, _calls(session, models))
+
+
+def _calls(session: Session, models: Models) -> list[str]:
+    """What asking language models and rerankers would take, told in lines."""
+    lines = []
+    for wanted in (pending_chunk_calls(session), pending_context_calls(session)):
+        lines += [cost.summary(name) for name, cost in costs(wanted, answers_of(session), models.price).items()]
+    if any(session.pipeline(trial).needs_chunk_calls(trial) for trial in session.trials):
+        message = "what else is embedded, retrieved and judged is known once the documents are cut"
+        return [*lines, *select_bounds(session), message]
+    if lines:
+        lines.append("what is embedded and judged on top is known once the contexts are written")
+    return [*lines, *select_bounds(session), *_judge_calls(session, models)]
+
+
+def _judge_calls(session: Session, models: Models) -> list[str]:
+    if not session.trials[0].judges:
+        return []
+    judging = Judging(session, answers_of(session), price=models.price)
+    if not any(isinstance(judge, LlmJudge) for judge in session.trials[0].judges):
+        return []
+    if all(session.pipeline(trial).stored(trial)["select"] for trial in session.trials):
+        listing = judging.claims.estimate()
+        lines = [listing.summary("claims of reference answers")] if listing.calls else []
+        return lines + [summary.cost for summary in judging.summaries() if summary.model]
+    return [
+        f"{name}: at most {bound.calls} calls, {_dollars(bound.max_usd)}" for name, bound in judging.bound().items()
+    ]
+
+
+def _dollars(max_usd: float | None) -> str:
+    return "price unknown" if max_usd is None else f"${max_usd:.4f}; told exactly once the selections are stored"

@@ -1,0 +1,203 @@
+"""What language models and rerankers have to say before stages can go on: where to cut, contexts, and grades.
+
+All that a launch lacks is told with its cost, then asked for, pooled over its trials.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from harness.components.component import Component
+from harness.components.llm_roles import LlmAugmenter, LlmChunker, LlmComponent, LlmReranker
+from harness.components.roles import Embedder, Reranker
+from harness.core.progress import progress
+from harness.experiment.trial import Trial
+from harness.llm import AnswerCache, BatchRunner, Caller, Estimate, Task, all_missing, estimate
+from harness.running.pipeline import Pipeline
+from harness.running.session import Session
+from harness.running.stages.cache_keys import pair_namespace
+from harness.running.stages.rerank import scores, tasks_of, unscored
+from harness.running.trial_result import PriceGiven
+
+Tell = Callable[[str], None]
+
+
+class PendingCalls(NamedTuple):
+    """What has to be asked so that one stage of a trial can go on."""
+
+    trial: Trial
+    prompter: LlmComponent
+    tasks: list[Task]
+
+
+def pending_chunk_calls(session: Session) -> list[PendingCalls]:
+    """What has to be asked about where to cut, for each chunking once."""
+    found: dict[str, PendingCalls] = {}
+    for trial in session.trials:
+        pipeline = session.pipeline(trial)
+        if isinstance(trial.chunker, LlmChunker) and pipeline.needs_chunk_calls(trial):
+            address = pipeline.chunks_address(trial)
+            if address not in found:
+                found[address] = PendingCalls(trial, trial.chunker, pipeline.cut_tasks(trial))
+    return list(found.values())
+
+
+def pending_context_calls(session: Session) -> list[PendingCalls]:
+    """What has to be asked so that chunks have their contexts, for each chunking once that is cut already."""
+    found: dict[str, PendingCalls] = {}
+    for trial in session.trials:
+        pipeline = session.pipeline(trial)
+        if (
+            isinstance(trial.augmenter, LlmAugmenter)
+            and pipeline.needs_context_calls(trial)
+            and not pipeline.needs_chunk_calls(trial)
+        ):
+            address = pipeline.passages_address(trial)
+            if address not in found:
+                found[address] = PendingCalls(trial, trial.augmenter, pipeline.context_tasks(trial))
+    return list(found.values())
+
+
+def costs(wanted: list[PendingCalls], answers: AnswerCache, price: PriceGiven) -> dict[str, Estimate]:
+    """What asking takes, by component and model; answers that are stored already cost nothing."""
+    found: dict[str, Estimate] = {}
+    for one, left in zip(wanted, all_missing(answers, [(one.prompter, one.tasks) for one in wanted]), strict=True):
+        name = _named(one.prompter)
+        found[name] = found.get(name, Estimate()).plus(estimate(answers, one.prompter, left, price))
+    return found
+
+
+def _ask(wanted: list[PendingCalls], caller: Caller, price: PriceGiven, notify: Tell, title: str) -> None:
+    for name, cost in costs(wanted, caller.answers, price).items():
+        if cost.calls:
+            notify(cost.summary(name))
+    BatchRunner(caller).ask([(one.prompter, one.tasks) for one in wanted], title)
+    if caller.stopped:
+        raise KeyboardInterrupt
+
+
+def cut_and_write(session: Session, caller: Caller, price: PriceGiven, notify: Tell) -> None:
+    """Have models say where to cut, embed what vectors decide about, and have contexts written; all of it stored.
+
+    Raises JudgeError where too many answers are missing.
+    """
+    wanted = pending_chunk_calls(session)
+    if wanted:
+        _ask(wanted, caller, price, notify, "where to cut")
+    for label, (embedder, pipeline, texts, _) in session.to_cut().items():
+        with pipeline.vectors.alone(embedder), progress(f"embed for chunks, {label}", len(texts)) as advance:
+            charge_embedding(pipeline, embedder, pipeline.vectors.missing(embedder, texts), caller, notify)
+            pipeline.vectors.fill(embedder, texts, progress=advance)
+    wanted = pending_context_calls(session)
+    if wanted:
+        _ask(wanted, caller, price, notify, "write contexts")
+    for one in wanted:
+        session.pipeline(one.trial).contexts(one.trial)
+
+
+def charge_embedding(
+    pipeline: Pipeline, embedder: Embedder, texts: Sequence[str], caller: Caller, notify: Tell
+) -> None:
+    """Tell and account for what embedding costs where it is paid for; raises JudgeError where it may not be sent."""
+    if embedder.metered and texts:
+        tokens, price = sum(map(pipeline.tokens, texts)), embedder.price_with(caller.price_given)
+        usd = None if price is None else tokens * price / 1e6
+        name = _named(embedder)
+        requests = math.ceil(len(texts) / getattr(embedder, "batch", 1))
+        notify(f"{name}: {len(texts)} texts to embed, {tokens} tokens, {_dollars(usd)}")
+        caller.charge(requests, usd, name, f"embedder.{embedder.name()}.usd_per_million_tokens, or with --price")
+
+
+def rerank(session: Session, caller: Caller, price: PriceGiven, notify: Tell) -> None:
+    """Work out the selections of all trials whose steps need models, so that others only have to read them.
+
+    Their rankings should be stored. Language models are asked step by step, for all trials together. Raises JudgeError
+    where too many grades are missing, or where the budget does not cover what a server charges.
+    """
+    trials = [trial for trial in session.trials if session.pipeline(trial).needs_selection_calls(trial)]
+    for place in range(max((len(trial.selector) for trial in trials), default=0)):
+        wanted = []
+        for trial in trials:
+            step = trial.selector[place] if place < len(trial.selector) else None
+            pipeline = session.pipeline(trial)
+            if isinstance(step, LlmReranker):
+                wanted.append(PendingCalls(trial, step, list(tasks_of(step, pipeline.pairs_at(trial, place)).values())))
+            elif isinstance(step, Reranker) and step.metered:
+                pairs = pipeline.pairs_at(trial, place)
+                with pipeline.scored.alone(pair_namespace(step)):
+                    _charge(step, unscored(step, pairs, pipeline.scored), caller, notify)
+                    scores(step, pairs, pipeline.scored, pipeline.answers)
+            elif step is not None and step.uses_vectors and trial.embedder.metered:
+                texts = [text for _, text in pipeline.pairs_at(trial, place)]
+                with pipeline.vectors.alone(trial.embedder):
+                    missing = pipeline.vectors.missing(trial.embedder, texts)
+                    charge_embedding(pipeline, trial.embedder, missing, caller, notify)
+                    pipeline.vectors.fill(trial.embedder, missing)
+        if wanted:
+            _ask(wanted, caller, price, notify, "rerank")
+    for trial in trials:
+        session.pipeline(trial).selection(trial)
+
+
+def _charge(step: Reranker, requests: int, caller: Caller, notify: Tell) -> None:
+    """Tell and account for what a server charges, before it is asked."""
+    if step.metered and requests:
+        usd, name = step.usd(requests), _named(step)
+        notify(f"{name}: {requests} requests, {_dollars(usd)}")
+        caller.charge(requests, usd, name, f"selector.{step.name()}.usd_per_thousand")
+
+
+def select_bounds(session: Session) -> list[str]:
+    """A line for each model that steps ask, before anything is retrieved: the most that can take."""
+    return [*_vector_bounds(session), *_rerank_bounds(session)]
+
+
+def _vector_bounds(session: Session) -> list[str]:
+    """For steps that compare vectors which the retriever does not need: only what it finds is embedded."""
+    lines: dict[str, str] = {}
+    for trial in session.trials:
+        pipeline = session.pipeline(trial)
+        steps = [step.name() for step in trial.selector if step.uses_vectors]
+        known = not (pipeline.needs_chunk_calls(trial) or pipeline.needs_context_calls(trial))
+        if trial.embeds_queries or not steps or not known or not pipeline.needs_selection_calls(trial):
+            continue
+        passages = pipeline.passages(trial)
+        found = min(len(passages), len(pipeline.query_texts) * trial.retriever.depth)
+        price = trial.embedder.price_with(session.price)
+        usd = None if price is None else sum(sorted(passages.tokens.tolist())[-found:]) * price / 1e6
+        text = "no charge" if usd == 0 else _dollars(usd)
+        name = f"{', '.join(steps)} after {trial.retriever.name()}"
+        lines[name] = f"at most {found} chunks to embed with {trial.embedder.label}, {text}"
+    return [f"{name}: {text}" for name, text in lines.items()]
+
+
+def _rerank_bounds(session: Session) -> list[str]:
+    """For each model that reranks."""
+    most: dict[str, tuple[Reranker, int]] = {}
+    for trial in session.trials:
+        pipeline = session.pipeline(trial)
+        if not pipeline.needs_selection_calls(trial):
+            continue
+        queries, depth = len(pipeline.query_texts), trial.retriever.depth
+        for step in trial.selector:
+            if isinstance(step, Reranker):
+                count = queries * (step.requests(depth) if step.metered else depth)
+                known = most.get(pair_namespace(step))
+                most[pair_namespace(step)] = (step, max(count, known[1] if known else 0))
+    return [f"{_named(step)}: {_most(step, count)}" for step, count in most.values()]
+
+
+def _most(step: Reranker, count: int) -> str:
+    if isinstance(step, LlmReranker):
+        return f"grades for at most {count} passages a trial"
+    if not step.metered:
+        return f"at most {count} pairs a trial to score on this machine"
+    return f"at most {count} requests a trial, {_dollars(step.usd(count))}"
+
+
+def _named(part: Component) -> str:
+    return f"{part.name()} ({getattr(part, 'model', '')})"
+
+
+def _dollars(usd: float | None) -> str:
+    return "price unknown" if usd is None else f"${usd:.4f}"

@@ -1,0 +1,62 @@
+"""What raw scores mean: how often a hit in each band of an embedder's cosines is really relevant."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from itertools import pairwise
+
+import numpy as np
+
+from harness.components.component import identity, settings
+from harness.components.roles import Embedder, Retriever
+from harness.evaluation.results import ScoreBin, ScoreBins
+from harness.evaluation.stats import clustered_rate
+from harness.experiment.trial import Trial
+from harness.running.pipeline import Pipeline
+from harness.running.session import Session
+from harness.storage.digest import digest
+
+EDGES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+"""Where bands part, by default."""
+
+
+def score_bins(session: Session, edges: Sequence[float] = EDGES) -> list[ScoreBins]:
+    """The bands of every embedder that a trial searches by cosine; empty where none does."""
+    found: dict[str, tuple[str, dict[str, tuple[Pipeline, Trial, Retriever]]]] = {}
+    for trial in session.trials:
+        pipeline = session.pipeline(trial)
+        for part in (trial.retriever, *trial.retriever.parts):
+            # What an approximate index finds tells of the index as well.
+            part = part.exact() or part
+            if part.uses_vectors and not part.parts and part.scale == "cosine":
+                name = _named(trial.embedder)
+                _, rankings = found.setdefault(digest(identity(trial.embedder)), (name, {}))
+                # One ranking a chunking, the deepest: others are parts of it.
+                known = rankings.get(pipeline.passages_address(trial))
+                if known is None or known[2].depth < part.depth:
+                    rankings[pipeline.passages_address(trial)] = (pipeline, trial, part)
+    return [_of(name, list(rankings.values()), edges) for name, rankings in found.values()]
+
+
+def _named(embedder: Embedder) -> str:
+    """The embedder with the settings that are not its defaults, so that two of a kind can be told apart."""
+    default = {f.name: f.default for f in fields(embedder)}  # type: ignore[arg-type]
+    lines = [f"{key}={value}" for key, value in settings(embedder).items() if key != "model" and value != default[key]]
+    return " ".join([embedder.label, *lines])
+
+
+def _of(name: str, rankings: Sequence[tuple[Pipeline, Trial, Retriever]], edges: Sequence[float]) -> ScoreBins:
+    bounds = [np.inf, *sorted(edges, reverse=True), -np.inf]
+    queries = rankings[0][0].data.query_set.queries
+    answerable = np.array([bool(query.evidence) for query in queries])
+    clusters = [query.cluster for query in queries if query.evidence]
+    marked = [pipeline.relevance(trial, part).arrays for pipeline, trial, part in rankings]
+    query, scores, good = (np.concatenate([one[name] for one in marked]) for name in ("query", "scores", "relevant"))
+    bands = []
+    for high, low in pairwise(bounds):
+        inside = (scores >= low) & (scores < high)
+        hits = np.bincount(query[inside], minlength=len(queries)).astype(np.float64)
+        relevant = np.bincount(query[inside & good], minlength=len(queries)).astype(np.float64)
+        rate = clustered_rate(relevant[answerable], hits[answerable], clusters)
+        counts = int(hits[answerable].sum()), int(relevant[answerable].sum())
+        bands.append(ScoreBin(float(low), float(high), *counts, *rate))
+    return ScoreBins(name, int(answerable.sum()), len(rankings), tuple(bands))

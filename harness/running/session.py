@@ -1,0 +1,214 @@
+"""An experiment opened on its data and a store: its trials, and the pipelines that work them out."""
+
+import importlib.util
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.components.component import identity
+from harness.components.roles import Embedder, EmbeddingChunker
+from harness.core.errors import ConfigError
+from harness.core.tokenizer import Tokenizer
+from harness.data.dataset import open_query_set, verify
+from harness.data.manifest import Copies, Manifest, find_dataset, read_manifest
+from harness.evaluation.metrics.loss_attribution import ABSENT
+from harness.evaluation.results import TrialResult
+from harness.experiment.experiment import Experiment
+from harness.experiment.params import find_baseline
+from harness.experiment.trial import Trial
+from harness.experiment.trial_names import names
+from harness.running.pipeline import Pipeline
+from harness.running.trial_result import PriceGiven, trial_result, unpriced
+from harness.storage.digest import digest
+
+
+def store_folder(given: Path | str | None) -> Path:
+    """The folder given, else the one that HARNESS_STORE names, else `.harness` in the working folder."""
+    return Path(given or os.environ.get("HARNESS_STORE") or ".harness")
+
+
+class ToEmbed(NamedTuple):
+    """The distinct texts an embedder has not seen, of chunks and of queries."""
+
+    embedder: Embedder
+    pipeline: Pipeline
+    documents: list[str]
+    queries: list[str]
+
+
+class Session:
+    """The trials of an experiment with the pipelines that can work them out."""
+
+    def __init__(self, experiment: Experiment, store: Path, *, final: bool = False, price: PriceGiven = None) -> None:
+        self.experiment, self.store, self.final, self.price = experiment, store.resolve(), final, price
+        trials = experiment.trials()
+        root = find_dataset(experiment.base.data, experiment.base_dir)
+        self.manifest = read_manifest(root)
+        if final:
+            trials = [replace(trial, queries=_locked(self.manifest)) for trial in trials]
+        trials = [replace(trial, copies=trial.copies or self.manifest.copies) for trial in trials]
+        every = [trial.params() for trial in trials]
+        self.trials, self.names = trials, list(experiment.named) or names(every)
+        # A comparison that cannot be made must be told before the work, not after.
+        find_baseline(every, experiment.compare.baseline)
+        # The pinned files are hashed once a launch; from here on their hashes stand for their content.
+        verify(self.manifest.corpus)
+        for queries in dict.fromkeys(trial.queries for trial in trials):
+            verify(open_query_set(self.manifest, queries, final=final))
+
+    def require_packages(self) -> None:
+        """Raise ConfigError where a trial that is not finished needs a package that is not installed."""
+        for trial in self.trials:
+            if self.pipeline(trial).stored(trial)["score"] and not trial.judges:
+                continue
+            embedder = [trial.embedder] if trial.uses_vectors else []
+            parts = (trial.chunker, trial.augmenter, *embedder, trial.retriever, *trial.selector, *trial.judges)
+            for part in parts:
+                for package, extra in part.packages().items():
+                    if not _installed(package):
+                        where = f"{self.experiment.source or self.experiment.name}: {part.role} {part.name()}"
+                        message = f"{package} is missing; pip install 'retrieval-harness[{extra}]'"
+                        raise ConfigError(f"{where}: {message}")
+
+    @property
+    def data(self) -> str:
+        """What identifies the documents and questions, by content."""
+        return digest([self.manifest.corpus.sha256, self.manifest.query_set(self.trials[0].queries).sha256])
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether a model wrote the queries."""
+        return self.manifest.query_set(self.trials[0].queries).synthetic
+
+    def notes(self, results: Sequence[TrialResult]) -> list[str]:
+        """What must be known of the data wherever numbers on them are told."""
+        lines = []
+        if self.synthetic:
+            lines.append(f"synthetic: the queries of '{self.trials[0].queries}' were written by a language model")
+        absent = results[0].losses().get(ABSENT, 0)
+        if absent:
+            items = sum(map(len, results[0].evidence_outcomes))
+            lines.append(f"{absent} of {items} items of evidence are in documents that the corpus lacks: always missed")
+        return lines
+
+    def pipeline(self, trial: Trial) -> Pipeline:
+        return pipeline_for(self.place(trial))
+
+    def result(self, trial: Trial, name: str) -> TrialResult:
+        """The finished trial, worked out where needed, and what a query costs where the experiment names a reader."""
+        result = trial_result(self.pipeline(trial), trial, name, self.price)
+        reader = self.experiment.reader
+        if reader is None:
+            return result
+        facts, unknown = result.efficiency, unpriced(trial, self.price)
+        if unknown:
+            message = f"usd_per_query is not told: the price of {', '.join(unknown)} is not known"
+            return replace(result, warnings=[*result.warnings, message])
+        asked = (facts.get("queries_usd", 0.0) + facts.get("rerank_usd", 0.0)) / max(1, len(result.queries))
+        usd = reader.usd(facts["context_tokens"]) + asked
+        return replace(result, efficiency={**facts, "usd_per_query": usd})
+
+    def place(self, trial: Trial) -> "StageContext":
+        return StageContext(
+            str(self.manifest.root),
+            self.manifest.corpus.sha256,
+            trial.queries,
+            self.manifest.query_set(trial.queries).sha256,
+            trial.tokenizer,
+            Tokenizer(trial.tokenizer).identity,
+            trial.copies or self.manifest.copies,
+            str(self.store),
+            self.final,
+        )
+
+    def to_embed(self) -> dict[str, ToEmbed]:
+        """Per embedder, the texts that the unfinished trials need and the cache lacks, as far as they are known."""
+        wanted: dict[str, _Texts] = {}
+        for trial in self.trials:
+            pipeline = self.pipeline(trial)
+            if pipeline.needs_chunk_calls(trial) or pipeline.needs_context_calls(trial):
+                continue  # what is embedded is only known once models have said where to cut, and written contexts
+            if trial.embeds_queries and not pipeline.stored(trial)["retrieve"]:
+                _add(wanted, trial.embedder, pipeline, pipeline.passages(trial).texts)
+        return _left(wanted, queries=True)
+
+    def to_cut(self) -> dict[str, ToEmbed]:
+        """Per embedder, the texts whose vectors decide where to cut, as far as the cache lacks them."""
+        wanted: dict[str, _Texts] = {}
+        for trial in self.trials:
+            pipeline = self.pipeline(trial)
+            if isinstance(trial.chunker, EmbeddingChunker) and pipeline.needs_chunk_calls(trial):
+                _add(wanted, trial.embedder, pipeline, pipeline.piece_texts(trial))
+        return _left(wanted, queries=False)
+
+
+_Texts = tuple[Embedder, Pipeline, dict[str, None]]
+
+
+def _add(wanted: dict[str, _Texts], embedder: Embedder, pipeline: Pipeline, texts: list[str]) -> None:
+    wanted.setdefault(digest(identity(embedder)), (embedder, pipeline, {}))[2].update(dict.fromkeys(texts))
+
+
+def _left(wanted: dict[str, _Texts], *, queries: bool) -> dict[str, ToEmbed]:
+    """What has no vector yet, with a label for each embedder."""
+    found: dict[str, ToEmbed] = {}
+    for embedder, pipeline, texts in wanted.values():
+        documents = pipeline.vectors.missing(embedder, list(texts))
+        asked = pipeline.vectors.missing(embedder, pipeline.query_texts, queries=True) if queries else []
+        label = embedder.label
+        found[label if label not in found else f"{label} {len(found)}"] = ToEmbed(embedder, pipeline, documents, asked)
+    return found
+
+
+class StageContext(NamedTuple):
+    """What a worker needs besides the trial to find its pipeline; all text, so that it crosses any process boundary.
+
+    The hashes and the tokenizer's identity are there to tell files from what they were before an edit, in a process
+    that outlives the edit.
+    """
+
+    root: str
+    corpus_sha256: str
+    queries: str
+    queries_sha256: str
+    tokenizer: str
+    tokenizer_identity: str
+    copies: Copies
+    store: str
+    final: bool
+
+
+_local = threading.local()
+
+
+def pipeline_for(place: StageContext) -> Pipeline:
+    """This thread's pipeline for a place: tasks that share a corpus share what it has read, threads share nothing."""
+    known: dict[StageContext, Pipeline] = _local.__dict__.setdefault("pipelines", {})
+    if place not in known:
+        known[place] = Pipeline(
+            read_manifest(Path(place.root)),
+            place.queries,
+            Path(place.store),
+            tokenizer=place.tokenizer,
+            copies=place.copies,
+            final=place.final,
+        )
+    return known[place]
+
+
+def _installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _locked(manifest: Manifest) -> str:
+    locked = [name for name, pinned in manifest.queries.items() if pinned.locked]
+    if len(locked) != 1:
+        message = f"{len(locked)} locked query sets ({', '.join(locked) or 'none'})"
+        raise ConfigError(f"--final: {manifest.root} has {message}; it takes one")
+    return locked[0]

@@ -1,0 +1,151 @@
+"""Vectors of texts: each text embedded once per embedder, for all chunkers, trials and launches."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from harness.components.component import identity
+from harness.components.roles import Embedder
+from harness.core.blame import blamed, shown
+from harness.core.errors import ConfigError
+from harness.core.rankings import unit_rows
+from harness.core.records import Chunk, Embedded
+from harness.core.timing import TIMED_QUERIES, milliseconds
+from harness.running.stages.cache_keys import namespace
+from harness.storage.digest import digest
+from harness.storage.locks import locked
+from harness.storage.model_outputs import VectorCache
+from harness.storage.store import Artifact
+
+_SLAB = 256
+"""Texts embedded between two writes to the cache: what a killed launch can lose."""
+
+_GREATEST = 1e18
+"""The square of a greater number is none of float32."""
+
+_WORD = re.compile(r"\w")
+"""A text without any has nothing to embed: built-in hashing gives zeros for it."""
+
+_SEEN = 100_000
+"""Chunks kept in memory with their vectors, for the steps of many trials."""
+
+Progress = Callable[[int], None]
+
+
+class Embeddings:
+    """Vectors from a cache, worked out where they are missing; `built` counts the texts embedded, under `embed`."""
+
+    def __init__(self, cache: VectorCache, built: dict[str, int]) -> None:
+        self._cache, self._built = cache, built
+        self._alone: set[str] = set()
+        self._dimensions: dict[str, int] = {}
+        self._seen: dict[str, dict[int, tuple[Chunk, Chunk]]] = {}
+
+    @property
+    def damaged(self) -> int:
+        """How often the cache was found damaged: set aside as a whole, or with rows that had to be dropped."""
+        return self._cache.damaged + bool(self._cache.damaged_rows)
+
+    def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> list[str]:
+        """The distinct texts that have no vector yet."""
+        return self._cache.missing(namespace(embedder, queries=queries), texts)
+
+    @contextlib.contextmanager
+    def alone(self, embedder: Embedder) -> Iterator[None]:
+        """Keep other launches on the store from embedding with this embedder meanwhile, and paying for the same."""
+        name = digest(identity(embedder))[:24]
+        if name in self._alone:
+            yield
+            return
+        with locked(self._cache.path.parent / "locks" / f"embed-{name}"):
+            self._alone.add(name)
+            try:
+                yield
+            finally:
+                self._alone.discard(name)
+
+    def fill(
+        self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False, progress: Progress | None = None
+    ) -> None:
+        """Work out the vectors that are missing, the longest texts first, and cache them slab by slab."""
+        if self.missing(embedder, texts, queries=queries):
+            with self.alone(embedder):
+                self._fill(embedder, texts, queries=queries, progress=progress)
+
+    def _fill(self, embedder: Embedder, texts: Sequence[str], *, queries: bool, progress: Progress | None) -> None:
+        place = namespace(embedder, queries=queries)
+        left = sorted(self._cache.missing(place, texts), key=lambda text: (-len(text), text))
+        for start in range(0, len(left), _SLAB):
+            slab = left[start : start + _SLAB]
+            self._cache.put(place, slab, self._embedded(embedder, slab, queries=queries))
+            self._built["embed"] = self._built.get("embed", 0) + len(slab)
+            if progress:
+                progress(len(slab))
+
+    def embed(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Embedded:
+        """Vectors for all texts, those missing worked out."""
+        place = namespace(embedder, queries=queries)
+        found = self._cache.get(place, texts)
+        if found is None:
+            self.fill(embedder, texts, queries=queries)
+            found = self._cache.get(place, texts)
+            if found is None:
+                self._cache.set_aside()  # what is written cannot be read again
+        # Damaged between writing and reading, the file was set aside: go on without it.
+        return found if found is not None else self._embedded(embedder, texts, queries=queries)
+
+    def _embedded(self, embedder: Embedder, texts: Sequence[str], *, queries: bool) -> Embedded:
+        """What an embedder gives for texts, looked at before a number is made of it. Raises ConfigError."""
+        where, given = f"embedder {embedder.name()}", list(texts)
+        with blamed(f"{where}: text {shown(given[0])}", given):
+            made = embedder.embed(given, queries=queries)
+        if not isinstance(made, Embedded):
+            raise ConfigError(f"{where}: embed must return an Embedded(vectors, truncated), not {type(made).__name__}")
+        vectors, truncated = np.asarray(made.vectors), np.asarray(made.truncated)
+        if vectors.ndim != 2 or len(vectors) != len(texts) or truncated.shape != (len(texts),):
+            raise ConfigError(
+                f"{where}: gave vectors of shape {vectors.shape} and marks of shape {truncated.shape} for {len(texts)} "
+                f"texts, the first {shown(given[0])}; expected ({len(texts)}, dimensions) and ({len(texts)},)"
+            )
+        if vectors.dtype.kind not in "fiu":
+            raise ConfigError(f"{where}: gave numbers of type {vectors.dtype} for {shown(given[0])}; expected float32")
+        with np.errstate(over="ignore", invalid="ignore"):
+            vectors = np.ma.getdata(vectors).astype(np.float32)
+            bad = np.flatnonzero(~(np.abs(vectors) < _GREATEST).all(axis=1))
+        if len(bad):
+            raise ConfigError(f"{where}: gave no number, or too great a one, for {shown(given[bad[0]])}")
+        empty = [at for at in np.flatnonzero(~vectors.any(axis=1)).tolist() if _WORD.search(given[at])]
+        if empty:
+            raise ConfigError(f"{where}: gave a vector of zeros for {shown(given[empty[0]])}, which is like nothing")
+        wide = self._dimensions.setdefault(digest(identity(embedder)), vectors.shape[1])
+        if vectors.shape[1] != wide or not wide:
+            raise ConfigError(
+                f"{where}: gave {vectors.shape[1]} dimensions for {shown(given[0])}, and {wide} for other texts"
+            )
+        return Embedded(vectors, truncated.astype(np.bool_, copy=False))
+
+    def of_chunks(self, embedder: Embedder, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """The same chunks with the unit vectors of what is indexed of them."""
+        # Passages make each chunk once, so its identity will do; holding on to it keeps that from being given away.
+        seen = self._seen.setdefault(namespace(embedder, queries=False), {})
+        new = {id(chunk): chunk for chunk in chunks if id(chunk) not in seen}
+        if len(seen) + len(new) > _SEEN:
+            seen.clear()
+            new = {id(chunk): chunk for chunk in chunks}
+        if new:
+            rows = unit_rows(self.embed(embedder, [chunk.indexed for chunk in new.values()]).vectors)
+            for chunk, row in zip(new.values(), rows, strict=True):
+                seen[id(chunk)] = chunk, replace(chunk, vector=row)
+        return [seen[id(chunk)][1] for chunk in chunks]
+
+
+def query_latency(embedder: Embedder, queries: Sequence[str]) -> Artifact:
+    """Array `ms`: milliseconds to embed one query at a time, for the timed queries; empty where it costs money."""
+    if embedder.metered:
+        return Artifact({"ms": np.zeros(0)})
+    texts = queries[:TIMED_QUERIES]
+    embedder.embed(texts[:1], queries=True)  # loads the model, which is not to be timed
+    return Artifact({"ms": np.array(milliseconds(lambda text: embedder.embed([text], queries=True), texts))})

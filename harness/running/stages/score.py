@@ -1,0 +1,196 @@
+"""The score stage, and what is told of a finished trial."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.components.component import step_labels
+from harness.core.errors import ConfigError
+from harness.core.rankings import Rankings
+from harness.core.records import Floats, Query, TokenMap
+from harness.core.timing import percentiles
+from harness.data.dataset import Dataset
+from harness.evaluation.metrics import EvidencePath, Items, Ranking, Step, losses, parse_metric, score_queries
+from harness.evaluation.metrics.intervals import size, union
+from harness.evaluation.metrics.matching import Passage
+from harness.evaluation.metrics.measures import JUDGMENT_MEASURES, SPAN_MEASURES
+from harness.evaluation.results import SelectedPassage, Selection
+from harness.experiment.trial import Trial
+from harness.running.stages.passages import Passages
+from harness.storage.store import Artifact
+
+CURVE_RANKS = (1, 2, 3, 5, 8, 10, 15, 20, 30, 50)
+CURVE_TOKENS = (125, 250, 500, 1000, 2000, 4000)
+CURVES = tuple(f"{measure}@{k}" for measure in ("recall", "precision", "ndcg") for k in CURVE_RANKS) + tuple(
+    f"{measure}@{tokens}t" for measure in ("recall", "ndcg") for tokens in CURVE_TOKENS
+)
+"""Metrics scored for every trial besides those asked for, so that curves over rank and token budget can be drawn."""
+
+_METRIC = "metric:"
+
+
+def scored_metrics(trial: Trial) -> list[str]:
+    """The metrics asked for, recall at their cutoffs, which the loss ledger needs, and those of the curves."""
+    recalls = (str(parse_metric(name)._replace(measure="recall", level=None)) for name in trial.metrics)
+    return list(dict.fromkeys((*trial.metrics, *recalls, *CURVES)))
+
+
+def score_trial(
+    trial: Trial,
+    data: Dataset,
+    passages: Passages,
+    ranked: Rankings,
+    selected: Sequence[Selection],
+    maps: Mapping[str, TokenMap],
+) -> Artifact:
+    """Per-query values of every metric, the fate of every evidence item, and what the selections cost in tokens.
+
+    Raises ConfigError where a metric asked for cannot be measured on this data.
+    """
+    _refuse_unmeasurable(trial, data)
+    queries = data.query_set.queries
+    items = [Items.of(query, trial.coverage, trial.relevant_from) for query in queries]
+    kept = [[passage_of(pick) for pick in selection.kept] for selection in selected]
+    metrics = [parse_metric(name) for name in scored_metrics(trial)]
+    values = score_queries(
+        metrics,
+        items,
+        kept,
+        maps,
+        lambda needed, touch: passages.overlapping_chunks(needed, touching=touch),
+        unanswerable=0.0 if trial.unanswerable == "zero" else np.nan,
+    )
+    arrays = {f"{_METRIC}{name}": column for name, column in values.items()}
+    arrays["context_tokens"] = np.array([sum(p.tokens + p.context_tokens for p in row) for row in kept], np.float64)
+    arrays["redundancy"] = np.array([redundancy(row) for row in kept])
+    facts = {
+        "queries": [query.id for query in queries],
+        "clusters": [query.cluster for query in queries],
+        "fates": list(_evidence_outcomes(trial, passages, ranked, items, selected, kept)),
+    }
+    return Artifact(arrays, facts)
+
+
+def metric_values(scores: Artifact) -> dict[str, Floats]:
+    """The per-query values in a score artifact, by metric."""
+    arrays = scores.arrays.items()
+    return {name.removeprefix(_METRIC): column for name, column in arrays if name.startswith(_METRIC)}
+
+
+def _refuse_unmeasurable(trial: Trial, data: Dataset) -> None:
+    asked = [name for name in trial.metrics if parse_metric(name).measure in SPAN_MEASURES]
+    evident = [query for query in data.query_set.queries if query.evidence]
+    if asked and evident and all(query.by_document for query in evident):
+        raise ConfigError(
+            f"metrics: {asked[0]} measures characters, but '{data.name}' has document evidence only; "
+            "ask for recall, hit, mrr, ndcg, map or precision"
+        )
+    judged = [name for name in trial.metrics if parse_metric(name).measure in JUDGMENT_MEASURES]
+    if judged and evident and not any(query.by_document for query in evident):
+        raise ConfigError(
+            f"metrics: {judged[0]} needs judgments of whole documents, but the evidence of '{data.name}' is spans; "
+            "ask for recall, hit, mrr, ndcg, map or precision"
+        )
+
+
+def _evidence_outcomes(
+    trial: Trial,
+    passages: Passages,
+    ranked: Rankings,
+    items: Sequence[Items],
+    selected: Sequence[Selection],
+    kept: Sequence[list[Passage]],
+) -> Iterator[list[str]]:
+    for number, (needed, selection, row) in enumerate(zip(items, selected, kept, strict=True)):
+
+        def trace(number: int = number, needed: Items = needed, selection: Selection = selection) -> EvidencePath:
+            steps = [
+                Step(label, step.spends_budget, [passage_of(pick) for pick in selection.dropped if pick.step == label])
+                for label, step in zip(step_labels(trial.selector), trial.selector, strict=True)
+            ]
+            candidates = [Passage(chunk.doc, chunk.start, chunk.end) for chunk in passages.hits(ranked, number)]
+            return EvidencePath(passages.overlapping_chunks(needed, copies=True), candidates, steps)
+
+        yield losses(needed, row, trace).evidence_outcomes
+
+
+def query_rows(
+    trial: Trial, data: Dataset, scores: Artifact, selected: Sequence[Selection]
+) -> Iterator[dict[str, Any]]:
+    """Everything about each query: its text, evidence, scores, fates, and the passages kept and dropped."""
+    values = metric_values(scores)
+    for at, (query, selection) in enumerate(zip(data.query_set.queries, selected, strict=True)):
+        needed = Items.of(query, trial.coverage, trial.relevant_from)
+        shown = Ranking([passage_of(pick) for pick in selection.kept], needed)
+        evidence_outcomes = zip(needed.evidence, scores.data["fates"][at], strict=True)
+        yield {
+            "query_id": query.id,
+            "query": query.text,
+            "type": query.metadata.get("type"),
+            "evidence": [{**item.places[0]._asdict(), "fate": outcome} for item, outcome in evidence_outcomes],
+            "scores": {name: _number(values[name][at]) for name in trial.metrics},
+            "kept": [
+                _passage_row(pick, data) | {"relevant": shown.is_relevant(passage_of(pick))} for pick in selection.kept
+            ],
+            "dropped": [pick._asdict() for pick in selection.dropped],
+        }
+
+
+def relevance(
+    queries: Sequence[Query], ranked: Rankings, passages: Passages, *, relevant_from: float = 0.0
+) -> Artifact:
+    """Which hits are relevant, in the sense of `precision@k`: arrays `query`, `scores`, `relevant`, one row a hit."""
+    number = np.repeat(np.arange(ranked.queries), np.diff(ranked.offsets))
+    found: list[bool] = []
+    for at, query in enumerate(queries):
+        row = Ranking([], Items.of(query, relevant_from=relevant_from))
+        found += [row.is_relevant(Passage(hit.doc, hit.start, hit.end)) for hit in passages.hits(ranked, at)]
+    return Artifact({"query": number, "scores": ranked.scores, "relevant": np.array(found, np.bool_)})
+
+
+def efficiency(ranked: Artifact, selection: Artifact, scores: Artifact, embedding_ms: Floats) -> dict[str, float]:
+    """What a trial costs: chunks, index bytes, context tokens, redundancy, latency of single queries, step statistics.
+
+    `embedding_ms` are the timed queries' embedding times, empty where there are none.
+    """
+    stages = {"embed": embedding_ms, "retrieve": ranked.arrays["ms"], "select": selection.arrays["ms"]}
+    facts = {
+        "chunks": float(ranked.data["chunks"]),
+        "index_bytes": float(ranked.data["index_bytes"]),
+        "context_tokens": float(scores.arrays["context_tokens"].mean()),
+        "passages": float((selection.arrays["step"] < 0).sum() / max(1, selection.data["queries"])),
+        "redundancy": float(scores.arrays["redundancy"].mean()),
+        "empty_results": float((scores.arrays["context_tokens"] == 0).sum()),
+    }
+    facts |= percentiles("latency", np.sum([ms for ms in stages.values() if len(ms)], axis=0))
+    for stage, ms in stages.items():
+        facts |= percentiles(stage, ms)
+    if "ann_recall" in ranked.data:
+        facts["ann_recall"] = float(ranked.data["ann_recall"])
+    for label, statistics in zip(selection.data["steps"], selection.data["statistics"], strict=False):
+        facts |= {f"step_{label}_{fact}": value for fact, value in statistics.items()}
+    return facts
+
+
+def passage_of(pick: SelectedPassage) -> Passage:
+    """A passage of a selection, as the metrics take it."""
+    return Passage(pick.doc, pick.start, pick.end, pick.tokens, pick.context_tokens)
+
+
+def redundancy(row: Sequence[Passage]) -> float:
+    """The share of the selected characters that an earlier passage already holds."""
+    shown = sum(passage.end - passage.start for passage in row)
+    by_doc: dict[str, list[tuple[int, int]]] = {}
+    for passage in row:
+        by_doc.setdefault(passage.doc, []).append((passage.start, passage.end))
+    return 1 - sum(size(union(parts)) for parts in by_doc.values()) / shown if shown else 0.0
+
+
+def _passage_row(pick: SelectedPassage, data: Dataset) -> dict[str, Any]:
+    return {**pick._asdict(), "text": data.by_id[pick.doc].text[pick.start : pick.end]}
+
+
+def _number(value: float) -> float | None:
+    """A JSON number; None where a query has no value."""
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,57 @@
+"""The locked query set: who opened it and how often, counted by content, whatever becomes of the launch."""
+
+import os
+from pathlib import Path
+
+from harness.running.session import Session
+from harness.storage.files import explained
+from harness.storage.locks import locked
+from harness.storage.sqlite_file import checksum
+
+
+def open_locked_set(session: Session, launch_id: str) -> None:
+    """Write down that a final launch opens the locked set, before the first score is seen."""
+    record = _record(session)
+    if record is None or not session.final:
+        return
+    with explained(session.store), locked(session.store / "openings" / "lock"):
+        number = len(_read(record)) + 1
+        with record.open("a", encoding="utf-8") as file:
+            message = f"{number} {launch_id} {session.experiment.name!r}"
+            file.write(f"{message} {checksum((message,))}\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def test_set_accesses(session: Session) -> list[str]:
+    """The launches that have opened the locked set of the session's data, from this store: id and experiment."""
+    record = _record(session)
+    return _read(record) if record is not None else []
+
+
+def _read(record: Path) -> list[str]:
+    """What each opening left; one whose line is damaged, or gone, still counts."""
+    try:
+        lines = record.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    found: dict[int, str] = {}
+    damaged = 0
+    for at, line in enumerate(lines, 1):
+        entry, _, check = line.rpartition(" ")
+        number, _, rest = entry.partition(" ")
+        if check == str(checksum((entry,))) and number.isdigit():
+            found[int(number)] = rest
+        elif " " in line and line.count(" ") == 1 and line[:8].isdigit():
+            found[at] = line  # of the time before lines had numbers
+        else:
+            damaged += 1
+    count = max([len(found) + damaged, *found])
+    return [found.get(number, "(the record of this opening is damaged)") for number in range(1, count + 1)]
+
+
+def _record(session: Session) -> Path | None:
+    locked_sets = [pinned for pinned in session.manifest.queries.values() if pinned.locked]
+    if len(locked_sets) != 1:
+        return None  # `final` needs exactly one, which the session has checked
+    return session.store / "openings" / f"{locked_sets[0].sha256}.txt"
