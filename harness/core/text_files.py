@@ -42,10 +42,10 @@ def byte_lines(path: Path, advance: Advance | None = None) -> Iterator[tuple[Lin
             for number, content in enumerate(file, 1):
                 yield Line(path, number), content
                 if advance and number % 256 == 0:
-                    done, before = raw.notify(), done
+                    done, before = raw.tell(), done
                     advance(done - before)
             if advance:
-                advance(raw.notify() - done)
+                advance(raw.tell() - done)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise Line(path, number + 1).fault("the gzip file is damaged or cut short") from None
     except OSError as error:

@@ -71,7 +71,7 @@ class DatasetWriter:
         record |= {"metadata": metadata} if metadata else {}
         content = _written(line, record)
         try:
-            self._ids.execute("INSERT INTO ids VALUES (?, ?, ?)", (name, line.short, self._corpus.notify()))
+            self._ids.execute("INSERT INTO ids VALUES (?, ?, ?)", (name, line.short, self._corpus.tell()))
         except sqlite3.IntegrityError:
             (before,) = self._ids.execute("SELECT place FROM ids WHERE id = ?", (name,)).fetchone()
             raise line.fault(f"document '{name}' stands in {before} already") from None
