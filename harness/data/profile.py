@@ -38,13 +38,13 @@ class Spread:
         if not len(found):
             nan = float("nan")
             return cls(0, nan, nan, nan, nan, nan, nan, 0.0, (), ())
-        min, lower, median, upper, p90, max = np.quantile(found, (0, 0.25, 0.5, 0.75, 0.9, 1)).tolist()
-        low, high = max(1.0, min), max(2.0, max + 1)
+        smallest, lower, median, upper, p90, largest = np.quantile(found, (0, 0.25, 0.5, 0.75, 0.9, 1)).tolist()
+        low, high = max(1.0, smallest), max(2.0, largest + 1)
         edges = np.geomspace(low, high, _BINS + 1) if low < high else np.array([low, low + 1])
         counts, _ = np.histogram(np.maximum(found, low), edges)
         total = float(found.sum())
         return cls(
-            len(found), min, lower, median, upper, p90, max, total, tuple(counts.tolist()), tuple(edges.tolist())
+            len(found), smallest, lower, median, upper, p90, largest, total, tuple(counts.tolist()), tuple(edges.tolist())
         )
 
 

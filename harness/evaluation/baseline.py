@@ -53,6 +53,7 @@ class Baseline:
     trials: Sequence[BaselineTrial]
 
     def to_json(self) -> dict[str, Any]:
+        """The baseline as plain values, which `from_json` reads."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
@@ -63,7 +64,9 @@ class Baseline:
         from pydantic import TypeAdapter, ValidationError
 
         try:
-            found = TypeAdapter(cls).validate_python({name: inner for name, inner in value.items() if name != "format"})
+            content = {name: inner for name, inner in value.items() if name != "format"}
+            content["trials"] = [_of_this_version(trial) for trial in content.get("trials") or ()]
+            found = TypeAdapter(cls).validate_python(content)
         except ValidationError as error:
             first = error.errors()[0]
             message = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -75,3 +78,11 @@ class Baseline:
         ):
             raise DataError(f"{where}: its scores are not one for each of {count} queries; accept a baseline anew")
         return found
+
+
+def _of_this_version(trial: Any) -> Any:
+    """A trial as it is written now: until version 0.2 its `evidence_outcomes` were called `fates`."""
+    if not isinstance(trial, Mapping) or "fates" not in trial:
+        return trial
+    renamed = {name: value for name, value in trial.items() if name != "fates"}
+    return {**renamed, "evidence_outcomes": trial["fates"]}

@@ -38,7 +38,7 @@ from harness.components.retrievers import BUILTINS as RETRIEVERS
 from harness.components.roles import (
     Chunker,
     EmbeddingChunker,
-    Recorded,
+    Replay,
     ScalesChunker,
     Searched,
     Selector,
@@ -72,7 +72,7 @@ WORDS = Tokenizer("words")
 def made_of(cls: type[Component]) -> Any:
     """A component with its defaults; what asks a model has none for the model, what looks at dates none for today."""
     required: dict[str, Any] = {"model": "some-model"} if issubclass(cls, Prompter) else {}
-    required |= {"run": "some-run"} if issubclass(cls, Recorded) else {}
+    required |= {"run": "some-run"} if issubclass(cls, Replay) else {}
     named = {f.name for f in fields(cls)}  # type: ignore[arg-type]
     required |= {"labels": str(Path(__file__).parent / "labels.csv")} if "labels" in named else {}
     required |= {"now": "2026-01-31"} if "now" in named else {}
@@ -248,7 +248,7 @@ def test_embedders_do_not_depend_on_the_batch(cls: Any) -> None:
 
 
 # A recorded ranking searches nothing; tests/components/test_trec_run.py replays one.
-SEARCHING = [cls for cls in RETRIEVERS if not issubclass(cls, Recorded)]
+SEARCHING = [cls for cls in RETRIEVERS if not issubclass(cls, Replay)]
 RETRIEVER_CASES = [*(cls(depth=6) for cls in SEARCHING), Dense(6, ann="hnsw"), Dense(6, ann="ivf", lists=4, probes=2)]
 RETRIEVER_CASES += [BM25(6, variant="okapi", engine="rank_bm25"), Hybrid(6, fusion="weighted"), Dense(6, "dot")]
 

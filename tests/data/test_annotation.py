@@ -139,9 +139,9 @@ def test_what_changed_behind_the_manifests_back_is_not_accepted(data: Path) -> N
 
 def test_marks_are_not_lost_in_silence(data: Path, tmp_path: Path) -> None:
     """At the end of the input, or at `q`; a question without evidence is asked for twice."""
-    _, err = harness(tmp_path, "--query", "How?", told='"Salt the water."\nq\n')
+    _, err = harness(tmp_path, "--query", "How?", message='"Salt the water."\nq\n')
     assert "1 marked and not written" in err
-    out, _ = harness(tmp_path, "--query", "How?", told="d\nd\n")
+    out, _ = harness(tmp_path, "--query", "How?", message="d\nd\n")
     assert "nothing is marked" in out
     assert json.loads(out[out.index('{"id"') :])["evidence"] == []
 

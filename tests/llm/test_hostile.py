@@ -178,7 +178,7 @@ def test_hostile_answers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Each passage of the victim is a label or a failure of the expected kind; the bystander's are labels."""
     bad, expected = ANSWERS[name]
     # An answer that never ends is waited for once; the bystander's must come meanwhile, however busy the machine is.
-    once = {"judge": ContextPrecision("some-model", timeout=5.0), "patience": replace(QUICK, attempts=1)}
+    once = {"judge": ContextPrecision("some-model", timeout=5.0), "retry_policy": replace(QUICK, attempts=1)}
     outcome, server = judged_with(bad, tmp_path, monkeypatch, **(once if expected == "timeout" else {}))
     assert outcome.fatal is None
     assert outcome.kinds(BYSTANDER) == [LABEL] * 3
@@ -209,7 +209,7 @@ def test_what_is_not_counted_is_unknown_and_never_free(
     """The label stands; its cost is told to be unknown, and a budget takes it to have been the most possible."""
     outcome, _ = judged_with(ANSWERS[name][0], tmp_path, monkeypatch, price=(1.0, 2.0), budget=1.0)
     assert outcome.caller.spend.unpriced == 1
-    assert "unknown amount for 1 request" in outcome.caller.spend.told
+    assert "unknown amount for 1 request" in outcome.caller.spend.summary
 
 
 FATAL: dict[str, tuple[Bad, str]] = {
@@ -269,9 +269,9 @@ def test_every_prefix_of_an_answer_is_refused() -> None:
     judge = ContextPrecision("m")
     prompt = judge.prompt(judge.tasks(VICTIM))
     text = json.dumps({slot: {"why": "é", "grade": 2} for slot in prompt.slots}, ensure_ascii=False)
-    assert not prompt.form.read(text, list(prompt.slots)).bad
+    assert not prompt.schema.read(text, list(prompt.slots)).bad
     for cut in range(len(text)):
-        assert not prompt.form.read(text[:cut], list(prompt.slots)).entries
+        assert not prompt.schema.read(text[:cut], list(prompt.slots)).entries
 
 
 def test_a_missing_slot_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

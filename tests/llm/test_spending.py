@@ -220,9 +220,9 @@ def test_what_is_not_known_is_never_told_as_nothing() -> None:
     """Zero dollars and an unknown amount are different things."""
     spend = Spend()
     spend.add(None, None)
-    assert spend.told == "an unknown amount for 1 requests"
+    assert spend.summary == "an unknown amount for 1 requests"
     spend.add(Usage(10, 1), 0.5)
-    assert spend.told == "$0.5000 and an unknown amount for 1 requests"
+    assert spend.summary == "$0.5000 and an unknown amount for 1 requests"
 
 
 @pytest.mark.parametrize(
@@ -585,13 +585,13 @@ def test_what_was_spent_is_added_up() -> None:
     """All kinds of tokens; nothing is told where nothing was asked."""
     spend = Spend()
     assert spend.figures() == {}
-    assert spend.told == "$0.0000"
+    assert spend.summary == "$0.0000"
     for _ in range(2):
         spend.add(Usage(10, 5, 3, 2), 0.25)
         spend.requests += 1
     expected = {"requests": 2, "prompt_tokens": 20, "cached_tokens": 6, "written_tokens": 4, "output_tokens": 10}
     assert spend.figures() == {"calls": 0.0, "usd": 0.5, "unpriced": 0.0, **expected}
-    assert spend.told == "$0.5000"
+    assert spend.summary == "$0.5000"
 
 
 def test_requests_that_cost_by_number_are_charged_before_they_are_sent(tmp_path: Path) -> None:
@@ -1072,7 +1072,7 @@ def test_estimates_in_words() -> None:
     known, unknown = Estimate(1, 10, 0.25, 0.5), Estimate(2, 5, None, None)
     assert known.plus(known) == Estimate(2, 20, 0.5, 1.0)
     assert known.plus(unknown) == unknown.plus(known) == Estimate(3, 15, None, None)
-    assert known.told("judge") == "judge: 1 calls; about 10 tokens, $0.2500 expected, $0.5000 at most without retries"
+    assert known.summary("judge") == "judge: 1 calls; about 10 tokens, $0.2500 expected, $0.5000 at most without retries"
     assert str(unknown) == "about 5 tokens, price unknown"
     assert str(Estimate()) == "nothing to ask"
 

@@ -128,7 +128,7 @@ def query_rows(
             "query_id": query.id,
             "query": query.text,
             "type": query.metadata.get("type"),
-            "evidence": [{**item.places[0]._asdict(), "fate": outcome} for item, outcome in evidence_outcomes],
+            "evidence": [{**item.places[0]._asdict(), "outcome": outcome} for item, outcome in evidence_outcomes],
             "scores": {name: _number(values[name][at]) for name in trial.metrics},
             "kept": [
                 _passage_row(pick, data) | {"relevant": shown.is_relevant(passage_of(pick))} for pick in selection.kept
