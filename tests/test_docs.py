@@ -70,7 +70,7 @@ def test_the_model_judge_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     from harness.experiment.catalog import component
 
     (tmp_path / "own.py").write_text(blocks("docs/components.md", "python")[6])
-    judge = component("judge", {"own.py:Standalone": {"model": "m"}}, where="x", beside=tmp_path)
+    judge = component("judge", {"own.py:Standalone": {"model": "m"}}, where="x", base_dir=tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     with Server(
         lambda asked: (
@@ -148,7 +148,7 @@ def test_the_judges_of_the_readme_are_built_in(tmp_path: Path) -> None:
     (tmp_path / "grades.csv").write_text("query,passage,grade\nq,p,2\n")
     block = next(block for block in blocks("README.md", "yaml") if block.startswith("judges:"))
     for spec in yaml.safe_load(block.replace("${JUDGE_MODEL}", "m"))["judges"]:
-        component("judge", spec, where="README", beside=tmp_path)
+        component("judge", spec, where="README", base_dir=tmp_path)
 
 
 def test_the_findings_of_the_docs_are_all_there_are() -> None:

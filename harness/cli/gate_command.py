@@ -50,7 +50,7 @@ def _gate(options: argparse.Namespace) -> int:
         "store": options.store,
         "tracking": options.tracking,
         "models": models_of(options),
-        "tell": lambda line: print(line, file=sys.stderr, flush=True),
+        "notify": lambda line: print(line, file=sys.stderr, flush=True),
     }
     if options.accept:
         accepted = accept_launch(experiment, why=options.why, who=options.who, **given)

@@ -130,7 +130,7 @@ def _of_experiment(options: argparse.Namespace) -> "Agreement":
         "store": options.store,
         "judge": options.judge,
         "models": models_of(options),
-        "tell": lambda line: print(line, file=sys.stderr, flush=True),
+        "notify": lambda line: print(line, file=sys.stderr, flush=True),
     }
     experiment = read_experiment(options.experiment)
     if options.people:

@@ -44,7 +44,16 @@ class Spread:
         counts, _ = np.histogram(np.maximum(found, low), edges)
         total = float(found.sum())
         return cls(
-            len(found), smallest, lower, median, upper, p90, largest, total, tuple(counts.tolist()), tuple(edges.tolist())
+            len(found),
+            smallest,
+            lower,
+            median,
+            upper,
+            p90,
+            largest,
+            total,
+            tuple(counts.tolist()),
+            tuple(edges.tolist()),
         )
 
 

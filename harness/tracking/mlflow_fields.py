@@ -155,7 +155,9 @@ def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
         f"{rank}{'✓' if p['relevant'] else '✗'}{_grades(p)} {p['doc']}:{p['start']}-{p['end']}"
         for rank, p in enumerate(row["kept"][:8], 1)
     ]
-    lost = [f"lost {e['doc']}:{e['start']}-{e['end']} {e['outcome']}" for e in row["evidence"] if e["outcome"] != "found"]
+    lost = [
+        f"lost {e['doc']}:{e['start']}-{e['end']} {e['outcome']}" for e in row["evidence"] if e["outcome"] != "found"
+    ]
     return " | ".join([scores, *kept, *lost])
 
 

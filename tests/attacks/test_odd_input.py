@@ -169,7 +169,7 @@ def test_escapes_are_shown_not_obeyed(place: Path) -> None:
 def test_a_store_may_be_named_by_text(garden_data: Path, tmp_path: Path) -> None:
     """As everybody writes it in a notebook."""
     made = Experiment(
-        "text", Trial("garden", Fixed(20), BM25(), tokenizer="words", metrics=("recall@3",)), beside=tmp_path
+        "text", Trial("garden", Fixed(20), BM25(), tokenizer="words", metrics=("recall@3",)), base_dir=tmp_path
     )
     launch = run(made, store=str(tmp_path / "s"), log=False)
     assert len(launch.results) == 1

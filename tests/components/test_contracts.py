@@ -38,9 +38,9 @@ from harness.components.retrievers import BUILTINS as RETRIEVERS
 from harness.components.roles import (
     Chunker,
     EmbeddingChunker,
+    FusionContext,
     Replay,
     ScalesChunker,
-    Searched,
     Selector,
     best_hits_first,
 )
@@ -301,7 +301,7 @@ def ranked(retriever: Any, texts: list[str], queries: list[str]) -> list[tuple[l
         rows = []
         for at, found in enumerate(zip(*parts, strict=True)):
             lists = [(np.array(row[0], np.int64), np.array(row[1])) for row in found]
-            rows.append(retriever.fuse(lists, Searched(queries[at], own, Lines(texts), asked[at], vectors))[:2])
+            rows.append(retriever.fuse(lists, FusionContext(queries[at], own, Lines(texts), asked[at], vectors))[:2])
         return [(ids.tolist(), scores.tolist()) for ids, scores in rows]
     found = retriever.search(own, vectors, queries, asked)
     return [(found.row(at)[0].tolist(), found.row(at)[1].tolist()) for at in range(len(queries))]

@@ -118,7 +118,7 @@ def test_the_dialogue(data: Path, tmp_path: Path) -> None:
     message = (
         'How long?\n1\n3\n"Salt the water."\nu\n"Boil it … minutes."\n2024-01-15\n²\nnonsense\n99\na nine minutes\nd\n'
     )
-    out, _ = harness(tmp_path, "--to", "validation", message=message)
+    out, _ = harness(tmp_path, "--to", "validation", expected=message)
     added = load_dataset(data, "validation").query_set.queries[-1]
     spans = [TEXT[place.start : place.end] for item in added.evidence for place in item.places[:1]]
     assert added.answer == "nine minutes"
@@ -139,9 +139,9 @@ def test_what_changed_behind_the_manifests_back_is_not_accepted(data: Path) -> N
 
 def test_marks_are_not_lost_in_silence(data: Path, tmp_path: Path) -> None:
     """At the end of the input, or at `q`; a question without evidence is asked for twice."""
-    _, err = harness(tmp_path, "--query", "How?", message='"Salt the water."\nq\n')
+    _, err = harness(tmp_path, "--query", "How?", expected='"Salt the water."\nq\n')
     assert "1 marked and not written" in err
-    out, _ = harness(tmp_path, "--query", "How?", message="d\nd\n")
+    out, _ = harness(tmp_path, "--query", "How?", expected="d\nd\n")
     assert "nothing is marked" in out
     assert json.loads(out[out.index('{"id"') :])["evidence"] == []
 

@@ -1072,7 +1072,9 @@ def test_estimates_in_words() -> None:
     known, unknown = Estimate(1, 10, 0.25, 0.5), Estimate(2, 5, None, None)
     assert known.plus(known) == Estimate(2, 20, 0.5, 1.0)
     assert known.plus(unknown) == unknown.plus(known) == Estimate(3, 15, None, None)
-    assert known.summary("judge") == "judge: 1 calls; about 10 tokens, $0.2500 expected, $0.5000 at most without retries"
+    assert (
+        known.summary("judge") == "judge: 1 calls; about 10 tokens, $0.2500 expected, $0.5000 at most without retries"
+    )
     assert str(unknown) == "about 5 tokens, price unknown"
     assert str(Estimate()) == "nothing to ask"
 

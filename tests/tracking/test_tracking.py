@@ -33,7 +33,7 @@ def study(garden_data: Path, tmp_path: Path) -> Experiment:
         metrics=("recall@3", "ndcg@5"),
     )
     grid = {"chunker": [Fixed(20), Recursive(40)], "retriever": [Dense(), BM25()]}
-    return Experiment("beds", base, grid, "Which?", Compare({"chunker": "fixed"}, "recall@50t"), beside=tmp_path)
+    return Experiment("beds", base, grid, "Which?", Compare({"chunker": "fixed"}, "recall@50t"), base_dir=tmp_path)
 
 
 def launched(study: Experiment, tracking: str, tmp_path: Path) -> tuple[Launch, Any, list[Any]]:

@@ -222,8 +222,7 @@ OWN = """
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.llm import Choice, Finding, Form, Label, Prompt, Score, Task, Verdict
-from harness.components import LlmJudge
+from harness.components import AnswerSchema, Choice, Finding, Label, LlmJudge, Prompt, Score, Task, Verdict
 from judges import ContextPrecision
 
 
@@ -241,7 +240,8 @@ class Coin(LlmJudge):
         return [(task,) for task in sorted(tasks)]
 
     def prompt(self, batch):
-        return Prompt("", batch[0].texts[0], Form((("yes", Choice(("yes", "no"))),)), {"text": batch[0]}, output=5)
+        schema = AnswerSchema((("yes", Choice(("yes", "no"))),))
+        return Prompt("", batch[0].texts[0], schema, {"text": batch[0]}, output=5)
 
     def read(self, task, entry, prompt):
         return Label(int(entry["yes"] == "yes"))
