@@ -27,22 +27,22 @@ _TOLD = 20
 """Queries that are named for each check, those that lost most."""
 
 
-def compare_with_baseline(launch: Launch, accepted: Baseline) -> GateResult:
+def compare_with_baseline(launch: Launch, baseline: Baseline) -> GateResult:
     """What the gate says of a launch on the data, queries and judges of the accepted one, without logging anything.
 
     Raises ConfigError where the accepted one lacks a metric.
     """
     gate = launch.experiment.gate
-    if list(accepted.queries) != list(launch.results[0].queries):
+    if list(baseline.queries) != list(launch.results[0].queries):
         raise ConfigError("gate: the accepted baseline lists other queries; --accept --why sets a new baseline")
-    pairs = [(result, _before(result, accepted), metric) for result in launch.results for metric in margins(launch)]
+    pairs = [(result, _before(result, baseline), metric) for result in launch.results for metric in margins(launch)]
     for _, before, metric in pairs:
         if metric not in before.scores:
             raise ConfigError(f"gate: the accepted baseline has no {metric}; --accept --why sets a new baseline")
     checks = _checks(launch, pairs, gate)
     drops = [drop for pair, check in zip(pairs, checks, strict=True) for drop in _drops(launch, *pair, check)]
-    changed = [line for result in launch.results for line in _changed(result, _before(result, accepted))]
-    return GateResult(launch.experiment.name, launch, accepted, gate.alpha, checks, drops, changed, {})
+    changed = [line for result in launch.results for line in _changed(result, _before(result, baseline))]
+    return GateResult(launch.experiment.name, launch, baseline, gate.alpha, checks, drops, changed, {})
 
 
 def margins(launch: Launch) -> dict[str, float]:
@@ -50,11 +50,11 @@ def margins(launch: Launch) -> dict[str, float]:
     return dict(launch.experiment.gate.margins) or {primary_metric(launch.experiment, launch.results): MARGIN}
 
 
-def _before(result: TrialResult, accepted: Baseline) -> BaselineTrial:
+def _before(result: TrialResult, baseline: Baseline) -> BaselineTrial:
     """The accepted trial of the same name; the only one, where there is one."""
-    if len(accepted.trials) == 1:
-        return accepted.trials[0]
-    return next(trial for trial in accepted.trials if trial.name == result.name)
+    if len(baseline.trials) == 1:
+        return baseline.trials[0]
+    return next(trial for trial in baseline.trials if trial.name == result.name)
 
 
 Pair = tuple[TrialResult, BaselineTrial, str]

@@ -14,7 +14,7 @@ from harness.running.launch_result import Launch
 from harness.tracking import ScheduledRun
 from harness.tracking.mlflow_fields import metric_key
 from reports.page.drawing import standalone
-from reports.page.figures import RunSeries, nights
+from reports.page.figures import RunSeries, scheduled_runs
 from reports.plain import plain
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Check:
 
     trial: str
     metric: str
-    accepted: float
+    baseline: float
     today: float
     difference: float
     low: float
@@ -68,7 +68,7 @@ class GateResult:
 
     experiment: str
     launch: Launch
-    accepted: Baseline
+    baseline: Baseline
     alpha: float
     checks: Sequence[Check]
     drops: Sequence[Drop]
@@ -76,7 +76,7 @@ class GateResult:
     """Settings that are not as they were accepted, a line each."""
     history: Mapping[str, Sequence[ScheduledRun]]
     link: str = ""
-    """The page of the MLflow UI that shows the nights."""
+    """The page of the MLflow UI that shows the scheduled runs."""
 
     @property
     def verdict(self) -> Verdict:
@@ -100,7 +100,7 @@ class GateResult:
         return markdown(self)
 
 
-_HEAD = ("trial", "metric", "accepted", "today", "difference", "bounds", "margin", "queries", "verdict")
+_HEAD = ("trial", "metric", "baseline", "today", "difference", "bounds", "margin", "queries", "verdict")
 _SAYS = {
     "fine": "fine, as good as accepted within the margin",
     "worse": "worse than accepted",
@@ -127,8 +127,8 @@ def title(found: GateResult) -> str:
 
 def against(found: GateResult) -> str:
     """What today was held against."""
-    accepted = found.accepted
-    return f"against what {accepted.who} accepted on {accepted.when}: {accepted.why}"
+    baseline = found.baseline
+    return f"against what {baseline.who} accepted on {baseline.when}: {baseline.why}"
 
 
 def cells(check: Check) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ def cells(check: Check) -> tuple[str, ...]:
     return (
         check.trial,
         check.metric,
-        f"{check.accepted:.3f}",
+        f"{check.baseline:.3f}",
         "withheld" if math.isnan(check.today) else f"{check.today:.3f}",
         f"{check.difference:+.3f}",
         bounds,
@@ -180,7 +180,7 @@ def markdown(found: GateResult) -> str:
     return "\n".join([*lines, "", *(f"- {_cell(note)}" for note in notes(found))]) + "\n"
 
 
-_DROPS = ("trial", "metric", "query", "question", "accepted", "today", "why")
+_DROPS = ("trial", "metric", "query", "question", "baseline", "today", "why")
 
 
 def _worst(found: GateResult) -> list[Drop]:
@@ -222,19 +222,19 @@ def html(found: GateResult) -> str:
 
 def as_json(found: GateResult) -> str:
     """Everything as JSON; what is not a number is null."""
-    accepted = found.accepted
+    baseline = found.baseline
     record = {
         "experiment": found.experiment,
         "verdict": found.verdict,
         "exit_code": found.exit_code,
         "alpha": found.alpha,
         "launch": found.launch.id,
-        "accepted": {name: getattr(accepted, name) for name in ("launch", "who", "when", "why", "measured")},
+        "baseline": {name: getattr(baseline, name) for name in ("launch", "who", "when", "why", "measured")},
         "checks": [asdict(check) for check in found.checks],
         "drops": [asdict(drop) for drop in found.drops],
         "changed": list(found.changed),
         "notes": notes(found),
-        "history": {name: [night._asdict() for night in past] for name, past in found.history.items()},
+        "history": {name: [run._asdict() for run in past] for name, past in found.history.items()},
     }
     return json.dumps(plain({"format": FORMAT, **record}), indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -251,7 +251,7 @@ def junit(found: GateResult) -> str:
             suite, "testcase", {"classname": _xml(found.experiment), "name": _xml(f"{check.trial}: {check.metric}")}
         )
         text = dict(zip(_HEAD, cells(check), strict=True))
-        line = f"accepted {text['accepted']}, today {text['today']}, difference {text['difference']} ({text['bounds']})"
+        line = f"baseline {text['baseline']}, today {text['today']}, difference {text['difference']} ({text['bounds']})"
         if check.verdict == "fine":
             ElementTree.SubElement(case, "system-out").text = line
             continue
@@ -264,7 +264,7 @@ def junit(found: GateResult) -> str:
 
 
 def refused(experiment: str, why: str) -> dict[str, bytes]:
-    """The files of a night on which nothing could be compared, and why."""
+    """The files of a scheduled run on which nothing could be compared, and why."""
     suites = ElementTree.Element("testsuites", {"tests": "1", "failures": "0", "errors": "1"})
     suite = ElementTree.SubElement(suites, "testsuite", {"name": _xml(experiment), **suites.attrib})
     case = ElementTree.SubElement(suite, "testcase", {"classname": _xml(experiment), "name": "gate"})
@@ -288,21 +288,21 @@ def _writable(code: int) -> bool:
 
 
 def history(found: GateResult) -> str:
-    """The nights of every check as a picture (SVG)."""
+    """The scheduled runs of every check as a picture (SVG)."""
     drawn = [_series(check, found.history.get(check.trial, ())) for check in found.checks]
-    return standalone(nights([series for series in drawn if series.when]))
+    return standalone(scheduled_runs([series for series in drawn if series.when]))
 
 
 def _series(check: Check, past: Sequence[ScheduledRun]) -> RunSeries:
-    """What was told of a check night by night; nights that lack it are left out."""
+    """The history of a check, run by run; runs without it are left out."""
     keys = trend_keys(check.metric)
-    lines = [night for night in past if keys[0] in night.values]
-    mean, low, high, accepted, verdict = ([night.values.get(key, math.nan) for night in lines] for key in keys)
-    name, when = f"{check.trial}: {check.metric}", [night.when for night in lines]
-    return RunSeries(name, when, mean, low, high, accepted, verdict, check.margin)
+    runs = [run for run in past if keys[0] in run.values]
+    mean, low, high, baseline, verdict = ([run.values.get(key, math.nan) for run in runs] for key in keys)
+    name, when = f"{check.trial}: {check.metric}", [run.when for run in runs]
+    return RunSeries(name, when, mean, low, high, baseline, verdict, check.margin)
 
 
 def trend_keys(metric: str) -> tuple[str, str, str, str, str]:
-    """The MLflow keys of a metric in a trial's trend: mean, its interval, the accepted mean, the verdict's code."""
+    """The MLflow keys of a metric in a trial's trend: mean, its interval, the baseline's mean, the verdict's code."""
     key = metric_key(metric)
-    return key, f"ci/{key}_lo", f"ci/{key}_hi", f"accepted/{key}", f"gate/{key}"
+    return key, f"ci/{key}_lo", f"ci/{key}_hi", f"baseline/{key}", f"gate/{key}"

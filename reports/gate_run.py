@@ -1,4 +1,4 @@
-"""A night of the regression gate: run, hold against what was accepted, and log; or accept."""
+"""A scheduled run of the regression gate: run, compare with the baseline, and log; or accept a new baseline."""
 
 import getpass
 import math
@@ -34,18 +34,18 @@ def gate(
     fresh: bool = False,
     notify: Callable[[str], None] = lambda _: None,
 ) -> GateResult:
-    """Run an experiment and hold it against the baseline accepted in its MLflow experiment.
+    """Run an experiment and compare it with the baseline of its MLflow experiment.
 
     `fresh` forgets everything stored, so that models elsewhere answer anew. The launch, the verdict and a point of
     each trial's history are logged. Raises ConfigError where no baseline has been accepted, or where data, queries or
     judges are not those of the baseline; then no night is counted.
     """
-    nights = ScheduledRuns(experiment.name, tracking)
-    accepted = nights.accepted()
-    if accepted is None:
-        message = f"no baseline of '{experiment.name}' has been accepted in {nights.uri}"
+    runs = ScheduledRuns(experiment.name, tracking)
+    baseline = runs.baseline()
+    if baseline is None:
+        message = f"no baseline of '{experiment.name}' has been accepted in {runs.uri}"
         raise ConfigError(f"gate: {message}; `--accept --why TEXT` accepts today's results")
-    require_comparable(accepted, Session(experiment, store_folder(store)))
+    require_comparable(baseline, Session(experiment, store_folder(store)))
     with tempfile.TemporaryDirectory() as forgotten:
         place = Path(forgotten) if fresh else store_folder(store)
         launch = run(
@@ -57,15 +57,15 @@ def gate(
             models=models,
             notify=notify,
         )
-        found = compare_with_baseline(launch, accepted)
+        found = compare_with_baseline(launch, baseline)
         metrics = list(margins(launch))
         keys = [key for metric in metrics for key in trend_keys(metric)]
         points = {result.name: _point(found, result) for result in launch.results}
-        before = nights.history([result.name for result in launch.results], keys)
+        before = runs.history([result.name for result in launch.results], keys)
         now = int(time.time() * 1000)
         history = {name: [*past, ScheduledRun(now, points[name])] for name, past in before.items()}
         found = replace(found, history=history)
-        link = nights.log_run(launch.id, found.verdict, points, files(found), list(map(metric_key, metrics)))
+        link = runs.log_run(launch.id, found.verdict, points, files(found), list(map(metric_key, metrics)))
     return replace(found, link=link)
 
 
@@ -92,9 +92,9 @@ def accept_launch(
     if launch.withheld:
         raise ConfigError(f"gate: too many judgments of {', '.join(launch.withheld)} are missing to accept this")
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    accepted = accept(launch, who=who or _user(), when=when, why=why.strip())
-    ScheduledRuns(experiment.name, tracking).accept(accepted)
-    return accepted
+    baseline = accept(launch, who=who or _user(), when=when, why=why.strip())
+    ScheduledRuns(experiment.name, tracking).accept(baseline)
+    return baseline
 
 
 def _user() -> str:
@@ -105,12 +105,12 @@ def _user() -> str:
 
 
 def _point(found: GateResult, result: TrialResult) -> dict[str, float]:
-    """Tonight's point of a trial's trend: each metric's mean with its interval, the accepted mean, and the verdict."""
+    """The point of this run in a trial's trend: each metric's mean and interval, the baseline's mean, the verdict."""
     values: dict[str, float] = {}
     for check in found.checks:
         if check.trial != result.name:
             continue
-        mean, _, _, accepted, verdict = trend_keys(check.metric)
-        values |= {mean: check.today, accepted: check.accepted, verdict: CODES[check.verdict]}
+        mean, _, _, baseline, verdict = trend_keys(check.metric)
+        values |= {mean: check.today, baseline: check.baseline, verdict: CODES[check.verdict]}
         values |= intervals(result, [check.metric])
     return {name: value for name, value in values.items() if not math.isnan(value)}

@@ -8,10 +8,10 @@ from reports.answer import answer
 from reports.compare import compare
 from reports.comparison import Comparison, as_json, markdown
 from reports.comparison_row import Row, cells
-from reports.figure import recall_over_budget
 from reports.final import Final, final_scores, lines
 from reports.judge_notes import judge_markdown
-from reports.page import page
+from reports.page import figures, page
+from reports.page.drawing import standalone
 
 _COLUMNS = (
     *("trial", "mean", "interval", "difference", "difference_interval", "p", "verdict", "queries_needed", "p_best"),
@@ -26,9 +26,9 @@ def answered(comparison: Comparison, final: Final | None) -> str:
 
 
 def launch_report(launch: Launch) -> Findings:
-    """`report.html`, `comparison.md` and `.json`, `leaderboard.json` (an MLflow table), `recall_over_budget.png`.
+    """`report.html`, `comparison.md` and `.json`, `leaderboard.json` (an MLflow table), `recall_over_budget.svg`.
 
-    And `score_bins.png` and `.json` where a trial's scores are cosines.
+    And `score_bins.svg` and `.json` where a trial's scores are cosines.
     """
     comparison = compare(launch)
     final = final_scores(launch, comparison.metric)
@@ -42,13 +42,13 @@ def launch_report(launch: Launch) -> Findings:
         "comparison.md": (answered(comparison, final) + markdown(comparison) + further + judged).encode(),
         "comparison.json": as_json(comparison).encode(),
         "leaderboard.json": json.dumps(leaderboard, ensure_ascii=False).encode(),
-        "recall_over_budget.png": recall_over_budget(launch.results, launch.experiment.question),
+        "recall_over_budget.svg": standalone(figures.budget_curves(launch.results)).encode(),
         "report.html": page(launch, comparison, final).encode(),
     }
-    if launch.bands:
+    if launch.score_bins:
         files |= {
-            "score_bands.png": bins.picture(launch.bands),
-            "score_bands.json": bins.as_json(launch.bands).encode(),
+            "score_bins.svg": standalone(figures.bin_bars(launch.score_bins)).encode(),
+            "score_bins.json": bins.as_json(launch.score_bins).encode(),
         }
     return Findings(files, {row.name: _said(comparison, row) for row in comparison.rows})
 

@@ -53,9 +53,9 @@ def _gate(options: argparse.Namespace) -> int:
         "notify": lambda line: print(line, file=sys.stderr, flush=True),
     }
     if options.accept:
-        accepted = accept_launch(experiment, why=options.why, who=options.who, **given)
-        print(f"{experiment.name}: {accepted.who} accepts launch {accepted.launch}: {accepted.why}")
-        for trial in accepted.trials:
+        baseline = accept_launch(experiment, why=options.why, who=options.who, **given)
+        print(f"{experiment.name}: {baseline.who} accepts launch {baseline.launch}: {baseline.why}")
+        for trial in baseline.trials:
             lines = (f"{name} {trial.mean(name):.3f}" for name in (*experiment.metrics, *experiment.judged))
             print(f"  {trial.name}: {', '.join(lines)}")
         return OK

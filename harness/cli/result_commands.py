@@ -1,4 +1,4 @@
-"""`harness compare`, `report` and `bands`: what the results of a launch mean."""
+"""`harness compare`, `report` and `bins`: what the results of a launch mean."""
 
 import argparse
 import math
@@ -26,7 +26,7 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
         "--baseline", action="append", default=[], metavar="PARAM=VALUE", help="params of the baseline trial"
     )
     parser.add_argument("--margin", type=float, metavar="D", help="the difference that matters in practice")
-    parser.add_argument("--effect", type=float, metavar="D", help="the difference to tell queries needed for")
+    parser.add_argument("--effect", type=float, metavar="D", help="the difference that the queries needed are for")
     parser.add_argument(
         "--clusters", choices=CLUSTERS, help="whether the claim is about further documents, or queries on the same"
     )
@@ -63,13 +63,13 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_bins_command(commands: CommandGroup) -> None:
-    commands.add("bands", _bins, "tell how often a hit in each band of cosine scores is relevant", _bins_options)
+    commands.add("bins", _bins, "show how often a hit in each bin of cosine scores is relevant", _bins_options)
 
 
 def _bins_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", help="the experiment file; its trials must have run")
-    parser.add_argument("--edges", metavar="NUMBERS", help="where bands part (default 0.9,0.8,…,0.3)")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="write a picture as well (PNG)")
+    parser.add_argument("--edges", metavar="NUMBERS", help="the edges of the bins (default 0.9,0.8,…,0.3)")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write a picture as well (SVG)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_store_option(parser)
 
@@ -132,15 +132,17 @@ def _bins(options: argparse.Namespace) -> int:
     from harness.running.launch_history import stored_session
     from harness.running.score_bins import EDGES, score_bins
     from reports import bins
+    from reports.page.drawing import standalone
+    from reports.page.figures import bin_bars
 
     try:
         edges = [float(part) for part in options.edges.split(",")] if options.edges else EDGES
     except ValueError:
-        raise ConfigError(f"--edges {options.edges}: write numbers parted by commas, such as 0.8,0.6,0.4") from None
+        raise ConfigError(f"--edges {options.edges}: write numbers separated by commas, such as 0.8,0.6,0.4") from None
     found = score_bins(stored_session(experiment_of(options), store=options.store), edges)
     if not found:
-        raise ConfigError("bands: no trial searches embeddings by cosine; add a `dense` or `hybrid` retriever")
+        raise ConfigError("bins: no trial searches embeddings by cosine; add a `dense` or `hybrid` retriever")
     print(bins.as_json(found) if options.json else bins.text(found))
     if options.plot:
-        write_file(options.plot, bins.picture(found))
+        write_file(options.plot, standalone(bin_bars(found)).encode())
     return OK

@@ -55,20 +55,20 @@ def measured_on(session: Session) -> dict[str, Any]:
     }
 
 
-def require_comparable(accepted: Baseline, session: Session) -> None:
+def require_comparable(baseline: Baseline, session: Session) -> None:
     """Raise ConfigError where the session's scores would not mean what the accepted ones meant."""
     today = measured_on(session)
-    by = f"accepted on {accepted.when} by {accepted.who}"
-    for what in dict.fromkeys((*today, *accepted.measured)):
+    by = f"accepted on {baseline.when} by {baseline.who}"
+    for what in dict.fromkeys((*today, *baseline.measured)):
         now = today.get(what)
-        if accepted.measured.get(what) != now:
+        if baseline.measured.get(what) != now:
             verb = "are" if what.endswith("s") else "is"
             raise ConfigError(
                 f"gate: the {what} {verb} not as in the baseline {by}: {_short(now)} instead of "
-                f"{_short(accepted.measured.get(what))}; scores on them cannot be compared; "
+                f"{_short(baseline.measured.get(what))}; scores on them cannot be compared; "
                 "--accept --why sets a new baseline"
             )
-    known = [trial.name for trial in accepted.trials]
+    known = [trial.name for trial in baseline.trials]
     if len(session.names) != len(known) or (len(known) > 1 and set(session.names) != set(known)):
         raise ConfigError(
             f"gate: the trials are {', '.join(session.names)}; the baseline {by} has {', '.join(known)}; "

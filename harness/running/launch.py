@@ -81,7 +81,7 @@ def run(
         launch = phases.score()
         launch = replace(launch, seconds=time.time() - begin)
         if tracker:
-            launch = replace(launch, bands=score_bins(session))
+            launch = replace(launch, score_bins=score_bins(session))
             finished = _finished(launch, begin, caller, report)
             launch = replace(launch, links=tracker.log_launch(finished))
     record_launch(session, launch)

@@ -36,7 +36,7 @@ class Launch:
     warnings: Sequence[str] = ()
     links: Mapping[str, str] = field(default_factory=dict)
     judging_report: JudgingReport = field(default_factory=JudgingReport)
-    bands: Sequence[ScoreBins] = ()
+    score_bins: Sequence[ScoreBins] = ()
     """What the scores of each embedder mean, where a trial searches it by cosine."""
     session: Session | None = None
     judging: Judging | None = None

@@ -1,4 +1,4 @@
-"""What raw scores mean: how often a hit in each band of an embedder's cosines is really relevant."""
+"""What raw scores mean: how often a hit in each bin of an embedder's cosines is really relevant."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -16,11 +16,11 @@ from harness.running.session import Session
 from harness.storage.digest import digest
 
 EDGES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
-"""Where bands part, by default."""
+"""The edges of the bins, by default: cosines."""
 
 
 def score_bins(session: Session, edges: Sequence[float] = EDGES) -> list[ScoreBins]:
-    """The bands of every embedder that a trial searches by cosine; empty where none does."""
+    """The bins of every embedder that a trial searches by cosine; empty where none does."""
     found: dict[str, tuple[str, dict[str, tuple[Pipeline, Trial, Retriever]]]] = {}
     for trial in session.trials:
         pipeline = session.pipeline(trial)
@@ -51,12 +51,12 @@ def _of(name: str, rankings: Sequence[tuple[Pipeline, Trial, Retriever]], edges:
     clusters = [query.cluster for query in queries if query.evidence]
     marked = [pipeline.relevance(trial, part).arrays for pipeline, trial, part in rankings]
     query, scores, good = (np.concatenate([one[name] for one in marked]) for name in ("query", "scores", "relevant"))
-    bands = []
+    bins = []
     for high, low in pairwise(bounds):
         inside = (scores >= low) & (scores < high)
         hits = np.bincount(query[inside], minlength=len(queries)).astype(np.float64)
         relevant = np.bincount(query[inside & good], minlength=len(queries)).astype(np.float64)
         rate = clustered_rate(relevant[answerable], hits[answerable], clusters)
         counts = int(hits[answerable].sum()), int(relevant[answerable].sum())
-        bands.append(ScoreBin(float(low), float(high), *counts, *rate))
-    return ScoreBins(name, int(answerable.sum()), len(rankings), tuple(bands))
+        bins.append(ScoreBin(float(low), float(high), *counts, *rate))
+    return ScoreBins(name, int(answerable.sum()), len(rankings), tuple(bins))

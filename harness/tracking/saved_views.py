@@ -58,7 +58,7 @@ def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> I
     yield View("leaderboard", "Leaderboard", shared)
     yield View("charts", "Charts", {**shared, **_charts(primary[0], axes)}, "&compareRunsMode=CHART")
     yield View("per-query", "Query by query", shared, "&compareRunsMode=ARTIFACT")
-    facts = [f"tags.`{tag}`" for tag in ("top_trial", "trials", "final", "test_openings")]
+    facts = [f"tags.`{tag}`" for tag in ("top_trial", "trials", "final", "test_set_accesses")]
     launches = _state("tags.kind = 'launch'", "attributes.`Created`", [*facts, f"metrics.`{primary[0]}`"])
     yield View("launches", "Launches", launches)
 
@@ -95,7 +95,7 @@ def _state(query: str, order: str, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def trend_view(keys: Sequence[str]) -> View:
-    """The nights of a regression gate: a line over time for each metric, a run per trial."""
+    """The scheduled runs of a regression gate: a line over time for each metric, a run per trial."""
     shared = _state(
         "tags.kind = 'trend'", "attributes.`Created`", [*(f"metrics.`{key}`" for key in keys), "tags.`gate`"]
     )
@@ -103,8 +103,8 @@ def trend_view(keys: Sequence[str]) -> View:
         _line(f"c{at}", "s0", key, xAxisKey="time", xAxisScaleType="linear", useGlobalXaxisKey=False)
         for at, key in enumerate(keys)
     ]
-    drawn = {"compareRunCharts": charts, "compareRunSections": [_section("s0", "ScheduledRuns of the regression gate")]}
-    return View("nights", "ScheduledRuns", {**shared, **drawn}, "&compareRunsMode=CHART")
+    drawn = {"compareRunCharts": charts, "compareRunSections": [_section("s0", "Scheduled runs of the regression gate")]}
+    return View("scheduled-runs", "Scheduled runs", {**shared, **drawn}, "&compareRunsMode=CHART")
 
 
 def _charts(metric: str, axes: Sequence[str]) -> dict[str, Any]:

@@ -171,7 +171,7 @@ class Tracker(MlflowExperiment):
             "kind": "launch",
             "launch": launch,
             "final": str(final).lower(),
-            "test_openings": str(test_set_accesses),
+            "test_set_accesses": str(test_set_accesses),
             "trials": str(len(results)),
             "top_trial": top.name,
             **({"synthetic": "true"} if synthetic else {}),
@@ -190,7 +190,7 @@ class Tracker(MlflowExperiment):
                 Path(folder, name).write_bytes(content)
             _redact_all(Path(folder))
             self.client.log_artifacts(run_id, folder)
-        self.client.set_experiment_tag(self.experiment_id, "test_openings", str(test_set_accesses))
+        self.client.set_experiment_tag(self.experiment_id, "test_set_accesses", str(test_set_accesses))
         self.client.set_tag(run_id, "mlflow.note.content", redact(report.get("comparison.md", b"").decode())[:8000])
         self.client.set_terminated(run_id, "FINISHED")
 

@@ -1,4 +1,4 @@
-"""Nightly runs in MLflow: the accepted baseline, and a long-lived run per trial that gains a point each night."""
+"""Scheduled runs in MLflow: the accepted baseline, and a run per trial that gains a point with each of them."""
 
 import json
 import tempfile
@@ -11,7 +11,10 @@ from harness.evaluation.baseline import Baseline
 from harness.tracking.mlflow_store import MlflowExperiment, measured, surroundings
 from harness.tracking.saved_views import trend_view
 
-_FILE = "accepted.json"
+_FILE = "baseline.json"
+
+_FORMER_KIND, _FORMER_FILE, _FORMER_COUNT, _FORMER_PREFIX = "accepted", "accepted.json", "nights", "accepted/"
+"""What `baseline`, `baseline.json`, the tag `scheduled_runs` and the metric keys `baseline/…` were called before 0.2."""
 
 
 class ScheduledRun(NamedTuple):
@@ -24,38 +27,42 @@ class ScheduledRun(NamedTuple):
 class ScheduledRuns(MlflowExperiment):
     """Accepted baselines and trends of one MLflow experiment."""
 
-    def accept(self, accepted: Baseline) -> str:
-        """Keep a baseline as a run; the newest is in force. Gives the run's id."""
+    def accept(self, baseline: Baseline) -> str:
+        """Store a baseline as an MLflow run and return the run's id; the newest baseline is in force."""
         with self.explained(), self.alone():
             tags = {
                 **surroundings(),
-                "kind": "accepted",
-                "accepted_by": accepted.who,
-                "accepted_at": accepted.when,
-                "accepted_why": accepted.why,
-                "launch": accepted.launch,
-                "mlflow.note.content": f"Accepted by {accepted.who} on {accepted.when}: {accepted.why}",
+                "kind": "baseline",
+                "accepted_by": baseline.who,
+                "accepted_at": baseline.when,
+                "accepted_why": baseline.why,
+                "launch": baseline.launch,
+                "mlflow.note.content": f"Accepted by {baseline.who} on {baseline.when}: {baseline.why}",
             }
-            run = self.client.create_run(self.experiment_id, tags=tags, run_name=f"accepted {accepted.when}")
-            self._write(run.info.run_id, {_FILE: json.dumps(accepted.to_json(), ensure_ascii=False).encode()})
+            run = self.client.create_run(self.experiment_id, tags=tags, run_name=f"baseline {baseline.when}")
+            self._write(run.info.run_id, {_FILE: json.dumps(baseline.to_json(), ensure_ascii=False).encode()})
             self.client.set_terminated(run.info.run_id, "FINISHED")
             return str(run.info.run_id)
 
-    def accepted(self) -> Baseline | None:
-        """The baseline in force; None where none has been accepted."""
+    def baseline(self) -> Baseline | None:
+        """The baseline in force; None if none has been accepted. Raises DataError if it cannot be read."""
         with self.explained():
-            query = "tags.kind = 'accepted' and attributes.status = 'FINISHED'"
-            runs = sorted(self.search(query), key=lambda run: (run.info.start_time, run.info.run_id))
+            runs = [
+                (run, file)
+                for kind, file in (("baseline", _FILE), (_FORMER_KIND, _FORMER_FILE))
+                for run in self.search(f"tags.kind = '{kind}' and attributes.status = 'FINISHED'")
+            ]
             if not runs:
                 return None
-            run_id = runs[-1].info.run_id
+            newest, file = max(runs, key=lambda found: (found[0].info.start_time, found[0].info.run_id))
+            run_id = newest.info.run_id
             with tempfile.TemporaryDirectory() as folder:
-                text = Path(self.client.download_artifacts(run_id, _FILE, folder)).read_text(encoding="utf-8")
-        where = f"MLflow run {run_id}: {_FILE}"
+                text = Path(self.client.download_artifacts(run_id, file, folder)).read_text(encoding="utf-8")
+        where = f"MLflow run {run_id}: {file}"
         try:
             return Baseline.from_json(json.loads(text), where=where)
         except (ValueError, TypeError, KeyError) as error:
-            raise DataError(f"{where}: cannot be read: {error}; accept a baseline anew") from None
+            raise DataError(f"{where}: cannot be read: {error}; accept a baseline again") from None
 
     def log_run(
         self,
@@ -65,9 +72,9 @@ class ScheduledRuns(MlflowExperiment):
         files: Mapping[str, bytes],
         keys: Sequence[str],
     ) -> str:
-        """Add a point to the trend of each trial, and the gate's files to the launch; gives the link to the trends.
+        """Add a point to the trend of each trial, and the gate's files to the launch; returns the link to the trends.
 
-        `points` gives values by metric key, by trial; `keys` are those that the saved view draws.
+        `points` maps each trial to its values by metric key; `keys` are the metrics that the saved view draws.
         """
         with self.explained(), self.alone():
             view = trend_view(keys)
@@ -76,39 +83,47 @@ class ScheduledRuns(MlflowExperiment):
                 self.client.set_tag(run.info.run_id, "gate", verdict)
                 self._write(run.info.run_id, files, "gate")
             for trial, values in points.items():
-                run_id, nights = self._trend(trial)
-                self.client.log_batch(run_id, metrics=measured(values, nights + 1))
-                self.client.set_tag(run_id, "nights", str(nights + 1))
+                run_id, count = self._trend(trial)
+                self.client.log_batch(run_id, metrics=measured(values, count + 1))
+                self.client.set_tag(run_id, "scheduled_runs", str(count + 1))
                 self.client.set_tag(run_id, "gate", verdict)
             return self.link(view)
 
     def history(self, trials: Sequence[str], keys: Sequence[str]) -> dict[str, list[ScheduledRun]]:
-        """The nights of each trial, the oldest first, with the values of `keys` that each has."""
+        """The scheduled runs of each trial, the oldest first, with the values of `keys` that each has."""
         found: dict[str, list[ScheduledRun]] = {}
         with self.explained():
             for trial in trials:
                 run = self._find(trial)
                 steps: dict[int, tuple[int, dict[str, float]]] = {}
                 for key in keys if run is not None else ():
-                    for point in self.client.get_metric_history(run.info.run_id, key):
+                    for point in self._points(run.info.run_id, key):
                         steps.setdefault(point.step, (point.timestamp, {}))[1][key] = point.value
                 found[trial] = [ScheduledRun(*steps[step]) for step in sorted(steps)]
         return found
+
+    def _points(self, run_id: str, key: str) -> list[Any]:
+        points = list(self.client.get_metric_history(run_id, key))
+        if key.startswith("baseline/"):
+            former = self.client.get_metric_history(run_id, _FORMER_PREFIX + key.removeprefix("baseline/"))
+            points = [*former, *points]
+        return points
 
     def _find(self, trial: str) -> Any:
         return next((run for run in self.search("tags.kind = 'trend'") if run.data.tags.get("trial") == trial), None)
 
     def _trend(self, trial: str) -> tuple[str, int]:
-        """The trial's trend run, made where there is none, and how many nights it has."""
+        """The trial's trend run, created if it has none, and its number of scheduled runs so far."""
         run = self._find(trial)
         if run is not None:
-            return str(run.info.run_id), int(run.data.tags.get("nights", 0))
-        tags = {**surroundings(), "kind": "trend", "trial": trial, "nights": "0"}
+            tags = run.data.tags
+            return str(run.info.run_id), int(tags.get("scheduled_runs", tags.get(_FORMER_COUNT, 0)))
+        tags = {**surroundings(), "kind": "trend", "trial": trial, "scheduled_runs": "0"}
         made = self.client.create_run(self.experiment_id, tags=tags, run_name=f"trend · {trial}")
         return str(made.info.run_id), 0
 
     def _write(self, run_id: str, files: Mapping[str, bytes], folder: str | None = None) -> None:
-        with tempfile.TemporaryDirectory() as drafts:
+        with tempfile.TemporaryDirectory() as local:
             for name, content in files.items():
-                Path(drafts, name).write_bytes(content)
-            self.client.log_artifacts(run_id, drafts, folder)
+                Path(local, name).write_bytes(content)
+            self.client.log_artifacts(run_id, local, folder)

@@ -35,8 +35,8 @@ def page(launch: Launch, comparison: Comparison, final: Final | None, *, explore
     """
     if launch.session is None:
         raise ConfigError("report: the launch has results only; read one from a store, or run an experiment")
-    bands = launch.bands or score_bins(launch.session)
-    material = Material(launch, comparison, final, bands)
+    bins = launch.score_bins or score_bins(launch.session)
+    material = Material(launch, comparison, final, bins)
     made = list(sections(material))
     metrics = list(dict.fromkeys((comparison.metric, *launch.experiment.metrics, *launch.results[0].judged)))[:8]
     bare = _written(material, made, Packed("", [], [], []))

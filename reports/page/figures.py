@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.data.profile import CorpusProfile, QueryProfile
-from harness.evaluation.results import ScoreBins
-from harness.evaluation.stats import Effect
+from harness.evaluation.results import ScoreBins, TrialResult, resampling_seed
+from harness.evaluation.stats import Effect, cluster_bootstrap
+from harness.tracking.mlflow_fields import curves as curves_of
 from reports.bins import label as bin_label
 from reports.comparison import Comparison
 from reports.comparison_row import Row
@@ -85,6 +86,27 @@ def _said(row: Row) -> str:
     return f"{row.name}: {row.difference:+.3f}{interval}, {row.verdict}"
 
 
+def recall_series(result: TrialResult, clusters_by: str | None) -> Series:
+    """Recall at every token budget; with a band where clusters are named."""
+    points = curves_of(result)["recall_vs_tokens"]
+    tokens, means = [step for step, _ in points], [mean for _, mean in points]
+    bare = [math.nan] * len(points)
+    if clusters_by is None:
+        return Series(result.name, tokens, means, bare, bare)
+    columns = np.array([result.scores[f"recall@{step}t"] for step in tokens])
+    valid = ~np.isnan(columns).any(axis=0)
+    labels = np.array(result.queries if clusters_by == "queries" else result.clusters)[valid]
+    seed = resampling_seed(result.queries, "recall_vs_tokens")
+    found = cluster_bootstrap(columns[:, valid], labels, seed=seed, resamples=4000)
+    return Series(result.name, tokens, means, found.low.tolist(), found.high.tolist())
+
+
+def budget_curves(results: Sequence[TrialResult]) -> str:
+    """Recall over the token budget for all trials: the best at the largest budget in colour, the others faint."""
+    ranked = sorted((recall_series(result, None) for result in results), key=lambda line: -line.mean[-1])
+    return curves(ranked[: len(PALETTE)], ranked[len(PALETTE) :])
+
+
 def curves(text: Sequence[Series], others: Sequence[Series]) -> str:
     """Recall over the token budget: a line and a band for the trials worth telling, faint lines for the others."""
     drawing = Drawing(9.5, 4.6)
@@ -104,7 +126,7 @@ def curves(text: Sequence[Series], others: Sequence[Series]) -> str:
     axes.set_ylabel("recall of evidence", fontsize=9)
     axes.grid(color=FAINT, alpha=0.35)
     axes.legend(fontsize=8, frameon=False, labelcolor=INK, loc="lower right")
-    return drawing.svg("Recall against token budget with 95 % bands")
+    return drawing.svg("Recall against token budget with 95 % intervals")
 
 
 def pareto(panels: Mapping[str, Sequence[Point]], quality: str) -> str:
@@ -211,23 +233,25 @@ def factor_bars(effects: Sequence[Effect], metric: str) -> str:
     return drawing.svg(f"Main effects of the grid's factors on {metric}")
 
 
-def bin_bars(found: ScoreBins) -> str:
-    """How often a hit in each band of cosines is relevant, with intervals; counts stand below."""
-    drawing = Drawing(9.5, 3.2)
-    (axes,) = drawing.axes
-    bands = found.bands[::-1]
-    for place, band in enumerate(bands):
-        if band.hits:
-            bar = axes.bar(place, band.rate, color=SKY, width=0.8)[0]
-            drawing.say(bar, f"{bin_label(band)}: {band.relevant} of {band.hits} hits are relevant")
-            below, above = band.rate - band.rate_low, band.rate_high - band.rate
-            axes.errorbar(place, band.rate, [[below], [above]], color=INK, capsize=3, linewidth=1)
-    axes.set_xticks(range(len(bands)), [f"{bin_label(band)}\n{band.hits} hits" for band in bands], fontsize=8)
-    axes.set_ylim(0, 1)
-    axes.set_ylabel("share relevant", fontsize=9)
-    axes.set_xlabel(f"cosine of query and chunk, {_short(found.embedder)}", fontsize=9)
-    axes.grid(axis="y", color=FAINT, alpha=0.35)
-    return drawing.svg(f"Share of relevant hits by band of cosine scores, {found.embedder}")
+def bin_bars(found: Sequence[ScoreBins]) -> str:
+    """How often a hit in each bin of cosines is relevant, with intervals; a panel per embedder, counts below."""
+    drawing = Drawing(9.5, 3.2 * len(found), rows=len(found))
+    for axes, one in zip(drawing.axes, found, strict=True):
+        bins = one.bins[::-1]
+        for place, each in enumerate(bins):
+            if each.hits:
+                bar = axes.bar(place, each.rate, color=SKY, width=0.8)[0]
+                drawing.say(bar, f"{bin_label(each)}: {each.relevant} of {each.hits} hits are relevant")
+                below, above = each.rate - each.rate_low, each.rate_high - each.rate
+                axes.errorbar(place, each.rate, [[below], [above]], color=INK, capsize=3, linewidth=1)
+        axes.set_xticks(range(len(bins)), [f"{bin_label(each)}\n{each.hits} hits" for each in bins], fontsize=8)
+        axes.set_xlim(-0.6, len(bins) - 0.4)
+        axes.set_ylim(0, 1)
+        axes.set_ylabel("fraction relevant", fontsize=9)
+        axes.set_xlabel(f"cosine of query and chunk, {_short(one.embedder)}", fontsize=9)
+        axes.grid(axis="y", color=FAINT, alpha=0.35)
+    names = ", ".join(one.embedder for one in found)
+    return drawing.svg(f"Fraction of relevant hits by bin of cosine scores, {names}")
 
 
 def shape_of_data(corpus: CorpusProfile, queries: QueryProfile) -> str:
@@ -258,36 +282,36 @@ def shape_of_data(corpus: CorpusProfile, queries: QueryProfile) -> str:
 
 
 class RunSeries(NamedTuple):
-    """A metric of a trial night by night: when (milliseconds since the epoch), mean, interval, what was accepted."""
+    """A metric of a trial, run by run: when (milliseconds since the epoch), mean, interval and baseline."""
 
     name: str
     when: Sequence[int]
     mean: Sequence[float]
     low: Sequence[float]
     high: Sequence[float]
-    accepted: Sequence[float]
+    baseline: Sequence[float]
     verdict: Sequence[float]
     margin: float
 
 
-_NIGHTS = ((0.0, "o", BLUE, "fine"), (1.0, "v", VERMILION, "worse"), (3.0, "D", INK, "cannot tell"))
+_VERDICT_MARKS = ((0.0, "o", BLUE, "fine"), (1.0, "v", VERMILION, "worse"), (3.0, "D", INK, "cannot tell"))
 
 
-def nights(text: Sequence[RunSeries]) -> str:
-    """The history of a gate, a panel per check: means with their intervals, what was accepted, and its margin."""
+def scheduled_runs(checks: Sequence[RunSeries]) -> str:
+    """The history of a gate, a panel per check: means with their intervals, the baseline, and its margin."""
     from datetime import UTC, datetime
 
-    drawing = Drawing(9.5, 0.6 + 2.7 * max(1, len(text)), rows=max(1, len(text)))
-    for axes, one in zip(drawing.axes, text, strict=False):
+    drawing = Drawing(9.5, 0.6 + 2.7 * max(1, len(checks)), rows=max(1, len(checks)))
+    for axes, one in zip(drawing.axes, checks, strict=False):
         place = range(len(one.when))
-        accepted = np.array(one.accepted)
-        axes.step(place, accepted, where="mid", color=FAINT, linewidth=1.4, label="accepted")
+        baseline = np.array(one.baseline)
+        axes.step(place, baseline, where="mid", color=FAINT, linewidth=1.4, label="baseline")
         margin = f"margin {one.margin:g}"
-        axes.fill_between(place, accepted - one.margin, accepted, step="mid", color=SKY, alpha=0.2, label=margin)
+        axes.fill_between(place, baseline - one.margin, baseline, step="mid", color=SKY, alpha=0.2, label=margin)
         axes.plot(place, one.mean, color=BLUE, linewidth=0.8, alpha=0.6)
         # The verdict rests on paired differences, which are surer than the intervals of the two means.
         axes.vlines(place, one.low, one.high, color=FAINT, linewidth=1, label="95 % of the mean by itself")
-        for code, mark, colour, word in _NIGHTS:
+        for code, mark, colour, word in _VERDICT_MARKS:
             chosen = [at for at in place if one.verdict[at] == code]
             if chosen:
                 axes.plot(chosen, [one.mean[at] for at in chosen], mark, color=colour, markersize=6, label=word)
@@ -297,7 +321,7 @@ def nights(text: Sequence[RunSeries]) -> str:
         axes.set_title(_short(one.name, 90), loc="left", fontsize=9, color=INK)
         axes.legend(fontsize=8, frameon=False, labelcolor=INK, ncols=6, loc="lower left", bbox_to_anchor=(0, -0.42))
         axes.grid(axis="y", color=FAINT, alpha=0.35)
-    return drawing.svg("Nights of the regression gate: means, 95 % intervals, the accepted mean and its margin")
+    return drawing.svg("Scheduled runs of the regression gate: means, 95 % intervals, the baseline and its margin")
 
 
 def _short(text: str, most: int = 52) -> str:

@@ -10,7 +10,6 @@ from harness.data.profile import corpus_profile
 from harness.evaluation.results import ScoreBins, TrialResult, resampling_seed
 from harness.evaluation.stats import Floats, cluster_bootstrap
 from harness.running.launch_result import Launch
-from harness.tracking.mlflow_fields import curves as curves_of
 from reports.columns import shown
 from reports.compare import losses_at
 from reports.comparison import Comparison, footnotes
@@ -35,7 +34,7 @@ class Material:
     launch: Launch
     comparison: Comparison
     final: Final | None
-    bands: Sequence[ScoreBins]
+    bins: Sequence[ScoreBins]
 
     @property
     def important(self) -> list[int]:
@@ -59,7 +58,7 @@ def sections(material: Material) -> Iterator[Section]:
         ("factors", "What each factor does", _factors),
         ("losses", "Where evidence is lost", _losses),
         ("judges", "Judges", _judges),
-        ("bands", "What a score is worth", _bins),
+        ("bins", "What a score is worth", _bins),
         ("explorer", "Query explorer", _explorer),
         ("data", "Data", _data),
         ("provenance", "Provenance", _provenance),
@@ -131,29 +130,14 @@ def _final(material: Material) -> Iterator[Part]:
 def _budget(material: Material) -> Iterator[Part]:
     results, important = material.launch.results, material.important
     text = important[:TOLD]
-    drawn = [_series(results[at], material.comparison.clusters_by) for at in text]
-    others = [_series(results[at], None) for at in important[TOLD:]]
+    drawn = [figures.recall_series(results[at], material.comparison.clusters_by) for at in text]
+    others = [figures.recall_series(results[at], None) for at in important[TOLD:]]
     yield Figure(figures.curves(drawn, others))
     bands = "Bands are 95 % intervals at each budget by itself, of two trials, which may overlap and yet differ."
     more = f" The other {len(others)} are drawn faintly." if others else ""
     yield Text(f"{bands}{more}", soft=True)
     rows = [Line([Cell(line.name), *(Cell(f"{mean:.3f}", mean) for mean in line.mean)]) for line in (*drawn, *others)]
     yield Table(("trial", *(f"{tokens:g} tokens" for tokens in drawn[0].x)), rows)
-
-
-def _series(result: TrialResult, clusters_by: str | None) -> figures.Series:
-    """Recall at every token budget; with a band where clusters are named."""
-    points = curves_of(result)["recall_vs_tokens"]
-    tokens, means = [step for step, _ in points], [mean for _, mean in points]
-    bare = [math.nan] * len(points)
-    if clusters_by is None:
-        return figures.Series(result.name, tokens, means, bare, bare)
-    columns = np.array([result.scores[f"recall@{step}t"] for step in tokens])
-    valid = ~np.isnan(columns).any(axis=0)
-    labels = np.array(result.queries if clusters_by == "queries" else result.clusters)[valid]
-    seed = resampling_seed(result.queries, "recall_vs_tokens")
-    found = cluster_bootstrap(columns[:, valid], labels, seed=seed, resamples=4000)
-    return figures.Series(result.name, tokens, means, found.low.tolist(), found.high.tolist())
 
 
 def whole_recall(result: TrialResult) -> Floats:
@@ -313,15 +297,13 @@ def _judge_rows(launch: Launch) -> Iterator[Line]:
 
 
 def _bins(material: Material) -> Iterator[Part]:
-    for found in material.bands:
-        yield Figure(figures.bin_bars(found))
-    if material.bands:
-        message = "All hits of every query with evidence, before any selection"
-        pooled = "; ".join(
-            f"{one.embedder}: {one.queries} queries, {one.chunkings} chunkings" for one in material.bands
-        )
+    if material.bins:
+        yield Figure(figures.bin_bars(material.bins))
+        pooled = "; ".join(f"{one.embedder}: {one.queries} queries, {one.chunkings} chunkings" for one in material.bins)
         yield Text(
-            f"{message} ({pooled}). Relevant is what the evidence says; what is not marked is irrelevant.", soft=True
+            f"All hits of every query with evidence, before any selection ({pooled}). Relevant is what the evidence "
+            "says; what is not marked is irrelevant.",
+            soft=True,
         )
 
 

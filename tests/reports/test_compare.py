@@ -24,7 +24,7 @@ from reports.answer import answer
 from reports.compare import _matters, _verdict, _within, losses_at
 from reports.comparison import as_csv, as_json, html, markdown
 from reports.comparison_row import mean_in_bounds
-from reports.figure import recall_over_budget
+from reports.page.figures import budget_curves
 
 QUERIES = 40
 
@@ -123,7 +123,7 @@ def test_renderings() -> None:
     assert "<b>\\|x" in markdown(found)
     assert "&lt;b&gt;|x" in html(found) == found._repr_html_()
     assert json.loads(as_json(found))["rows"][0]["name"] == "base"
-    assert recall_over_budget([result("base", HALF)], "Which?").startswith(b"\x89PNG")
+    assert budget_curves([result("base", HALF)]).startswith("<svg")
 
 
 def test_losses_at_the_cutoff() -> None:

@@ -182,7 +182,7 @@ def test_judgments_missing_then_and_now_by_hand() -> None:
     then = between(with_one(0.5, 0, 0.2), with_one(0.5, 0, 0.6))
     now = between(np.where(first, 0.1, steps), np.where(first, 0.9, steps))
     (check,) = compare_with_baseline(launch(now, margins=USEFUL), accepted(then)).checks
-    assert (check.accepted, check.today) == (pytest.approx(59.9 / 120), pytest.approx(30.1 / 120))
+    assert (check.baseline, check.today) == (pytest.approx(59.9 / 120), pytest.approx(30.1 / 120))
     assert check.difference == pytest.approx((30.1 - 59.9) / 120)
     assert check.low + check.high == pytest.approx((-30.4 - 29.2) / 120)
     assert check.low < -30.4 / 120 < -29.2 / 120 < check.high
@@ -205,7 +205,7 @@ def test_queries_without_a_value_then_or_now_are_left_out() -> None:
     then = np.where(at < 60, np.nan, HALF)
     now = np.where(at >= 90, np.nan, np.where((at > 60) & (at < 67), 0.0, HALF))
     (check,) = verdict(then, now).checks
-    assert (check.accepted, check.today, check.difference) == (0.5, 42 / 90, pytest.approx(-0.1))
+    assert (check.baseline, check.today, check.difference) == (0.5, 42 / 90, pytest.approx(-0.1))
     assert check.low + check.high == pytest.approx(-0.2)
     assert check.low < -0.1 < check.high
     assert (check.complete, check.queries) == (90, 90)
@@ -353,7 +353,7 @@ def test_renderings() -> None:
     (row,) = (line for line in markdown(found).splitlines() if "new line" in line)
     assert row.count(" | ") == 6
     assert "<script>" not in row
-    injected = replace(found, accepted=replace(found.accepted, why="fine\n## <script> \ud800"))
+    injected = replace(found, baseline=replace(found.baseline, why="fine\n## <script> \ud800"))
     assert "\n## <script>" not in markdown(injected)
     assert all(isinstance(content, bytes) for content in files(injected).values())
     assert json.loads(as_json(found))["exit_code"] == 1
@@ -456,7 +456,7 @@ def test_nights_on_a_real_store(harness: Harness, tmp_path: Path, tracking: str)
     client = MlflowClient(tracking)
     runs = client.search_runs([client.get_experiment_by_name("nightly").experiment_id])
     kinds = [run.data.tags["kind"] for run in runs]
-    assert (kinds.count("accepted"), kinds.count("trend"), kinds.count("trial")) == (2, 1, 2)
+    assert (kinds.count("baseline"), kinds.count("trend"), kinds.count("trial")) == (2, 1, 2)
     (trend,) = (run for run in runs if run.data.tags["kind"] == "trend")
     assert len(client.get_metric_history(trend.info.run_id, "recall_03")) == 3
     gated = [run for run in runs if run.data.tags.get("gate") and run.data.tags["kind"] == "launch"]

@@ -1,4 +1,4 @@
-"""Score bands: counted by hand, with intervals that know about clusters, and shown."""
+"""Score bins: counted by hand, with intervals that know about clusters, and shown."""
 
 import json
 from pathlib import Path
@@ -18,6 +18,7 @@ from harness.running.launch_result import Launch
 from harness.running.score_bins import score_bins
 from harness.running.session import Session
 from reports import bins, columns
+from reports.page.figures import bin_bars
 
 
 def test_a_rate_of_independent_trials_is_wilsons() -> None:
@@ -55,35 +56,35 @@ def launched(garden_data: Path, tmp_path: Path) -> tuple[Session, Launch]:
     return Session(made, tmp_path / "s"), launch
 
 
-def test_bands_count_every_hit_once(launched: Any) -> None:
+def test_bins_count_every_hit_once(launched: Any) -> None:
     """Of each chunking the deepest ranking by cosine: 8 hits a query; BM25's scores have no part in it."""
     session, launch = launched
     (found,) = score_bins(session, (0.5, 0.2))
     assert (found.embedder, found.queries, found.chunkings) == ("hashing dimensions=256", 12, 2)
-    assert [(band.low, band.high) for band in found.bands] == [(0.5, np.inf), (0.2, 0.5), (-np.inf, 0.2)]
-    assert sum(band.hits for band in found.bands) == 12 * 8 * 2
-    assert launch.bands[0].embedder == "hashing dimensions=256"
+    assert [(each.low, each.high) for each in found.bins] == [(0.5, np.inf), (0.2, 0.5), (-np.inf, 0.2)]
+    assert sum(each.hits for each in found.bins) == 12 * 8 * 2
+    assert launch.score_bins[0].embedder == "hashing dimensions=256"
     # Recounted from the per-query rows of the two deep trials.
     relevant = {True: 0, False: 0}
     for trial in (session.trials[0], session.trials[4]):
         for row in session.pipeline(trial).rows(trial):
             for hit in row["kept"] if row["evidence"] else []:
                 relevant[hit["score"] >= 0.5] += hit["relevant"]
-    assert found.bands[0].relevant == relevant[True]
-    assert sum(band.relevant for band in found.bands) == sum(relevant.values())
+    assert found.bins[0].relevant == relevant[True]
+    assert sum(each.relevant for each in found.bins) == sum(relevant.values())
 
 
-def test_bands_are_shown(launched: Any) -> None:
+def test_bins_are_shown(launched: Any) -> None:
     """As text, JSON without infinities, and a picture."""
     found = score_bins(launched[0], (0.5, 0.2))
     output = bins.text(found)
     for label in ("from 0.5", "0.2 to 0.5", "below 0.2", "counts as irrelevant"):
         assert label in output
-    assert json.loads(bins.as_json(found))[0]["bands"][0]["high"] is None
+    assert json.loads(bins.as_json(found))[0]["bins"][0]["high"] is None
     empty = ScoreBins(
         "e", 1, 1, (ScoreBin(0.5, np.inf, 0, 0, np.nan, np.nan, np.nan), ScoreBin(-np.inf, 0.5, 4, 1, 0.25, 0.1, 0.6))
     )
-    assert bins.picture([*found, empty]).startswith(b"\x89PNG")
+    assert bin_bars([*found, empty]).startswith("<svg")
 
 
 def test_columns(launched: Any) -> None:

@@ -137,8 +137,8 @@ def test_the_report_lies_beside_the_launch(study: Experiment, tracking: str, tmp
     _, client, runs = launched(study, tracking, tmp_path)
     launch = next(run for run in runs if run.data.tags["kind"] == "launch")
     names = {item.path for item in client.list_artifacts(launch.info.run_id)}
-    pictures = {"recall_over_budget.png", "score_bands.png", "report.html"}
-    assert names == {"comparison.md", "comparison.json", "leaderboard.json", "score_bands.json", *pictures}
+    pictures = {"recall_over_budget.svg", "score_bins.svg", "report.html"}
+    assert names == {"comparison.md", "comparison.json", "leaderboard.json", "score_bins.json", *pictures}
     assert "**Which?**" in launch.data.tags["mlflow.note.content"]
     trials = [run.data.tags for run in runs if run.data.tags["kind"] == "trial"]
     assert [tags["verdict"] for tags in trials].count("baseline") == 1
