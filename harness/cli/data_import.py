@@ -38,7 +38,7 @@ def add_import_options(made: argparse.ArgumentParser) -> None:
     made.add_argument("--encoding", default="utf-8", help="of TREC and Markdown files (utf-8)")
     made.add_argument(
         "--titles",
-        choices=("text", "beside"),
+        choices=("text", "separate"),
         help="put titles into the text as its first paragraph, or keep them beside it (text for beir and trec)",
     )
     made.add_argument("--absent", action="store_true", help="keep evidence in documents the corpus lacks (csv, jsonl)")

@@ -36,10 +36,17 @@ _COMMANDS = (
 )
 """In the order of the help text."""
 
+_RENAMED = {"bands": "bins"}
+"""Commands that had another name before version 0.2."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; a user's fault becomes one line on stderr, and what nobody foresaw its traceback and code 70."""
     with safe_output():
+        given = sys.argv[1:] if arguments is None else arguments
+        if given and given[0] in _RENAMED:
+            print(f"harness: `{given[0]}` is now called `{_RENAMED[given[0]]}`", file=sys.stderr)
+            return USAGE
         options = _parser().parse_args(arguments)
         command: Callable[[argparse.Namespace], int] = options.command
         try:

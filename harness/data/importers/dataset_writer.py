@@ -52,7 +52,7 @@ class DatasetWriter:
         title: str = "",
         metadata: dict[str, Any] | None = None,
         *,
-        titles: Titles = "beside",
+        titles: Titles = "separate",
     ) -> None:
         """Add a document; `line` is where it was read.
 

@@ -15,7 +15,7 @@ COLUMNS = (
 )
 """What the columns of a table can be, for `map`."""
 
-Titles = Literal["text", "beside"]
+Titles = Literal["text", "separate"]
 
 _WORDS = {
     "corpus": "--corpus",

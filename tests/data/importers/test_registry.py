@@ -73,11 +73,11 @@ def test_titles_are_treated_as_asked_and_it_is_said(beir: Path, tmp_path: Path) 
     columns = {"evidence.doc": "doc"}
     into, beside = "titles put into the text, as its first paragraph", "titles kept beside the text"
     for kind, source, usual in (("beir", beir, into), ("jsonl", table, beside)):
-        for titles in (None, "text", "beside"):
+        for titles in (None, "text", "separate"):
             target = tmp_path / f"{kind}-{titles}"
             options = Options(titles=titles, columns=columns if kind == "jsonl" else {})  # type: ignore[arg-type]
             counts = import_dataset(kind, source, target, options=options)
-            wanted = {None: usual, "text": into, "beside": beside}[titles]
+            wanted = {None: usual, "text": into, "separate": beside}[titles]
             assert [count for what, count in counts.items() if what.startswith(wanted)] == [1], (kind, titles)
             first = read_corpus(read_manifest(target))[0]
             assert (first.text, first.title) == ("T\n\nx" if wanted == into else "x", "T")
