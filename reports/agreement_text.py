@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import asdict
 
-from harness.evaluation.stats.rater_agreement import Estimate
+from harness.evaluation.stats.rates import Estimate
 from harness.running.judging.agreement import Agreement
 from harness.running.judging.agreement_store import ENOUGH
 from reports.plain import plain

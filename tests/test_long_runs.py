@@ -16,7 +16,7 @@ from harness.components.retrievers.intent import expected, has_form
 from harness.components.selectors.similarity import word_set
 from harness.core.characters import in_one_line, visible
 from harness.core.errors import HarnessError
-from harness.core.records import Document
+from harness.core.records import Document, TokenMap
 from harness.core.secrecy import redact
 from harness.core.text_files import Line
 from harness.core.tokenizer import Tokenizer
@@ -121,7 +121,7 @@ UNITS = [
 
 
 def document(text: str) -> Document:
-    return Document("d", text, tokens=Tokenizer("words").map(text))
+    return Document("d", text, tokens=TokenMap(Tokenizer("words").starts(text)))
 
 
 def form(text: str) -> object:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.errors import ConfigError, did_you_mean
-from harness.core.records import Ints, TokenMap
+from harness.core.records import Ints
 
 TIKTOKEN = ("o200k_base", "cl100k_base")
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -21,28 +21,24 @@ Starts = Callable[[str], Ints]
 
 
 class Tokenizer:
-    """Finds where the tokens of a text start. Loads nothing before the first text."""
+    """Finds where the tokens of a text start. Loads its data with the first text; raises ConfigError if it cannot."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @property
     def identity(self) -> str:
-        """The name, with the content's hash where it names a file."""
+        """The name; if it is a file, followed by the sha256 of its content."""
         path = Path(self.name)
         return f"{self.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" if path.is_file() else self.name
 
     def starts(self, text: str) -> Ints:
-        """The character offset each token starts at, (tokens,), not decreasing."""
+        """The character offset at which each token starts, (tokens,), in non-decreasing order."""
         return self._starts(text)
 
     @cached_property
     def _starts(self) -> Starts:
         return _loaded(self.name, self.identity)
-
-    def map(self, text: str) -> TokenMap:
-        """The token map of a text."""
-        return TokenMap(self.starts(text))
 
     def count(self, text: str) -> int:
         """The number of tokens of a text."""
@@ -51,14 +47,14 @@ class Tokenizer:
 
 @lru_cache(maxsize=4)
 def _loaded(name: str, identity: str) -> Starts:
-    # The identity is there for the cache: a file that changed is loaded again.
+    # `identity` is part of the cache key, so that a changed file is loaded again.
     if name == "words":
         return lambda text: np.array([match.start() for match in _WORD.finditer(text)], np.int64)
     return _tiktoken(name) if name in TIKTOKEN else _hugging_face(name)
 
 
 def installed_file(package: str, *parts: str) -> Path | None:
-    """A data file inside an installed package, found without importing the package."""
+    """The path of a data file in an installed package, found without importing the package; None if it is not there."""
     top, *rest = package.split(".")
     found = importlib.util.find_spec(top)
     for root in (found.submodule_search_locations or []) if found else []:
@@ -69,9 +65,9 @@ def installed_file(package: str, *parts: str) -> Path | None:
 
 
 def use_bundled_ranks() -> None:
-    """Let whatever uses tiktoken in this process find the ranks that an installed package brings, before it downloads.
+    """Make tiktoken use the ranks bundled with an installed package, in this process, instead of downloading them.
 
-    tiktoken looks into the folder TIKTOKEN_CACHE_DIR first, and checks the ranks' hash either way.
+    tiktoken looks in the folder TIKTOKEN_CACHE_DIR first, and checks the hash of the ranks in either case.
     """
     bundled = installed_file("llama_index.core", "_static", "tiktoken_cache")
     if bundled:
@@ -86,20 +82,20 @@ def _tiktoken(name: str) -> Starts:
         encoding = tiktoken.get_encoding(name)
     except Exception as error:
         raise ConfigError(
-            f"tokenizer: the ranks of '{name}' are neither installed nor could they be downloaded ({error}); "
+            f"tokenizer: the ranks of '{name}' are not installed and could not be downloaded ({error}); "
             "install the extra [offline], set TIKTOKEN_CACHE_DIR, or write `tokenizer: words`"
         ) from error
     lengths = np.array([len(piece) for piece in _pieces(encoding)], np.int64)
 
     def starts(text: str) -> Ints:
-        # encode_ordinary_batch and plain encode differ only in threads; special tokens are ordinary text here.
+        # encode_ordinary: special tokens count as ordinary text here.
         tokens = np.array(encoding.encode_ordinary(text), np.int64)
         begins = np.zeros(len(tokens), np.int64)
         np.cumsum(lengths[tokens[:-1]], out=begins[1:])
         if text.isascii():
             return begins
         content = np.frombuffer(text.encode("utf-8"), np.uint8)
-        # The character a byte belongs to: how many characters have begun by then, less one.
+        # The character a byte belongs to: the number of characters that start up to this byte, minus one.
         character = np.cumsum((content & 0xC0) != 0x80) - 1
         return character[begins].astype(np.int64)
 
@@ -132,7 +128,7 @@ def _hugging_face(name: str) -> Starts:
     except Exception as error:
         raise ConfigError(
             f"tokenizer: no tokenizer named '{name}'.{did_you_mean(name, ['words', *TIKTOKEN])} Built in: words, "
-            f"{', '.join(TIKTOKEN)}; else a Hugging Face model or a tokenizer.json ({error})"
+            f"{', '.join(TIKTOKEN)}; or a Hugging Face model or a tokenizer.json ({error})"
         ) from error
     fast.no_truncation()
     fast.no_padding()

@@ -52,10 +52,6 @@ class Dataset:
         """Each document's position in the corpus."""
         return {doc.id: at for at, doc in enumerate(self.documents)}
 
-    def slice(self, span: Span) -> str:
-        """The text of a span."""
-        return self.by_id[span.doc].text[span.start : span.end]
-
 
 def load_dataset(root: Path, queries: str, *, copies: Copies | None = None, final: bool = False) -> Dataset:
     """Read and verify a data set folder with one of its query sets; `copies` is what its manifest says by default.

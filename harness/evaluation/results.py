@@ -72,7 +72,7 @@ class ScoreBin(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreBins:
-    """The bands of one embedder, the highest first, over so many queries and chunkings.
+    """The bins of one embedder, the highest first, over so many queries and chunkings.
 
     Relevance is that of the evidence (`precision@k`): what nobody has marked counts as irrelevant.
     """
@@ -80,7 +80,7 @@ class ScoreBins:
     embedder: str
     queries: int
     chunkings: int
-    bands: tuple[ScoreBin, ...]
+    bins: tuple[ScoreBin, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,11 +33,10 @@ BUILTINS: Mapping[str, Mapping[str, type[Component]]] = {
     role: {cls.name(): cls for cls in package.BUILTINS} for role, package in _PACKAGES.items()
 }
 
-Spec = Any
 """A component as YAML writes it: `name`, or `{name: {setting: value}}`."""
 
 
-def component(role: str, spec: Spec, *, where: str, base_dir: Path) -> Component:
+def component(role: str, spec: Any, *, where: str, base_dir: Path) -> Component:
     """The component that a spec names, its settings checked.
 
     `where` is the spec's place for error messages, `base_dir` the folder that references to files are relative to.
@@ -96,7 +95,7 @@ def _default(field: "dataclasses.Field[Any]") -> str:
     return "required"
 
 
-def _read(spec: Spec, where: str) -> tuple[str, Any]:
+def _read(spec: Any, where: str) -> tuple[str, Any]:
     if spec is None:
         return "none", {}
     if isinstance(spec, str):

@@ -23,6 +23,18 @@ MOST_TRIALS = 20_000
 
 
 @dataclass(frozen=True)
+class TrialSet:
+    """Trials that are not expanded from a grid: those of a stored launch, or the finalists of an experiment.
+
+    `names` are their names, in order; `chosen` is the name of the trial that validation chose among the finalists.
+    """
+
+    trials: tuple[Trial, ...]
+    names: tuple[str, ...] = ()
+    chosen: str = ""
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A base trial and a grid: a mapping is a product of its axes, a list of mappings the union of products.
 
@@ -37,12 +49,8 @@ class Experiment:
     compare: Compare = field(default_factory=Compare)
     base_dir: Path = field(default_factory=Path.cwd)
     source: str = "python"
-    fixed: tuple[Trial, ...] = ()
-    """The trials themselves, where they are known instead of a grid."""
-    named: tuple[str, ...] = ()
-    """Their names, where these are not to be made of what varies among them."""
-    chosen: str = ""
-    """The trial that validation chose, where these are the finalists."""
+    trial_set: TrialSet | None = None
+    """The trials themselves, if they are known and not to be expanded from the grid."""
     reader: Reader | None = None
     gate: Gate = field(default_factory=Gate)
     published: Published | None = None
@@ -59,6 +67,11 @@ class Experiment:
         return tuple(dict.fromkeys(name for name in wanted if name not in self.judged))
 
     @property
+    def chosen(self) -> str:
+        """The name of the trial that validation chose, if these are the finalists; else empty."""
+        return self.trial_set.chosen if self.trial_set else ""
+
+    @property
     def judged(self) -> tuple[str, ...]:
         """The measures of the judges."""
         return tuple(judge_measures(self.base.judges))
@@ -69,7 +82,9 @@ class Experiment:
         size = sum(math.prod(len(values) for values in product.values()) for product in products)
         if size > MOST_TRIALS:
             raise ConfigError(f"{self.source}: grid: {size:,} combinations; a grid has {MOST_TRIALS:,} at most")
-        expanded = self.fixed or [trial for product in products or [{}] for trial in self._product(product)]
+        expanded: Iterable[Trial] = (trial for product in products or [{}] for trial in self._product(product))
+        if self.trial_set:
+            expanded = self.trial_set.trials
         where = f"{self.source}: grid" if products and products != [{}] else f"{self.source}:"
         made = [replace(trial, metrics=self.metrics).to_json() for trial in expanded]
         checked_trials = [Trial.from_json(text, where=where) for text in made]

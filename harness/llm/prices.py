@@ -1,4 +1,4 @@
-"""What calls cost: usage as the server counts it, prices per token, and the most that a request can come to."""
+"""The cost of calls: token usage reported by servers, prices per token, upper bounds, and the budget."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,11 +7,16 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 _ABSURD = 10_000_000
-"""No request has as many tokens: a server that says so cannot count."""
+"""Token counts from here on are implausible and are ignored."""
+
+
+def dollars(usd: float | None) -> str:
+    """An amount as messages show it; `price unknown` for None."""
+    return "price unknown" if usd is None else f"${usd:.4f}"
 
 
 class Usage(NamedTuple):
-    """Tokens of one request as the server counts them; `cached` and `written` are parts of `prompt`."""
+    """Tokens of one request as reported by the server; `cached` (read) and `written` are included in `prompt`."""
 
     prompt: int
     output: int
@@ -20,7 +25,7 @@ class Usage(NamedTuple):
 
     @classmethod
     def of(cls, text: Any) -> "Usage | None":
-        """The usage in a server's answer; None where it is missing or cannot be true."""
+        """The usage in a server's response; None if it is missing or implausible."""
         if not isinstance(text, Mapping):
             return None
         inner = text.get("prompt_tokens_details")
@@ -36,7 +41,7 @@ class Usage(NamedTuple):
         prompt, output, cached, written = counts
         total = text.get("total_tokens")
         if type(total) is int and prompt + output < total < _ABSURD:
-            # Some servers count what a model thinks in the total alone; it is charged like the rest of the answer.
+            # Some servers count reasoning tokens only in the total; they are charged as output.
             output = total - prompt
         usage = cls(prompt, output, cached, written)
         return usage if usage.cached + usage.written <= usage.prompt else None
@@ -44,28 +49,31 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True)
 class Price:
-    """Dollars per million tokens given by hand, or those of a model in the price list."""
+    """The price of a model, from the price list or `given`: dollars per million prompt and output tokens.
+
+    `provider_url` is the server address used to look up the price.
+    """
 
     model: str
     given: tuple[float, float] | None = None
     provider_url: str = ""
 
     def usd(self, usage: Usage) -> float:
-        """What a request cost."""
+        """The cost of a request in dollars. Raises LookupError if the price list does not know the model."""
         if self.given:
             return (usage.prompt * self.given[0] + usage.output * self.given[1]) / 1e6
         return _listed(self.model, self.provider_url, usage)
 
     def max_usd(self, prompt_bytes: int, output: int) -> float:
-        """The most a request can cost: a token for every byte of it, each written to the server's cache."""
+        """The maximum cost in dollars: one token per byte of the prompt, all written to the server's cache."""
         plain = self.usd(Usage(prompt_bytes, output))
         return plain if self.given else max(plain, self.usd(Usage(prompt_bytes, output, 0, prompt_bytes)))
 
 
 def find_price(model: str, url: str, given: tuple[float, float] | None = None) -> Price | None:
-    """The price of a model at a server: what the user says, else the list's; None where neither knows it.
+    """The price of a model at a server: as `given` by the user, else from the price list; None if unknown.
 
-    A model of a familiar name at another address is not taken to cost the same.
+    A listed model at an address of an unknown provider has an unknown price.
     """
     if given:
         return Price(model, given)
@@ -91,24 +99,25 @@ def _listed(model: str, url: str, usage: Usage) -> float:
 
 
 class Budget:
-    """Money set aside for a launch. A request is sent only where the most it can cost still fits.
+    """The budget of a launch, `cap` dollars or None for no limit.
 
-    What a server does not count is taken to have cost the most it could.
+    A request is sent only if its maximum cost still fits. If a server reports no usage, the request counts as its
+    maximum cost.
     """
 
     def __init__(self, cap: float | None = None) -> None:
         self.cap = cap
         self._spent = 0.0
         self._reserved = 0.0
-        self._strain = 1.0
+        self._overrun = 1.0
         self._settled = asyncio.Condition()
 
     def new_loop(self) -> None:
-        """Get ready for another event loop: what waits for money belongs to one."""
+        """Prepare for another event loop; an asyncio.Condition belongs to a single one."""
         self._settled = asyncio.Condition()
 
     async def reserve(self, max_usd: float) -> bool:
-        """Reserve `max_usd` dollars. Waits while requests in flight may still leave enough; False where they cannot."""
+        """Reserve `max_usd` dollars. Waits while requests in flight may turn out cheaper; False if it cannot fit."""
         async with self._settled:
             await self._settled.wait_for(lambda: self._fits(max_usd) or not self._fits(max_usd, alone=True))
             fits = self._fits(max_usd)
@@ -118,31 +127,31 @@ class Budget:
     def _fits(self, more: float, *, alone: bool = False) -> bool:
         if self.cap is None:
             return True
-        under_way = 0.0 if alone else self._reserved
-        # Sums of floats may miss a cap that fits exactly by their last bit.
-        return self._spent + self._strain * (under_way + more) <= self.cap + 1e-12
+        reserved = 0.0 if alone else self._reserved
+        # Rounding errors of a sum must not reject a request that fits exactly.
+        return self._spent + self._overrun * (reserved + more) <= self.cap + 1e-12
 
     def charge(self, usd: float) -> bool:
-        """Take what is about to be spent for certain; False, and nothing taken, where it does not fit."""
+        """Spend `usd` dollars immediately; returns False and spends nothing if they do not fit."""
         if not self._fits(usd):
             return False
         self._spent += usd
         return True
 
     async def settle(self, max_usd: float, spent: float | None) -> None:
-        """Put what was reserved back and take what was spent."""
+        """Release a reservation and record the actual cost in dollars; None if it is unknown."""
         async with self._settled:
             self._reserved -= max_usd
-            self._spent += max_usd * self._strain if spent is None else spent
+            self._spent += max_usd * self._overrun if spent is None else spent
             if max_usd and spent:
-                # A server that takes more than it was allowed will do so again.
-                self._strain = max(self._strain, spent / max_usd)
+                # A server that exceeded the bound once is assumed to exceed it again.
+                self._overrun = max(self._overrun, spent / max_usd)
             self._settled.notify_all()
 
 
 @dataclass
 class Spend:
-    """What a launch has used of models, failed requests included."""
+    """Calls, requests, tokens and dollars of a launch, including failed requests."""
 
     calls: int = 0
     requests: int = 0
@@ -152,10 +161,10 @@ class Spend:
     output_tokens: int = 0
     usd: float = 0.0
     unpriced: int = 0
-    """Answered requests whose cost is not known: `usd` leaves them out."""
+    """Number of answered requests of unknown cost, which `usd` does not include."""
 
     def add(self, usage: Usage | None, usd: float | None) -> None:
-        """Count one answered request."""
+        """Add the usage and the cost in dollars of one answered request; either may be None if unknown."""
         if usage:
             self.prompt_tokens += usage.prompt
             self.cached_tokens += usage.cached
@@ -167,12 +176,12 @@ class Spend:
             self.usd += usd
 
     def figures(self) -> dict[str, float]:
-        """All of it as numbers; empty where nothing was asked."""
+        """All fields as floats; empty if no request was sent."""
         return {name: float(value) for name, value in asdict(self).items()} if self.requests else {}
 
     @property
     def summary(self) -> str:
-        """The dollars in words; what is not known is never $0."""
+        """The cost as text; an unknown cost is never shown as $0."""
         if not self.unpriced:
             return f"${self.usd:.4f}"
         known = f"${self.usd:.4f} and " if self.usd else ""

@@ -13,8 +13,6 @@ from harness.experiment.trial import Trial
 from harness.running.session import Session, store_folder
 from harness.running.stages.passages import spans_by_document
 
-Spans = Sequence[tuple[int, int]]
-
 
 def suitability(experiment: Experiment, store: Path | str | None = None) -> Iterator[Finding]:
     """Findings on an experiment's data and chunkings, which are worked out and stored.

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.core.errors import ConfigError
 from harness.evaluation.stats import best_of, cluster_sums
-from harness.experiment.experiment import Experiment
+from harness.experiment.experiment import Experiment, TrialSet
 from harness.experiment.params import find_baseline
 from harness.running.judging.judging import results_of
 from harness.running.primary_metric import primary_metric, scores_of
@@ -42,7 +42,9 @@ def finalists(
     kept = list(dict.fromkeys((baseline, chosen)))
     return replace(
         experiment,
-        fixed=tuple(session.trials[at] for at in kept),
-        named=tuple(session.names[at] for at in kept),
-        chosen=session.names[chosen],
+        trial_set=TrialSet(
+            tuple(session.trials[at] for at in kept),
+            tuple(session.names[at] for at in kept),
+            session.names[chosen],
+        ),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.core.errors import ConfigError, HarnessError, did_you_mean
 from harness.evaluation.results import gathered
-from harness.experiment.experiment import Experiment
+from harness.experiment.experiment import Experiment, TrialSet
 from harness.experiment.reader_price import Reader
 from harness.experiment.settings import Compare, Gate
 from harness.experiment.trial import Trial
@@ -134,9 +134,7 @@ def _recorded(name: str, store: Path, *, final: bool = False) -> tuple[str, Expe
         question=record["question"],
         compare=compare,
         base_dir=base_dir,
-        fixed=trials,
-        named=tuple(record.get("names", ())),
-        chosen=record.get("chosen", ""),
+        trial_set=TrialSet(trials, tuple(record.get("names", ())), record.get("chosen", "")),
         reader=reader,
         gate=Gate(**record.get("gate", {})),
     )

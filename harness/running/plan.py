@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from harness.components.llm_roles import LlmJudge
 from harness.experiment.experiment import Experiment
+from harness.llm.prices import dollars
 from harness.running.judging.judging import Judging
 from harness.running.models import Models, answers_of
 from harness.running.prefetch import costs, pending_chunk_calls, pending_context_calls, select_bounds
@@ -78,10 +79,8 @@ def _judge_calls(session: Session, models: Models) -> list[str]:
         listing = judging.claims.estimate()
         lines = [listing.summary("claims of reference answers")] if listing.calls else []
         return lines + [summary.cost for summary in judging.summaries() if summary.model]
+    exact = "exact once the selections are stored"
     return [
-        f"{name}: at most {bound.calls} calls, {_dollars(bound.max_usd)}" for name, bound in judging.bound().items()
+        f"{name}: at most {bound.calls} calls, {dollars(bound.max_usd)}; {exact}"
+        for name, bound in judging.bound().items()
     ]
-
-
-def _dollars(max_usd: float | None) -> str:
-    return "price unknown" if max_usd is None else f"${max_usd:.4f}; told exactly once the selections are stored"

@@ -13,6 +13,7 @@ from harness.components.roles import Embedder, Reranker
 from harness.core.progress import progress
 from harness.experiment.trial import Trial
 from harness.llm import AnswerCache, BatchRunner, Caller, Estimate, Task, all_missing, estimate
+from harness.llm.prices import dollars
 from harness.running.pipeline import Pipeline
 from harness.running.session import Session
 from harness.running.stages.cache_keys import pair_namespace
@@ -104,7 +105,7 @@ def charge_embedding(
         usd = None if price is None else tokens * price / 1e6
         name = _named(embedder)
         requests = math.ceil(len(texts) / getattr(embedder, "batch", 1))
-        notify(f"{name}: {len(texts)} texts to embed, {tokens} tokens, {_dollars(usd)}")
+        notify(f"{name}: {len(texts)} texts to embed, {tokens} tokens, {dollars(usd)}")
         caller.charge(requests, usd, name, f"embedder.{embedder.name()}.usd_per_million_tokens, or with --price")
 
 
@@ -143,7 +144,7 @@ def _charge(step: Reranker, requests: int, caller: Caller, notify: Tell) -> None
     """Tell and account for what a server charges, before it is asked."""
     if step.metered and requests:
         usd, name = step.usd(requests), _named(step)
-        notify(f"{name}: {requests} requests, {_dollars(usd)}")
+        notify(f"{name}: {requests} requests, {dollars(usd)}")
         caller.charge(requests, usd, name, f"selector.{step.name()}.usd_per_thousand")
 
 
@@ -165,7 +166,7 @@ def _vector_bounds(session: Session) -> list[str]:
         found = min(len(passages), len(pipeline.query_texts) * trial.retriever.depth)
         price = trial.embedder.price_with(session.price)
         usd = None if price is None else sum(sorted(passages.tokens.tolist())[-found:]) * price / 1e6
-        text = "no charge" if usd == 0 else _dollars(usd)
+        text = "no charge" if usd == 0 else dollars(usd)
         name = f"{', '.join(steps)} after {trial.retriever.name()}"
         lines[name] = f"at most {found} chunks to embed with {trial.embedder.label}, {text}"
     return [f"{name}: {text}" for name, text in lines.items()]
@@ -192,12 +193,8 @@ def _most(step: Reranker, count: int) -> str:
         return f"grades for at most {count} passages a trial"
     if not step.metered:
         return f"at most {count} pairs a trial to score on this machine"
-    return f"at most {count} requests a trial, {_dollars(step.usd(count))}"
+    return f"at most {count} requests a trial, {dollars(step.usd(count))}"
 
 
 def _named(part: Component) -> str:
     return f"{part.name()} ({getattr(part, 'model', '')})"
-
-
-def _dollars(usd: float | None) -> str:
-    return "price unknown" if usd is None else f"${usd:.4f}"

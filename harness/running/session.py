@@ -51,7 +51,8 @@ class Session:
             trials = [replace(trial, queries=_locked(self.manifest)) for trial in trials]
         trials = [replace(trial, copies=trial.copies or self.manifest.copies) for trial in trials]
         every = [trial.params() for trial in trials]
-        self.trials, self.names = trials, list(experiment.named) or names(every)
+        given = experiment.trial_set.names if experiment.trial_set else ()
+        self.trials, self.names = trials, list(given or names(every))
         # A comparison that cannot be made must be told before the work, not after.
         find_baseline(every, experiment.compare.baseline)
         # The pinned files are hashed once a launch; from here on their hashes stand for their content.

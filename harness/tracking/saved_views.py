@@ -103,7 +103,8 @@ def trend_view(keys: Sequence[str]) -> View:
         _line(f"c{at}", "s0", key, xAxisKey="time", xAxisScaleType="linear", useGlobalXaxisKey=False)
         for at, key in enumerate(keys)
     ]
-    drawn = {"compareRunCharts": charts, "compareRunSections": [_section("s0", "Scheduled runs of the regression gate")]}
+    section = _section("s0", "Scheduled runs of the regression gate")
+    drawn = {"compareRunCharts": charts, "compareRunSections": [section]}
     return View("scheduled-runs", "Scheduled runs", {**shared, **drawn}, "&compareRunsMode=CHART")
 
 

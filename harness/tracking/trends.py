@@ -14,7 +14,7 @@ from harness.tracking.saved_views import trend_view
 _FILE = "baseline.json"
 
 _FORMER_KIND, _FORMER_FILE, _FORMER_COUNT, _FORMER_PREFIX = "accepted", "accepted.json", "nights", "accepted/"
-"""What `baseline`, `baseline.json`, the tag `scheduled_runs` and the metric keys `baseline/…` were called before 0.2."""
+"""Before version 0.2: the run kind `baseline`, its file, the tag `scheduled_runs` and metric keys `baseline/…`."""
 
 
 class ScheduledRun(NamedTuple):

@@ -54,7 +54,7 @@ def test_lengths_in_tokens() -> None:
     plain = LangChain(options={"chunk_size": 9, "chunk_overlap": 0}, length_function="characters").split(doc)
     assert max(b - a for a, b in plain) <= 9
     output = LangChain(options={"length_function": "len"}).problem()
-    assert output == "options.length_function: is a setting of its own; write `length_function: cl100k_base`"
+    assert output == "options.length_function: is not an option but a setting; write `length_function: cl100k_base`"
     with pytest.raises(ConfigError, match="no tokenizer named 'wrods'. Did you mean 'words'"):
         LangChain(length_function="wrods").split(doc)
 
@@ -95,11 +95,11 @@ def test_pieces_in_place() -> None:
 @pytest.mark.parametrize(
     ("text", "pieces", "expected"),
     [
-        ("one two three", ["one two", "three!"], "x: piece 2 'three!' does not follow in the document"),
+        ("one two three", ["one two", "three!"], "x: piece 2 'three!' is not next in the document"),
         ("one two three", ["ONE two", "three"], "x: piece 1 'ONEtwo' does not follow"),
         ("one two three", ["three", "one two"], "does not follow"),
-        ("ab ab ab ab ab c", ["ab ab ab", "ab ab ab", "c"], "x: piece 1 'ababab' could stand in two places"),
-        ("z a-sep a b", ["z", "a", "b"], "x: piece 2 'a' could stand in two places"),
+        ("ab ab ab ab ab c", ["ab ab ab", "ab ab ab", "c"], "x: piece 1 'ababab' could be in two places"),
+        ("z a-sep a b", ["z", "a", "b"], "x: piece 2 'a' could be in two places"),
         ("a" + " word" * 50, ["a"], "x: the end of the text is in no piece"),
         ("a" + " word" * 50 + " z", ["a", "z"], "does not follow"),
     ],

@@ -109,7 +109,7 @@ def test_a_refusal_is_one_line(server: Server) -> None:
 def test_missing_vectors_are_told(server: Server) -> None:
     """An answer for fewer texts than were sent must not shift the others."""
     server.lose = 1
-    with pytest.raises(ConfigError, match="answered 2 texts with 1 vectors"):
+    with pytest.raises(ConfigError, match="returned 1 vectors for 2 texts"):
         api(server).embed(["a", "b"])
 
 
@@ -171,7 +171,7 @@ def test_paid_embedding_is_told_capped_and_held_back(server: Server, garden_data
     }
     for name, trial in trials.items():
         made = Experiment(name, trial, base_dir=tmp_path)
-        refusals = {"--offline sends nothing": Models(offline=True), "does not leave": Models(budget=0.01)}
+        refusals = {"--offline sends nothing": Models(offline=True), "not enough is left": Models(budget=0.01)}
         for message, models in refusals.items():
             with pytest.raises(JudgeError, match=message):
                 run(made, store=tmp_path / name, log=False, models=models)

@@ -59,7 +59,7 @@ from harness.components.selectors import (
     TopK,
 )
 from harness.core.errors import ConfigError
-from harness.core.records import Chunk, Document, Hit, Outcome, Query, Spans
+from harness.core.records import Chunk, Document, Hit, Outcome, Query, Spans, TokenMap
 from harness.core.tokenizer import Tokenizer
 from harness.experiment.catalog import BUILTINS, component, describe, to_spec
 from harness.llm import Completion, Failure, Prompter
@@ -128,7 +128,7 @@ def test_descriptions(role: str) -> None:
 
 
 def document(text: str, tokenizer: Tokenizer = WORDS) -> Document:
-    return Document("d", text, "Title", tokens=tokenizer.map(text))
+    return Document("d", text, "Title", tokens=TokenMap(tokenizer.starts(text)))
 
 
 ADAPTERS = (Chonkie, LangChain, LlamaIndex)
@@ -307,7 +307,7 @@ def ranked(retriever: Any, texts: list[str], queries: list[str]) -> list[tuple[l
     return [(found.row(at)[0].tolist(), found.row(at)[1].tolist()) for at in range(len(queries))]
 
 
-LONG = Document("d", "x " * 900, tokens=Tokenizer("words").map("x " * 900))
+LONG = Document("d", "x " * 900, tokens=TokenMap(Tokenizer("words").starts("x " * 900)))
 HITS = st.lists(
     st.builds(
         lambda doc, at, size, score: Hit(

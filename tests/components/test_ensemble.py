@@ -18,7 +18,7 @@ from harness.components.retrievers.ensemble import _View
 from harness.components.retrievers.intent import expected, has_form
 from harness.components.roles import FusionContext
 from harness.components.selectors import Threshold
-from harness.core.records import Document
+from harness.core.records import Document, TokenMap
 from harness.core.tokenizer import Tokenizer
 from harness.running.session import Session
 
@@ -199,7 +199,7 @@ def test_one_text_is_given_once() -> None:
 @settings(max_examples=150, deadline=None)
 def test_passages_hold(sizes: tuple[int, ...], text: str, seed: int, merge: int, complete: float) -> None:
     """Each begins with a chunk, none twice; what reaches beyond its chunk is within the limit; overlaps are gone."""
-    doc = Document("d", text, tokens=WORDS.map(text))
+    doc = Document("d", text, tokens=TokenMap(WORDS.starts(text)))
     spans: dict[tuple[int, int], int] = {}
     for scale, tiling in enumerate(Scales(sizes).tilings(doc)):
         for span in tiling:

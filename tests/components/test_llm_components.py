@@ -14,14 +14,14 @@ from harness.components.augmenters import Neighbors, NoContext, Questions
 from harness.components.chunkers import Llm
 from harness.components.retrievers import BM25
 from harness.core.errors import JudgeError
-from harness.core.records import Document
+from harness.core.records import Document, TokenMap
 from harness.core.tokenizer import Tokenizer
 from harness.llm import Completion, Failure, Task
 from harness.running.models import Models
 
 WORDS = Tokenizer("words")
 TEXT = " ".join(f"Piece {n} is here." for n in range(20))
-DOC = Document("d", TEXT, "Pieces", tokens=WORDS.map(TEXT))
+DOC = Document("d", TEXT, "Pieces", tokens=TokenMap(WORDS.starts(TEXT)))
 CHUNKER = Llm("m", size=40, piece=5, window=6, margin=2)
 
 

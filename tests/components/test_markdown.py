@@ -3,14 +3,14 @@
 import pytest
 
 from harness.components.chunkers import Markdown
-from harness.core.records import Document
+from harness.core.records import Document, TokenMap
 from harness.core.tokenizer import Tokenizer
 
 WORDS = Tokenizer("words")
 
 
 def cut(text: str, size: int) -> list[str]:
-    doc = Document("d", text, tokens=WORDS.map(text))
+    doc = Document("d", text, tokens=TokenMap(WORDS.starts(text)))
     return [text[start:end] for start, end in Markdown(size).split(doc)]
 
 

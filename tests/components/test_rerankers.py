@@ -151,7 +151,7 @@ def test_requests_are_told_capped_and_accounted(server: Server, garden_data: Pat
     step = RerankApi(base_url=server.url, model="r", usd_per_thousand=2.0, k=3)
     made = study(tmp_path, step)
     assert plan(made, store=tmp_path / "s").calls == ["rerank_api (r): at most 13 requests a trial, $0.0260"]
-    with pytest.raises(JudgeError, match=r"--budget 0.01 does not leave the \$0.0240 that rerank_api \(r\) takes"):
+    with pytest.raises(JudgeError, match=r"--budget 0.01: not enough is left for rerank_api \(r\), which costs \$0.0240"):
         run(made, store=tmp_path / "s", log=False, models=Models(budget=0.01))
     with pytest.raises(JudgeError, match="--offline sends nothing"):
         run(made, store=tmp_path / "s", log=False, models=Models(offline=True))

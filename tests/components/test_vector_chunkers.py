@@ -16,7 +16,7 @@ from harness.components.chunkers.gaps import gap_similarities
 from harness.components.embedders import Hashing
 from harness.components.retrievers import BM25
 from harness.components.selectors import TopK
-from harness.core.records import Document, Spans
+from harness.core.records import Document, Spans, TokenMap
 from harness.core.tokenizer import Tokenizer
 
 WORDS = Tokenizer("words")
@@ -27,7 +27,7 @@ VECTORS = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [0.8, 0.6]], np.float32)
 
 
 def cut(chunker: Any, vectors: Any = VECTORS, text: str = TEXT) -> list[str]:
-    doc = Document("d", text, tokens=WORDS.map(text))
+    doc = Document("d", text, tokens=TokenMap(WORDS.starts(text)))
     pieces = chunker.pieces(doc)
     return [text[start:end] for start, end in chunker.join(doc, pieces, vectors)]
 
@@ -148,7 +148,7 @@ def test_clusters_by_hand() -> None:
 
 def clustered(chunker: ClusterSemantic) -> tuple[Spans, Spans]:
     """Pieces and chunks of a text, by hashed words."""
-    doc = Document("d", TEXT, tokens=WORDS.map(TEXT))
+    doc = Document("d", TEXT, tokens=TokenMap(WORDS.starts(TEXT)))
     pieces: Spans = chunker.pieces(doc)
     return pieces, chunker.join(doc, pieces, Hashing(32).embed([TEXT[a:b] for a, b in pieces]).vectors)
 
@@ -157,7 +157,7 @@ def test_a_chunk_holds_as_many_pieces_as_the_published_code_allows() -> None:
     """`size // piece` of them, however few tokens they have: three pieces of alike texts where six would fit."""
     alike = np.ones((6, 1), np.float32)
     text = "a b. " * 6
-    doc = Document("d", text, tokens=WORDS.map(text))
+    doc = Document("d", text, tokens=TokenMap(WORDS.starts(text)))
     pieces: Spans = [(5 * n, 5 * n + 4) for n in range(6)]
     # Where all are alike any way is as good, and the fewest cuts win: two chunks of three pieces.
     assert ClusterSemantic(size=18, piece=6).join(doc, pieces, alike) == [(0, 14), (15, 29)]
@@ -187,7 +187,7 @@ def test_the_published_program_finds_no_greater_sum(seed: int, n: int, longest: 
 def test_no_chunk_is_larger_than_its_size_in_tokens() -> None:
     """And each begins and ends with pieces of at most `piece` tokens."""
     pieces, spans = clustered(ClusterSemantic(size=9, piece=4, bound="tokens"))
-    doc = Document("d", TEXT, tokens=WORDS.map(TEXT))
+    doc = Document("d", TEXT, tokens=TokenMap(WORDS.starts(TEXT)))
     assert all(doc.token_map().count(*span) <= 9 for span in spans)
     assert {span[0] for span in spans} <= {piece[0] for piece in pieces}
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.core.errors import ConfigError
+from harness.core.records import TokenMap
 from harness.core.tokenizer import Tokenizer, installed_file
 
 NAMES = ["o200k_base", "cl100k_base", "words", "all-MiniLM-L6-v2"]
@@ -43,7 +44,7 @@ def test_an_emoji_of_several_tokens_is_one_place() -> None:
     starts = Tokenizer("o200k_base").starts(text).tolist()
     assert starts[0] == 0
     assert starts[-1] == len(text) - 1
-    assert Tokenizer("o200k_base").map(text).count(0, len(text)) == len(starts)
+    assert TokenMap(Tokenizer("o200k_base").starts(text)).count(0, len(text)) == len(starts)
 
 
 def test_words_are_words_and_signs() -> None:

@@ -1,6 +1,6 @@
 """Measures of what was retrieved: from evidence spans and documents, at rank and token cutoffs."""
 
-from harness.evaluation.metrics.loss_attribution import CAUSES, EvidencePath, Ledger, Step, losses
+from harness.evaluation.metrics.loss_attribution import CAUSES, EvidencePath, Step, losses
 from harness.evaluation.metrics.matching import Items, Ranking
 from harness.evaluation.metrics.measures import MEASURES
 from harness.evaluation.metrics.names import Metric, is_metric, parse_metric
@@ -11,7 +11,6 @@ __all__ = [
     "MEASURES",
     "EvidencePath",
     "Items",
-    "Ledger",
     "Metric",
     "Ranking",
     "Step",

@@ -1,8 +1,8 @@
 """The formulas of the Chroma chunking report, as published, for comparison with its tables.
 
-Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma Technical Report, 2024. They differ from ours:
-only the place named in the data set counts, overlapping chunks are counted as often as they are retrieved, and a chunk
-that merely touches a span belongs to it.
+Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma Technical Report, 2024. They differ from the
+harness's own span measures: only the place named in the data set counts, overlapping chunks are counted as often as
+they are retrieved, and a chunk that only touches a span belongs to it.
 """
 
 from harness.evaluation.metrics.intervals import Interval, size, union
@@ -10,7 +10,7 @@ from harness.evaluation.metrics.matching import Ranking
 
 
 def _parts(ranking: Ranking, k: int | None) -> tuple[int, int, int, int]:
-    """Characters `(shared, gold, retrieved with repeats, gold not retrieved)`."""
+    """Character counts `(shared, gold, retrieved with repeats, gold not retrieved)`."""
     gold: dict[str, list[Interval]] = {}
     for item in ranking.items.evidence:
         gold.setdefault(item.places[0].doc, []).append((item.places[0].start, item.places[0].end))
@@ -21,14 +21,14 @@ def _parts(ranking: Ranking, k: int | None) -> tuple[int, int, int, int]:
         for start, end in gold.get(passage.doc, []):
             shared.setdefault(passage.doc, []).append((max(start, passage.start), min(end, passage.end)))
     covered = sum(size(union(parts)) for parts in shared.values())
-    # The report sums the lengths of the references; overlapping references are counted as often as they are listed.
+    # The report sums the lengths of the references, so overlapping references are counted repeatedly.
     listed = sum(end - start for parts in gold.values() for start, end in parts)
     unused = sum(size(_outside(part, union(shared.get(doc, [])))) for doc, parts in gold.items() for part in parts)
     return covered, listed, retrieved, unused
 
 
 def _outside(interval: Interval, disjoint: list[Interval]) -> list[Interval]:
-    """What of `interval` lies in none of the disjoint, sorted intervals."""
+    """The parts of `interval` outside the disjoint, sorted intervals."""
     left: list[Interval] = []
     at, end = interval
     for start, stop in disjoint:
@@ -59,9 +59,9 @@ def chroma_iou(ranking: Ranking, k: int | None) -> float:
 
 
 def chroma_precision_omega(ranking: Ranking, k: int | None) -> float:
-    """Gold characters / size of the union of all chunks that touch a reference, and of gold outside them.
+    """Gold characters retrieved / (size of the union of all chunks that touch a reference + gold outside them).
 
-    The ranking given must be that of the oracle, touching chunks included.
+    The ranking must be that of the oracle, including chunks that only touch a reference.
     """
     covered, _, _, unused = _parts(ranking, None)
     chunks: dict[str, list[Interval]] = {}

@@ -6,7 +6,7 @@ Interval = tuple[int, int]
 
 
 def union(intervals: Iterable[Interval]) -> list[Interval]:
-    """Disjoint, sorted intervals that cover the same integers; touching ones are joined, empty ones left out.
+    """Disjoint, sorted intervals that cover the same integers; joins adjacent intervals and drops empty ones.
 
     >>> union([(5, 8), (0, 2), (2, 3), (6, 9), (4, 4)])
     [(0, 3), (5, 9)]
@@ -23,12 +23,12 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def size(intervals: Iterable[Interval]) -> int:
-    """How many integers disjoint intervals hold."""
+    """The number of integers in disjoint intervals."""
     return sum(end - start for start, end in intervals)
 
 
 def overlap(interval: Interval, disjoint: Iterable[Interval]) -> int:
-    """How many integers of `interval` lie in disjoint intervals.
+    """The number of integers of `interval` that lie in disjoint intervals.
 
     >>> overlap((2, 7), [(0, 3), (5, 9)])
     3
@@ -38,5 +38,5 @@ def overlap(interval: Interval, disjoint: Iterable[Interval]) -> int:
 
 
 def common(one: Iterable[Interval], other: list[Interval]) -> int:
-    """How many integers two families of disjoint intervals share."""
+    """The number of integers that two lists of disjoint intervals have in common."""
     return sum(overlap(interval, other) for interval in one)

@@ -18,12 +18,6 @@ class Step(NamedTuple):
     dropped: Sequence[Passage]
 
 
-class Ledger(NamedTuple):
-    """The fate of each evidence item of one query, in order: one of `CAUSES` or `dropped:<step>`."""
-
-    evidence_outcomes: list[str]
-
-
 class EvidencePath(NamedTuple):
     """The way of one query's evidence: all chunks that bear it, what was retrieved, the selector steps."""
 
@@ -32,12 +26,12 @@ class EvidencePath(NamedTuple):
     steps: Sequence[Step]
 
 
-def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], EvidencePath]) -> Ledger:
+def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], EvidencePath]) -> list[str]:
     """Follow each item from the chunker to the selection; `trace` is asked for only where an item is missing."""
     final = Ranking(selected, items).found
     evidence_outcomes = [FOUND] * len(final)
     if None not in final:
-        return Ledger(evidence_outcomes)
+        return evidence_outcomes
     overlapping_chunks, candidates, steps = trace()
     # Passages of documents without evidence cannot find any; ranks do not matter here.
     docs = {place.doc for item in items.evidence for place in item.places}
@@ -67,7 +61,7 @@ def losses(items: Items, selected: Sequence[Passage], trace: Callable[[], Eviden
             evidence_outcomes[number] = (
                 next(cause for cause, found in stages if found[number] is None) if whole else SPLIT
             )
-    return Ledger(evidence_outcomes)
+    return evidence_outcomes
 
 
 def _whole(items: Items, number: int, overlapping_chunks: Sequence[Passage]) -> bool:

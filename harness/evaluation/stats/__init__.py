@@ -1,11 +1,11 @@
-"""What per-query scores allow one to say: intervals, tests, choices and their power, in numpy and scipy."""
+"""Statistics on per-query scores: intervals, tests, choice of the best trial and power, in numpy and scipy."""
 
 from harness.evaluation.stats.bootstrap import Intervals, bootstrap_means, cluster_bootstrap
 from harness.evaluation.stats.choice import Choice, best_of
 from harness.evaluation.stats.clusters import FEW_CLUSTERS, FEWEST_CLUSTERS, Flags, Floats, cluster_sums, design_effect
 from harness.evaluation.stats.effects import Effect, factor_effects
 from harness.evaluation.stats.power import queries_needed
-from harness.evaluation.stats.rates import Rate, clustered_rate
+from harness.evaluation.stats.rates import Estimate, clustered_rate, wilson
 from harness.evaluation.stats.repeats import Variance, variance_of_repeats
 from harness.evaluation.stats.signflips import Differences, holm, paired_differences
 
@@ -15,10 +15,10 @@ __all__ = [
     "Choice",
     "Differences",
     "Effect",
+    "Estimate",
     "Flags",
     "Floats",
     "Intervals",
-    "Rate",
     "Variance",
     "best_of",
     "bootstrap_means",
@@ -31,4 +31,5 @@ __all__ = [
     "paired_differences",
     "queries_needed",
     "variance_of_repeats",
+    "wilson",
 ]

@@ -1,4 +1,4 @@
-"""Resampling clusters of queries: means and their intervals, for all trials at once."""
+"""The cluster bootstrap: means and their intervals from resampled clusters of queries, for all trials at once."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ RESAMPLES = 10_000
 
 
 class Intervals(NamedTuple):
-    """A mean per trial with the bounds of its interval, each of shape (trials,); bounds are NaN where refused."""
+    """A mean per trial with the bounds of its interval, each of shape (trials,); NaN bounds if there is no interval."""
 
     mean: Floats
     low: Floats
@@ -20,15 +20,15 @@ class Intervals(NamedTuple):
 
 
 def bootstrap_means(sums: Floats, sizes: Floats, *, seed: int, resamples: int = RESAMPLES) -> Floats:
-    """Means of resampled queries, shape (resamples, trials), from sums by cluster (trials, clusters) and sizes.
+    """Means of resampled queries, shape (resamples, trials), from cluster `sums` (trials, clusters) and `sizes`.
 
-    A resample draws as many clusters as there are, with replacement, and its mean is the total score of the drawn
-    clusters over their total size (the ratio estimator; Davison & Hinkley, Bootstrap Methods and their Application,
-    1997, section 3.8; Field & Welsh, JRSS B 69, 2007). All trials share the resamples.
+    A resample draws as many clusters as there are, with replacement. Its mean is the total score of the drawn clusters
+    over their total size (the ratio estimator; Davison & Hinkley, Bootstrap Methods and their Application, 1997,
+    section 3.8; Field & Welsh, JRSS B 69, 2007). All trials share the resamples.
     """
     rng, count = np.random.default_rng(seed), len(sizes)
     means = np.empty((resamples, len(sums)))
-    # One matrix product scores a block of resamples at once.
+    # One matrix product computes the means of a block of resamples.
     rows = max(1, min(1000, BLOCK // count))
     for start in range(0, resamples, rows):
         drawn = times_drawn(rng, count, min(rows, resamples - start))
@@ -37,10 +37,10 @@ def bootstrap_means(sums: Floats, sizes: Floats, *, seed: int, resamples: int = 
 
 
 def times_drawn(rng: np.random.Generator, count: int, resamples: int) -> Floats:
-    """How often each of `count` clusters is drawn when that many are, with replacement: (resamples, count)."""
+    """How often each of `count` clusters occurs in `count` draws with replacement, (resamples, count)."""
     if count <= 1000:
         return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)
-    # The same distribution at an eighth of the cost: a multinomial draw goes through all clusters one by one.
+    # The same distribution at an eighth of the cost: a multinomial draw loops over all clusters.
     places = rng.integers(0, count, (resamples, count)) + count * np.arange(resamples)[:, None]
     return np.bincount(places.ravel(), minlength=resamples * count).reshape(resamples, count).astype(np.float64)
 
@@ -48,11 +48,12 @@ def times_drawn(rng: np.random.Generator, count: int, resamples: int) -> Floats:
 def cluster_bootstrap(
     scores: Floats, clusters: npt.ArrayLike, *, seed: int, resamples: int = RESAMPLES, level: float = 0.95
 ) -> Intervals:
-    """Percentile intervals for the mean score of each trial, resampling whole clusters of queries.
+    """Percentile intervals for the mean score of each trial, resampling entire clusters of queries.
 
-    `scores` has shape (trials, queries), `clusters` one label per query. The percentiles are those that make up for
-    the bootstrap's variance being that of a sample, and the normal's tails being lighter than Student's: plain ones
-    hold the truth too rarely where clusters are few (Hesterberg, The American Statistician 69, 2015, section 5.3).
+    `scores` has shape (trials, queries), `clusters` one label per query. Plain percentile intervals cover the true mean
+    too rarely when clusters are few. The percentiles are therefore expanded, which corrects for the bootstrap using the
+    sample variance and for Student's t having heavier tails than the normal (Hesterberg, The American Statistician 69,
+    2015, section 5.3). With fewer than FEWEST_CLUSTERS clusters the bounds are NaN.
     """
     mean = scores.mean(axis=1) if scores.shape[1] else np.full(len(scores), np.nan)
     sums, sizes = cluster_sums(scores, clusters)
@@ -66,7 +67,7 @@ def cluster_bootstrap(
 
 
 def expanded_tail(count: int, level: float) -> float:
-    """The share of resamples beyond each bound of an interval from `count` units."""
+    """The fraction of resamples beyond each bound of an interval from `count` clusters, for a confidence `level`."""
     from scipy.special import ndtr, stdtrit
 
     return float(ndtr(-np.sqrt(count / (count - 1)) * stdtrit(count - 1, (1 + level) / 2)))

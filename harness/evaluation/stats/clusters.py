@@ -1,4 +1,4 @@
-"""Queries that share a document are one cluster: sums by cluster, and what clustering costs."""
+"""Clusters of queries that share a document: sums by cluster, standard errors and the design effect."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,16 +7,19 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 FEWEST_CLUSTERS = 5
-"""Below this many clusters no interval is given: too few units to say how they vary."""
+"""With fewer clusters there is no interval: too few units to estimate their variance."""
 FEW_CLUSTERS = 20
-"""Below this many clusters an interval is given with a warning."""
+"""With fewer clusters an interval comes with a warning."""
 
 BLOCK = 4_000_000
-"""Random numbers held at a time, so that memory stays bounded however many clusters there are."""
+"""Max random numbers in memory at a time, which bounds memory for any number of clusters."""
 
 
 def cluster_sums(scores: Floats, clusters: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Per-cluster totals (trials, clusters) and sizes (clusters,), clusters in sorted order of their labels."""
+    """Sums of scores (trials, clusters) and sizes (clusters,), with clusters sorted by label.
+
+    `scores` has shape (trials, queries), `clusters` one label per query.
+    """
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
     sums = np.zeros((scores.shape[0], len(labels)))
     np.add.at(sums.T, member, scores.T)
@@ -24,9 +27,9 @@ def cluster_sums(scores: Floats, clusters: npt.ArrayLike) -> tuple[Floats, Float
 
 
 def standard_errors(sums: Floats, sizes: Floats) -> Floats:
-    """The standard error of each trial's mean over queries, clusters being the units: shape (trials,).
+    """The standard error of each trial's mean over queries, with clusters as units: shape (trials,).
 
-    Of the ratio estimator (Cochran, Sampling Techniques, 1977, section 2.11); NaN with one cluster.
+    The standard error of the ratio estimator (Cochran, Sampling Techniques, 1977, section 2.11). NaN with one cluster.
     """
     count, total = len(sizes), sizes.sum()
     if count < 2:
@@ -36,9 +39,9 @@ def standard_errors(sums: Floats, sizes: Floats) -> Floats:
 
 
 def design_effect(scores: Floats, clusters: npt.ArrayLike) -> Floats:
-    """How many times larger the variance of each trial's mean is than if queries were independent: shape (trials,).
+    """The variance of each trial's mean over the variance if queries were independent: shape (trials,).
 
-    Kish, Survey Sampling, 1965, section 5.4. NaN where nothing varies.
+    Kish, Survey Sampling, 1965, section 5.4. NaN if nothing varies.
     """
     sums, sizes = cluster_sums(scores, clusters)
     independent = scores.var(axis=1, ddof=1) / scores.shape[1] if scores.shape[1] > 1 else np.full(len(scores), np.nan)

@@ -1,4 +1,4 @@
-"""What each factor of a grid does to a metric: main effects and two-way interactions, with clustered intervals."""
+"""Effects of the factors of a grid on a metric: main effects and two-way interactions, with clustered intervals."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -12,9 +12,10 @@ from harness.evaluation.stats.signflips import paired_differences
 
 
 class Effect(NamedTuple):
-    """How far the trials with these levels of these factors lie from what the rest of the model expects, on average.
+    """The average difference of trials with these levels of these factors from what the rest of the model predicts.
 
-    One factor and level: a main effect, against the average of all levels. Two: what their meeting adds to both.
+    With one factor and level, a main effect, relative to the mean of all levels; with two, their interaction, which
+    comes on top of both main effects. `low` and `high` bound its interval; NaN if there is none.
     """
 
     factors: tuple[str, ...]
@@ -27,13 +28,13 @@ class Effect(NamedTuple):
 def factor_effects(
     scores: Floats, factors: Mapping[str, Sequence[str]], clusters: npt.ArrayLike, *, seed: int
 ) -> list[Effect]:
-    """Main effects of every factor, and the interactions of every two whose levels all meet.
+    """Main effects of all factors, and interactions of all pairs of factors whose levels are fully crossed.
 
     `scores` has shape (trials, queries); each factor names its level in every trial. Effects are least-squares
-    estimates under sum-to-zero coding (Searle, Linear Models, 1971, section 4.3), so that every level of the other
-    factors weighs the same in grids that are not full products. They are linear in the trials' scores, so each query
-    has effects of its own; intervals are those of `paired_differences` by cluster, for all main effects at once and for
-    all interactions at once. A factor whose effect the grid cannot tell from another's is left out.
+    estimates under sum-to-zero coding (Searle, Linear Models, 1971, section 4.3), so all levels of the other factors
+    have equal weight even if the grid is not a full product. They are linear in the trials' scores, so each query has
+    its own effects. Intervals are those of `paired_differences` by cluster: simultaneous over all main effects, and
+    over all interactions. A factor whose effect is confounded with an earlier factor is left out.
     """
     model = _Model(len(scores))
     for name, levels in factors.items():
@@ -61,7 +62,7 @@ def factor_effects(
 
 
 class _Coding(NamedTuple):
-    """A term's columns (trials, free), its levels, and `basis` (levels, free), the effects of all levels in these."""
+    """A term's columns (trials, free), its levels, and `basis` (levels, free), which maps coefficients to effects."""
 
     columns: Floats
     levels: list[tuple[str, ...]]
@@ -75,7 +76,7 @@ class _Term(NamedTuple):
 
 
 class _Model:
-    """A linear model that grows by the terms that the trials can tell from those it has."""
+    """A linear model; `add` keeps a term only if the trials can separate it from the terms already there."""
 
     def __init__(self, trials: int) -> None:
         self.terms: list[_Term] = []
@@ -88,14 +89,14 @@ class _Model:
             self._design = grown
 
     def weights(self) -> Floats:
-        """What each trial weighs in each effect, shape (effects, trials)."""
+        """The weight of each trial in each effect, shape (effects, trials)."""
         solved = np.linalg.pinv(self._design)
         free = (solved[term.place : term.place + term.coding.basis.shape[1]] for term in self.terms)
         return np.concatenate([term.coding.basis @ rows for term, rows in zip(self.terms, free, strict=True)])
 
 
 def _coded(levels: Sequence[str]) -> _Coding:
-    """Sum-to-zero columns: each level but the last has one, the last is minus all of them."""
+    """Sum-to-zero coding: one column for each level except the last, which is minus their sum."""
     distinct = list(dict.fromkeys(levels))
     basis = np.vstack([np.eye(len(distinct) - 1), -np.ones(len(distinct) - 1)])
     return _Coding(basis[[distinct.index(level) for level in levels]], [(level,) for level in distinct], basis)

@@ -8,17 +8,7 @@ import numpy.typing as npt
 
 from harness.evaluation.stats.bootstrap import times_drawn
 from harness.evaluation.stats.clusters import BLOCK, FEWEST_CLUSTERS, Flags, Floats
-
-Z = 1.959963984540054
-"""The normal quantile of a 95 % interval."""
-
-
-class Estimate(NamedTuple):
-    """A value with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
+from harness.evaluation.stats.rates import Estimate
 
 
 class Confusion(NamedTuple):
@@ -79,17 +69,6 @@ def kappa_interval(
     found = found[~np.isnan(found)]
     low, high = np.quantile(found, [0.025, 0.975]) if len(found) else (math.nan, math.nan)
     return Estimate(float(kappa(cells.sum(axis=0))), float(low), float(high))
-
-
-def wilson(successes: int, total: int) -> Estimate:
-    """A share with its score interval: Wilson, JASA 22, 1927. NaN where there is nothing to share."""
-    if not total:
-        return Estimate(math.nan, math.nan, math.nan)
-    share = successes / total
-    scale = 1 + Z**2 / total
-    centre = (share + Z**2 / (2 * total)) / scale
-    half = Z / scale * math.sqrt(share * (1 - share) / total + Z**2 / (4 * total**2))
-    return Estimate(share, max(0.0, centre - half), min(1.0, centre + half))
 
 
 def ppi_by_query(people: Floats, judge: Floats, judge_everywhere: Floats) -> Estimate:

@@ -1,5 +1,6 @@
-"""Shares of things that come in clusters."""
+"""Rates (fractions) of clustered observations, with intervals."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -7,29 +8,39 @@ import numpy.typing as npt
 
 from harness.evaluation.stats.clusters import Floats, cluster_sums
 
-_Z = 1.959963984540054
-"""Two-sided 95 % of a normal distribution."""
+Z = 1.959963984540054
+"""The normal quantile of a two-sided 95 % interval."""
 
 
-class Rate(NamedTuple):
-    """A share with the bounds of its 95 % interval; NaN of nothing."""
+class Estimate(NamedTuple):
+    """A value with the bounds of its 95 % interval; NaN where there is none."""
 
     value: float
     low: float
     high: float
 
 
-def clustered_rate(successes: Floats, trials: Floats, clusters: npt.ArrayLike) -> Rate:
-    """The share of successes among trials that come in clusters, with a Wilson interval on their effective number.
+def wilson(successes: int, total: int) -> Estimate:
+    """A fraction of independent items with its score interval (Wilson, JASA 22, 1927); NaN of no items."""
+    if not total:
+        return Estimate(math.nan, math.nan, math.nan)
+    from scipy.stats import binomtest
 
-    `successes` and `trials` have shape (units,), `clusters` one label per unit. The effective number is p (1 - p) /
-    V with V the linearized variance between clusters (Korn & Graubard, Survey Methodology 24, 1998; Dean & Pagano, J.
-    Surv. Stat. Methodol. 3, 2015), at most the number of trials. Where p is 0 or 1, V says nothing, and the number of
-    clusters with trials stands in.
+    found = binomtest(successes, total).proportion_ci(0.95, method="wilson")
+    return Estimate(successes / total, float(found.low), float(found.high))
+
+
+def clustered_rate(successes: Floats, trials: Floats, clusters: npt.ArrayLike) -> Estimate:
+    """The success rate of clustered trials, with a Wilson interval based on the effective sample size.
+
+    `successes` and `trials` have shape (units,), `clusters` one label per unit. The effective sample size is
+    p (1 - p) / V, where V is the linearized variance between clusters (Korn & Graubard, Survey Methodology 24, 1998;
+    Dean & Pagano, J. Surv. Stat. Methodol. 3, 2015), and at most the number of trials. If p is 0 or 1, V is 0; the
+    number of clusters with trials is used instead.
     """
     total = float(trials.sum())
     if not total:
-        return Rate(float("nan"), float("nan"), float("nan"))
+        return Estimate(float("nan"), float("nan"), float("nan"))
     p = float(successes.sum()) / total
     sums, _ = cluster_sums(np.stack([successes, trials]), clusters)
     present = sums[1] > 0
@@ -40,7 +51,7 @@ def clustered_rate(successes: Floats, trials: Floats, clusters: npt.ArrayLike) -
         deviations = (sums[0] - p * sums[1])[present] / total
         variance = count / (count - 1) * float((deviations**2).sum())
         effective = min(total, p * (1 - p) / variance) if variance else total
-    centre = (p + _Z**2 / (2 * effective)) / (1 + _Z**2 / effective)
-    half = _Z * np.sqrt(p * (1 - p) / effective + _Z**2 / (4 * effective**2)) / (1 + _Z**2 / effective)
-    # The interval holds p itself, whatever the last bits say.
-    return Rate(p, max(0.0, min(p, float(centre - half))), min(1.0, max(p, float(centre + half))))
+    centre = (p + Z**2 / (2 * effective)) / (1 + Z**2 / effective)
+    half = Z * np.sqrt(p * (1 - p) / effective + Z**2 / (4 * effective**2)) / (1 + Z**2 / effective)
+    # min and max keep p inside the interval despite floating-point noise.
+    return Estimate(p, max(0.0, min(p, float(centre - half))), min(1.0, max(p, float(centre + half))))

@@ -1,13 +1,14 @@
-"""Paired randomisation: were the signs of the differences a matter of chance?
+"""Paired randomization tests: sign flips of the differences between trials, by cluster.
 
-Under the hypothesis that two trials do not differ, a cluster of queries might as well have differed the other way
-round. Flipping the signs of whole clusters at random gives the distribution of the statistic; flipping them for all
-trials at once keeps how the trials vary together, so that many comparisons need no more correction than they must have.
+If two trials do not differ, the difference of each cluster of queries could equally well have had the opposite sign.
+Flipping the signs of entire clusters at random gives the null distribution of the statistic. Flipping them for all
+trials at once keeps the correlation between trials, so that multiple comparisons are not corrected more than needed.
 
-The statistic t of one difference is |sum of the differences| / root of the sum of their squared residuals, a residual
-being what a cluster differs by beyond its share of the mean. It is compared as t / root of (1 + v t^2), v being the sum
-of the squared cluster sizes over the square of their sum: the order is the same, the greatest possible value finite,
-and ties stay ties whatever the last bits say. With clusters of one size this is |sum| / root of the sum of squares.
+The statistic t of one difference is |sum of the differences| / root of the sum of their squared residuals. The residual
+of a cluster is its difference minus its size times the mean difference. Statistics are compared as
+t / root of (1 + v t^2), where v is the sum of the squared cluster sizes over the square of their sum. This keeps the
+order of the statistics, makes the max possible value finite, and keeps ties despite floating-point noise. With clusters
+of equal size it equals |sum| / root of the sum of squares.
 """
 
 from collections.abc import Iterator
@@ -19,15 +20,15 @@ from harness.evaluation.stats.clusters import BLOCK, Flags, Floats
 
 FLIPS = 10_000
 _TIE = 1e-9
-"""Statistics that differ by less are the same: a flip that changes nothing must count as reaching what was observed."""
+"""Statistics that differ by less are tied: a flip that changes nothing must count as reaching the observed value."""
 
 
 class Differences(NamedTuple):
-    """Mean paired differences to a baseline and what is known of them, each of shape (trials,).
+    """Tests and intervals of mean paired differences to a baseline, each of shape (trials,).
 
-    `adjusted`, `low` and `high` hold for the whole family at once; `p`, `alone_low` and `alone_high` for a comparison
-    by itself. An interval leaves out 0 just where its p is at most 1 - level. Bounds are infinite where there are too
-    few clusters for any. `critical` is what the greatest statistic must exceed.
+    `adjusted` p-values and the bounds `low` and `high` are simultaneous over all comparisons; `p`, `alone_low` and
+    `alone_high` are for a single comparison. An interval excludes 0 exactly if its p-value is at most 1 - level. Bounds
+    are infinite if there are too few clusters. `critical` is the critical value of the max statistic.
     """
 
     p: Floats
@@ -40,9 +41,9 @@ class Differences(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Sums of differences by cluster, between `low` and `high`, and the queries counted, each (trials, clusters).
+    """Bounds `low` and `high` of the sums of differences by cluster, and query counts `sizes`, each (trials, clusters).
 
-    `low` and `high` are the same except where judgments are missing.
+    `low` and `high` are equal unless judgments are missing.
     """
 
     low: Floats
@@ -51,38 +52,40 @@ class Sums(NamedTuple):
 
     @property
     def middle(self) -> Floats:
+        """The midpoint of `low` and `high`, (trials, clusters)."""
         return (self.low + self.high) / 2
 
     @property
     def queries(self) -> Floats:
-        """The queries counted, (trials,)."""
+        """The number of queries counted, at least 1, (trials,)."""
         return np.asarray(np.maximum(1.0, self.sizes.sum(axis=1)))
 
     @property
     def mean(self) -> Floats:
-        """The middle of each mean difference, (trials,)."""
+        """The mean difference at the midpoint of the bounds, (trials,)."""
         return np.asarray(self.middle.sum(axis=1) / self.queries)
 
     @property
     def spread(self) -> Floats:
-        """v of the module's docstring, (trials,)."""
+        """v in the module's docstring, (trials,)."""
         return np.asarray((self.sizes**2).sum(axis=1) / self.queries**2)
 
     @property
     def slack(self) -> Floats:
-        """How far the residual norm may be from that of the middle, (trials,); 0 where nothing is missing.
+        """Max deviation of the residual norm from its value at the midpoint, (trials,); 0 if nothing is missing.
 
-        By the triangle inequality, for deviations of at most (high - low) / 2 in each cluster.
+        Follows from the triangle inequality, for deviations of at most (high - low) / 2 in each cluster.
         """
         half = (self.high - self.low) / 2
         return np.asarray(np.sqrt((half**2).sum(axis=1)) + half.sum(axis=1) * np.sqrt(self.spread))
 
     @property
     def norm(self) -> Floats:
-        """The greatest the residual norm can be, (trials,)."""
+        """The max possible residual norm, (trials,)."""
         return np.asarray(np.sqrt(_squares(self.middle - self.mean[:, None] * self.sizes)) + self.slack)
 
     def rows(self, chosen: Flags) -> "Sums":
+        """The sums of the trials flagged in `chosen`, (trials,)."""
         return Sums(self.low[chosen], self.high[chosen], self.sizes[chosen])
 
 
@@ -98,33 +101,32 @@ def paired_differences(
 ) -> Differences:
     """Tests and simultaneous intervals of mean differences; `low` and `high` are sums by cluster (trials, clusters).
 
-    They are the same except where judgments are missing: there they are the least and the greatest a difference can be,
-    and tests and intervals hold for whatever it is, as the least statistic observed is held against the greatest under
-    flips. `tested`, of shape (trials,), leaves out trials with too much missing, which have p 1 and would weaken the
-    tests of the others. `sizes` counts the queries of each cluster, (clusters,), or by trial where not all have a
-    value for the same queries, (trials, clusters).
+    They are equal unless judgments are missing. If some are, they are the min and max possible differences, and tests
+    and intervals are valid for any value in between: the min observed statistic is compared with the max under flips.
+    `tested`, (trials,), excludes trials with too much missing, which get p 1 and would weaken the tests of the others.
+    `sizes` counts the queries of each cluster, (clusters,), or (trials, clusters) if trials have values for different
+    queries.
 
-    p is the share of flips whose statistic, adjusted p the share whose greatest statistic over all trials (single-step
-    max-T: Westfall & Young, Resampling-Based Multiple Testing, 1993, section 2.3), reaches the observed one. The
-    differences are flipped as they are, which is exact where there is no difference, and centred, which keeps the
-    distribution where there is one (wild cluster bootstrap-t: Cameron, Gelbach & Miller, Review of Economics and
-    Statistics 90, 2008); p is the greater of both. An interval is the mean with what the statistic must exceed, on both
-    sides, so that it leaves out 0 just where p is at most 1 - level. All sign patterns of up to 14 clusters are gone
-    through.
+    p is the fraction of flips whose statistic reaches the observed one. Adjusted p is the fraction whose max statistic
+    over all trials reaches it (single-step max-T: Westfall & Young, Resampling-Based Multiple Testing, 1993, section
+    2.3). The differences are flipped uncentred, which is exact if there is no difference, and centred, which keeps the
+    distribution if there is one (wild cluster bootstrap-t: Cameron, Gelbach & Miller, Review of Economics and
+    Statistics 90, 2008); p is the larger of the two. Intervals invert the test at the critical value, so they exclude 0
+    exactly if p is at most 1 - level. With up to 14 clusters all sign patterns are enumerated.
     """
     count = len(low)
     if not count:
         empty = np.ones(0)
         return Differences(empty, empty, empty, empty, empty, empty, 0.0)
-    # Scores are rounded to twelve decimals here: noise in their last bits is no difference.
+    # Rounding to twelve decimals removes floating-point noise, which is not a difference.
     every = Sums(np.round(low, 12), np.round(high, 12), np.broadcast_to(sizes, low.shape).astype(np.float64))
     chosen = np.ones(count, bool) if tested is None else tested
-    # Where nothing can be tested, the bounds of differences still need a quantile: that of the middle of what they are.
+    # If no trial can be tested, the intervals still need a critical value: that of the midpoints of all differences.
     family = every.rows(chosen) if chosen.any() else Sums(every.middle, every.middle, every.sizes)
     drawn = greatest_statistics(family, seed, flips)
     p, adjusted = np.ones(count), np.ones(count)
     if chosen.any():
-        p[chosen], adjusted[chosen] = _tail_shares(least_statistics(family), drawn)
+        p[chosen], adjusted[chosen] = _tail_fractions(least_statistics(family), drawn)
     critical = max(upper_point(table.max(axis=1), 1 - level) for table in drawn)
     alone = np.full(count, critical)
     alone[chosen if chosen.any() else slice(None)] = np.max([upper_points(t, 1 - level) for t in drawn], axis=0)
@@ -132,9 +134,9 @@ def paired_differences(
 
 
 def sign_flips(clusters: int, seed: int, flips: int = FLIPS) -> Iterator[Floats]:
-    """Signs in blocks of shape (some flips, clusters), the very first row unflipped.
+    """Signs (1.0 or -1.0) in blocks of shape (some flips, clusters); the first row of all is unflipped.
 
-    All patterns, each without its mirror, if there are at most `flips`; else that many drawn at random.
+    All sign patterns, without their mirror images, if there are at most `flips` of them; else `flips` random patterns.
     """
     if clusters <= 1 + int(np.log2(flips)):
         patterns = np.arange(2 ** max(0, clusters - 1))[:, None] >> np.arange(clusters)
@@ -150,9 +152,9 @@ def sign_flips(clusters: int, seed: int, flips: int = FLIPS) -> Iterator[Floats]
 
 
 def greatest_statistics(sums: Sums, seed: int, flips: int) -> tuple[Floats, Floats]:
-    """The greatest each statistic can be under each flip, of the differences as they are and centred.
+    """The max possible statistic of each trial under each flip, for uncentred and for centred differences.
 
-    Two arrays of shape (flips, trials), the same flips for both.
+    Two arrays of shape (flips, trials), with the same flips in both.
     """
     blocks = [list(_flipped(sums, signs)) for signs in sign_flips(sums.low.shape[1], seed, flips)]
     raw, centred = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
@@ -160,11 +162,11 @@ def greatest_statistics(sums: Sums, seed: int, flips: int) -> tuple[Floats, Floa
 
 
 def _flipped(sums: Sums, signs: Floats) -> Iterator[Floats]:
-    """The greatest statistics under these flips, for whatever lies between `low` and `high`: as they are, centred."""
+    """The max statistics under these flips for any sums between `low` and `high`: first uncentred, then centred."""
     middle, half = sums.middle, (sums.high - sums.low).sum(axis=1) / 2
-    alike = bool((sums.sizes == sums.sizes[0]).all())
-    sizes = sums.sizes[:1] if alike else sums.sizes
-    # Everything that centring changes is linear in these four products.
+    same_sizes = bool((sums.sizes == sums.sizes[0]).all())
+    sizes = sums.sizes[:1] if same_sizes else sums.sizes
+    # Centring changes the statistics only through these four products.
     reached, crossed = signs @ middle.T, signs @ (middle * sums.sizes).T
     sized, squared = signs @ sizes.T, signs @ (sizes**2).T
     noise = 1e-12 * np.abs(middle).sum(axis=1)
@@ -183,21 +185,21 @@ def _squares(rows: Floats) -> Floats:
 
 
 def least_statistics(sums: Sums) -> Floats:
-    """The least each observed statistic can be, for whatever lies between `low` and `high`: shape (trials,)."""
+    """The min possible observed statistic of each trial, for any sums between `low` and `high`: shape (trials,)."""
     nearest = np.maximum(0.0, np.maximum(sums.low.sum(axis=1), -sums.high.sum(axis=1)))
     return bounded(nearest, sums.norm, sums.spread)
 
 
 def bounded(reached: Floats, norms: Floats, spread: Floats) -> Floats:
-    """t / root of (1 + v t^2) for t = reached / norms: 0 where nothing is reached, else up to 1 / root of v."""
+    """t / root of (1 + v t^2) for t = reached / norms and v = spread: from 0 if `reached` is 0 to 1 / root of v."""
     below = np.sqrt(norms**2 + spread * reached**2)
     return np.asarray(np.divide(reached, below, out=np.zeros_like(below), where=below > 0))
 
 
 def _bounds(sums: Sums, critical: Floats) -> tuple[Floats, Floats]:
-    """The mean differences whose statistic does not exceed `critical`, (trials,).
+    """The bounds of the mean differences whose statistic does not exceed `critical`, each (trials,).
 
-    Infinite where all are, and where no query is counted.
+    Infinite if all differences qualify, or if no query is counted.
     """
     point = critical + _TIE
     room = 1 - sums.spread * point**2
@@ -208,12 +210,15 @@ def _bounds(sums: Sums, critical: Floats) -> tuple[Floats, Floats]:
 
 
 def upper_point(drawn: Floats, share: float) -> float:
-    """What a statistic must exceed to be among the greatest `share` drawn; infinite where too few are drawn."""
+    """The value that a statistic must exceed to be in the top fraction `share` of those drawn, (draws,).
+
+    Infinite if too few are drawn.
+    """
     return float(upper_points(drawn[:, None], share)[0])
 
 
 def upper_points(drawn: Floats, share: float) -> Floats:
-    """`upper_point` of each column."""
+    """The `upper_point` of each column of `drawn`, (draws, trials)."""
     beyond = int(share * len(drawn) + 1e-9)
     if not beyond:
         return np.full(drawn.shape[1], np.inf)
@@ -221,8 +226,8 @@ def upper_points(drawn: Floats, share: float) -> Floats:
     return np.asarray(np.partition(drawn, at, axis=0)[at])
 
 
-def _tail_shares(observed: Floats, drawn: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """p of each comparison by itself and over all of them: shares of flips that reach what was observed."""
+def _tail_fractions(observed: Floats, drawn: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Single and adjusted p-values: the fractions of flips that reach the observed statistics."""
     p = np.max([(table >= observed - _TIE).mean(axis=0) for table in drawn], axis=0)
     adjusted = np.max([_reached(table.max(axis=1), observed) for table in drawn], axis=0)
     p[observed == 0] = adjusted[observed == 0] = 1.0
@@ -230,14 +235,14 @@ def _tail_shares(observed: Floats, drawn: tuple[Floats, Floats]) -> tuple[Floats
 
 
 def _reached(greatest: Floats, observed: Floats) -> Floats:
-    """The share of values that reach each of those observed."""
+    """The fraction of values in `greatest` that reach each observed value."""
     below = np.searchsorted(np.sort(greatest), observed - _TIE, side="left")
-    # Counted before it is divided: 1 - 0.95 is more than 0.05 by its last bit, and p would contradict the interval.
+    # Count, then divide: 1 - 0.95 is slightly more than 0.05 in floating point, and p would contradict the interval.
     return np.asarray((len(greatest) - below) / len(greatest))
 
 
 def holm(p: Floats) -> Floats:
-    """Holm's step-down adjustment, blind to how comparisons vary together (Scand. J. Statist. 6, 1979)."""
+    """Holm's step-down adjusted p-values, (comparisons,), which ignore correlation (Scand. J. Statist. 6, 1979)."""
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     adjusted = np.empty_like(p)

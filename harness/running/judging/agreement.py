@@ -7,7 +7,8 @@ import numpy as np
 
 from harness.components.labels import Labels
 from harness.core.errors import DataError
-from harness.evaluation.stats.rater_agreement import Confusion, Estimate, graded_kappa, kappa_interval, wilson
+from harness.evaluation.stats.rater_agreement import Confusion, graded_kappa, kappa_interval
+from harness.evaluation.stats.rates import Estimate, wilson
 from harness.storage.digest import digest
 
 RELEVANT_FROM = 2

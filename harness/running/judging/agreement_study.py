@@ -10,7 +10,7 @@ from harness.components.llm_roles import LlmJudge
 from harness.components.roles import Judge, LocalJudge, judge_measures
 from harness.core.errors import ConfigError, DataError
 from harness.core.records import Case, Chunk
-from harness.evaluation.stats.rater_agreement import Estimate, wilson
+from harness.evaluation.stats.rates import Estimate, wilson
 from harness.experiment.experiment import Experiment
 from harness.llm import SWAPPED, BatchRunner, Caller, Failure, Judgment, Label, Task, estimate, missing, stored
 from harness.running.judging.agreement import Agreement, agreement_of

@@ -6,7 +6,8 @@ import numpy as np
 
 from harness.components.llm_roles import LlmJudge
 from harness.core.records import Case, Floats
-from harness.evaluation.stats.rater_agreement import Estimate, ppi_by_query
+from harness.evaluation.stats.rater_agreement import ppi_by_query
+from harness.evaluation.stats.rates import Estimate
 from harness.experiment.params import find_baseline
 from harness.experiment.trial import Trial
 from harness.llm.answers import Failure, Label

@@ -112,7 +112,7 @@ def _evidence_outcomes(
             candidates = [Passage(chunk.doc, chunk.start, chunk.end) for chunk in passages.hits(ranked, number)]
             return EvidencePath(passages.overlapping_chunks(needed, copies=True), candidates, steps)
 
-        yield losses(needed, row, trace).evidence_outcomes
+        yield losses(needed, row, trace)
 
 
 def query_rows(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence_text import text_of
 
 from harness.core.errors import DataError
 from harness.data.checks import check_dataset, fix_dataset
@@ -151,7 +152,9 @@ def test_chroma(shared: Callable[[str], Path], tmp_path: Path) -> None:
     assert (codes.count("white-space-edge"), codes.count("inside-word")) == (0, 49)
     before, after = (load_dataset(tmp_path / name, "validation", copies="ignore") for name in ("chroma", "fixed"))
     for one, other in zip(before.query_set.queries, after.query_set.queries, strict=True):
-        old, new = ([data.slice(item.places[0]) for item in q.evidence] for data, q in ((before, one), (after, other)))
+        old, new = (
+            [text_of(data, item.places[0]) for item in q.evidence] for data, q in ((before, one), (after, other))
+        )
         assert [text.strip() for text in old] == new
 
 

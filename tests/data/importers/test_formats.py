@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence_text import text_of
 
 from harness.core.errors import ConfigError, DataError, HarnessError
 from harness.core.records import Query, Span
@@ -227,7 +228,7 @@ def test_squad(folder: Make) -> None:
     assert data.documents[0].text == "Salt is white.\n\nThe sea is blue."
     one, two, three, four = data.query_set.queries
     assert spans(one) == [[Span("Salt", 8, 13), Span("Salt", 0, 4)]]
-    assert data.slice(spans(two)[0][0]) == "blue"
+    assert text_of(data, spans(two)[0][0]) == "blue"
     assert (three.evidence, three.answer, four.evidence) == ((), None, ())
 
 
@@ -281,8 +282,8 @@ def test_hotpotqa(folder: Make) -> None:
         ("River", "Rivers flow."),
     ]
     one, two = data.query_set.queries
-    assert [data.slice(places[0]) for places in spans(one)] == ["It is blue.", "Rivers flow."]
-    assert [data.slice(places[0]) for places in spans(two)] == ["The sea is salty."]
+    assert [text_of(data, places[0]) for places in spans(one)] == ["It is blue.", "Rivers flow."]
+    assert [text_of(data, places[0]) for places in spans(two)] == ["The sea is salty."]
     counts = read_manifest(data.root).imported["counts"]
     assert counts["supporting facts without a sentence, left out"] == 2
     assert counts["questions without a supporting sentence, left out"] == 1
@@ -293,7 +294,7 @@ def test_passages_of_one_title_with_other_sentences(folder: Make) -> None:
     other = hotpot([["Sea", 0]], "q2") | {"context": [["Sea", ["Another sea."]]]}
     data = loaded("hotpotqa", folder({"x.json": [hotpot([["Sea", 0]]), other]}))
     assert [doc.id for doc in data.documents] == ["Sea", "River", "Sea (2)"]
-    assert data.slice(spans(data.query_set.queries[1])[0][0]) == "Another sea."
+    assert text_of(data, spans(data.query_set.queries[1])[0][0]) == "Another sea."
 
 
 @pytest.mark.parametrize(
@@ -326,7 +327,7 @@ def test_contract_nli(folder: Make) -> None:
     """A query a pair, told apart by the contract's title; what is not mentioned has no evidence."""
     data = loaded("contract-nli", folder({"dev.json": {"documents": [contract(), contract(id=4)], "labels": LABELS}}))
     one, two, *_ = data.query_set.queries
-    assert (one.text, data.slice(spans(one)[0][0])) == ("Secrets (contract-3): Hypothesis n1.", "Keep them.")
+    assert (one.text, text_of(data, spans(one)[0][0])) == ("Secrets (contract-3): Hypothesis n1.", "Keep them.")
     assert (two.evidence, two.metadata["choice"]) == ((), "NotMentioned")
 
 
@@ -542,7 +543,7 @@ def test_huggingface_squad_and_hotpotqa(tmp_path: Path) -> None:
     # An article of which both splits have paragraphs is a document in each.
     assert [(doc.id, doc.text) for doc in data.documents] == [("Salt", "Sea."), ("Salt (2)", "Salt is white.\n\nSea.")]
     one, two = data.query_set.queries
-    assert (data.slice(spans(one)[0][0]), two.evidence) == ("white", ())
+    assert (text_of(data, spans(one)[0][0]), two.evidence) == ("white", ())
     hops = tmp_path / "hops"
     parquet(
         hops / "source/data/validation-00000-of-00001.parquet",
@@ -557,7 +558,7 @@ def test_huggingface_squad_and_hotpotqa(tmp_path: Path) -> None:
         ],
     )
     data = loaded("huggingface", hops / "source")
-    assert data.slice(spans(data.query_set.queries[0])[0][0]) == "It is wet."
+    assert text_of(data, spans(data.query_set.queries[0])[0][0]) == "It is wet."
 
 
 def test_huggingface_columns_of_ones_own(tmp_path: Path) -> None:
@@ -567,7 +568,7 @@ def test_huggingface_columns_of_ones_own(tmp_path: Path) -> None:
     parquet(source / "asked/train/0000.parquet", [{"question": "Colour?", "key": "a", "quote": "white"}])
     columns = {"doc.id": "key", "doc.text": "body", "evidence.doc": "key"}
     data = loaded("huggingface", source, corpus="docs/train", queries={"": "asked/train"}, columns=columns)
-    assert data.slice(spans(data.query_set.queries[0])[0][0]) == "white"
+    assert text_of(data, spans(data.query_set.queries[0])[0][0]) == "white"
 
 
 def test_huggingface_odd_columns(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def test_budget_and_offline(garden_data: Path, tmp_path: Path, server: Server) -
         (["--several", "0.8", "--unanswerable", "0.3"], "are more than all queries together"),
         (["--set", "validation"], "--set validation: holds queries written by people"),
         (["--set", "../x"], "expected a name of letters"),
-        (["--base-url", "nonsense"], "base_url: is no address"),
+        (["--base-url", "nonsense"], "base_url: is not an address"),
     ],
 )
 def test_wrong_usage(garden_data: Path, tmp_path: Path, server: Server, arguments: list[str], what: str) -> None:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from harness.evaluation.stats.rater_agreement import Confusion, kappa, kappa_interval, ppi_by_query, wilson
+from harness.evaluation.stats.rater_agreement import Confusion, kappa, kappa_interval, ppi_by_query
+from harness.evaluation.stats.rates import wilson
 
 
 def test_kappa_by_hand() -> None:
