@@ -1,22 +1,20 @@
 """Who is asking what: a question is claimed before it is asked, so that two launches do not both pay."""
 
-import contextlib
-import fcntl
-import os
 import sqlite3
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from harness.storage.locks import LivenessLock, is_alive
 from harness.storage.sqlite_file import SqliteFile, checksum
 
 
 class Leases(SqliteFile):
     """Claims of questions, by the addresses of their answers.
 
-    A claim holds while its owner holds a lock on a file of its own. The kernel releases that when the process dies,
-    however it dies, so that a kill leaves nothing claimed.
+    A claim holds while its owner holds the lock on a file of its own. The system releases the lock when the process
+    dies, however it dies, so a killed process leaves nothing claimed.
     """
 
     TABLES: ClassVar = {"leases": ("address TEXT", "owner TEXT")}
@@ -24,14 +22,12 @@ class Leases(SqliteFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._owner = uuid.uuid4().hex
-        self._lock: int | None = None
+        self._alive: LivenessLock | None = None
 
     def take(self, addresses: Sequence[str]) -> set[str]:
         """Claim what no living owner has claimed; gives what this one now has."""
-        if self._lock is None:
-            self._owners.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self._owners / self._owner, os.O_CREAT | os.O_RDWR, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        if self._alive is None:
+            self._alive = LivenessLock(self._owners / self._owner)
         wanted = list(dict.fromkeys(addresses))
 
         def work(db: sqlite3.Connection) -> set[str]:
@@ -53,7 +49,7 @@ class Leases(SqliteFile):
             marks = ",".join("?" * len(block))
             for address, owner, check in db.execute(f"SELECT * FROM leases WHERE address IN ({marks})", block):
                 if owner not in alive:
-                    alive[owner] = check == checksum((address, owner)) and self._alive(owner)
+                    alive[owner] = check == checksum((address, owner)) and is_alive(self._owners / Path(owner).name)
                 if alive[owner]:
                     held.add(address)
         return held
@@ -65,30 +61,12 @@ class Leases(SqliteFile):
 
     def close(self) -> None:
         """Give everything back."""
-        if self._lock is not None:
+        if self._alive is not None:
             self.write(lambda db: db.execute("DELETE FROM leases WHERE owner = ?", (self._owner,)))
-            (self._owners / self._owner).unlink(missing_ok=True)
-            os.close(self._lock)
-            self._lock = None
+            self._alive.close()
+            self._alive = None
         super().close()
 
     @property
     def _owners(self) -> Path:
         return self.path.with_suffix(".owners")
-
-    def _alive(self, owner: str) -> bool:
-        file = self._owners / Path(owner).name
-        try:
-            other = os.open(file, os.O_RDWR)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        else:
-            with contextlib.suppress(OSError):
-                file.unlink()
-            return False
-        finally:
-            os.close(other)

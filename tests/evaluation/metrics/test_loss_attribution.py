@@ -13,7 +13,7 @@ WHOLE, SECOND = Passage("a", 0, 120), Passage("a", 190, 230)
 def evidence_outcomes(
     oracle: list[Passage], candidates: list[Passage], steps: list[Step], selected: list[Passage]
 ) -> list[str]:
-    return losses(ITEMS, selected, lambda: EvidencePath(oracle, candidates, steps)).evidence_outcomes
+    return losses(ITEMS, selected, lambda: EvidencePath(oracle, candidates, steps))
 
 
 def test_found() -> None:
@@ -58,7 +58,7 @@ def test_a_piece_cut_first_and_dropped_later() -> None:
     inside = Items((Evidence((Span("a", 0, 30),)), Evidence((Span("a", 80, 100),))), 0.5, False)
     whole, piece = Passage("a", 0, 120), Passage("a", 0, 40)
     steps = [Step("token_budget", True, []), Step("top_k", False, [piece])]
-    assert losses(inside, [], lambda: EvidencePath([whole], [whole], steps)).evidence_outcomes == [
+    assert losses(inside, [], lambda: EvidencePath([whole], [whole], steps)) == [
         "dropped:top_k",
         "over_budget",
     ]
@@ -69,9 +69,9 @@ def test_nested_candidates_are_dropped_one_by_one() -> None:
     items = Items((Evidence((Span("a", 0, 30),)),), 0.5, False)
     whole, part, other = Passage("a", 0, 93), Passage("a", 0, 30), Passage("a", 30, 60)
     steps = [Step("small", False, [whole]), Step("top_k", False, [part])]
-    assert losses(items, [], lambda: EvidencePath([part], [whole, part], steps)).evidence_outcomes == ["dropped:top_k"]
+    assert losses(items, [], lambda: EvidencePath([part], [whole, part], steps)) == ["dropped:top_k"]
     merged = [Step("merge", False, []), Step("top_k", False, [Passage("a", 0, 60)])]
-    assert losses(items, [], lambda: EvidencePath([part], [part, other], merged)).evidence_outcomes == ["dropped:top_k"]
+    assert losses(items, [], lambda: EvidencePath([part], [part, other], merged)) == ["dropped:top_k"]
 
 
 LATE = Items((Evidence((Span("a", 500, 600),)),), 0.5, False)
@@ -81,9 +81,7 @@ def test_a_chunk_of_the_same_start_is_no_cut() -> None:
     """Scales: fine 0-100 and coarse 0-1000 begin together; the budget drops nothing, top_k both."""
     fine, coarse = Passage("a", 0, 100), Passage("a", 0, 1000)
     steps = [Step("token_budget", True, []), Step("top_k", False, [coarse, fine])]
-    assert losses(LATE, [], lambda: EvidencePath([coarse], [coarse, fine], steps)).evidence_outcomes == [
-        "dropped:top_k"
-    ]
+    assert losses(LATE, [], lambda: EvidencePath([coarse], [coarse, fine], steps)) == ["dropped:top_k"]
 
 
 def test_merged_then_cut_then_dropped() -> None:
@@ -92,7 +90,7 @@ def test_merged_then_cut_then_dropped() -> None:
     steps = [Step("merge_adjacent", False, []), Step("token_budget", True, []), Step("top_k", False, [cut])]
     for span, outcome in ((Span("a", 110, 140), "dropped:top_k"), (Span("a", 160, 200), "over_budget")):
         item = Items((Evidence((span,)),), 0.5, False)
-        assert losses(item, [], lambda: EvidencePath(parts, parts, steps)).evidence_outcomes == [outcome]
+        assert losses(item, [], lambda: EvidencePath(parts, parts, steps)) == [outcome]
 
 
 def test_nobody_asks_for_the_way_of_what_was_found() -> None:
@@ -101,7 +99,7 @@ def test_nobody_asks_for_the_way_of_what_was_found() -> None:
     def trace() -> EvidencePath:
         raise AssertionError
 
-    assert losses(ITEMS, [WHOLE, SECOND], trace).evidence_outcomes == ["found", "found"]
+    assert losses(ITEMS, [WHOLE, SECOND], trace) == ["found", "found"]
 
 
 def test_what_no_step_dropped_was_cut() -> None:
@@ -116,7 +114,7 @@ def test_evidence_of_documents_that_are_not_there() -> None:
     """Absent from the corpus, whatever the chunks would be; only where it is not found."""
     items = Items(tuple(replace(item, absent=True) for item in ITEMS.evidence), 0.5, False)
     found = losses(items, [SECOND], lambda: EvidencePath([WHOLE, SECOND], [WHOLE, SECOND], []))
-    assert found.evidence_outcomes == ["not_in_the_corpus", "found"]
+    assert found == ["not_in_the_corpus", "found"]
 
 
 def test_a_kept_part_of_a_merged_passage_is_not_dropped_with_it() -> None:
@@ -125,7 +123,7 @@ def test_a_kept_part_of_a_merged_passage_is_not_dropped_with_it() -> None:
     items = Items((Evidence((Span("a", 55, 75),)), Evidence((Span("a", 110, 140),))), 0.5, False)
     steps = [Step("top_k", False, [Passage("a", 0, 200)]), Step("mmr", False, [own._replace(tokens=7)])]
     found = losses(items, [], lambda: EvidencePath(parts, [*parts, own], steps))
-    assert found.evidence_outcomes == ["dropped:mmr", "dropped:top_k"]
+    assert found == ["dropped:mmr", "dropped:top_k"]
 
 
 def test_a_merged_passage_takes_no_neighbours_along() -> None:
@@ -138,7 +136,7 @@ def test_a_merged_passage_takes_no_neighbours_along() -> None:
         Step("mmr", False, [Passage("a", 100, 200), Passage("b", 0, 100)]),
     ]
     found = losses(items, [], lambda: EvidencePath(parts, parts, steps))
-    assert found.evidence_outcomes == ["dropped:top_k"] * 2 + ["dropped:mmr"] * 4
+    assert found == ["dropped:top_k"] * 2 + ["dropped:mmr"] * 4
 
 
 def test_a_cut_leaves_others_of_the_same_start_whole() -> None:
@@ -147,7 +145,7 @@ def test_a_cut_leaves_others_of_the_same_start_whole() -> None:
     item = Items((Evidence((Span("a", 60, 90),)),), 0.5, False)
     steps = [Step("token_budget", True, []), Step("top_k", False, [fine._replace(tokens=19)])]
     found = losses(item, [Passage("a", 0, 50)], lambda: EvidencePath([fine], [coarse, fine], steps))
-    assert found.evidence_outcomes == ["dropped:top_k"]
+    assert found == ["dropped:top_k"]
 
 
 def test_a_dropped_candidate_takes_no_other_along() -> None:
@@ -156,7 +154,7 @@ def test_a_dropped_candidate_takes_no_other_along() -> None:
     item = Items((Evidence((Span("a", 0, 30),)),), 0.5, False)
     steps = [Step("top_k", False, [coarse]), Step("mmr", False, [Passage("a", 0, 60, 6)])]
     found = losses(item, [], lambda: EvidencePath([fine], [coarse, fine, other], steps))
-    assert found.evidence_outcomes == ["dropped:mmr"]
+    assert found == ["dropped:mmr"]
 
 
 def test_a_chunk_that_was_merged_ends_where_its_passage_does() -> None:
@@ -171,4 +169,4 @@ def test_a_chunk_that_was_merged_ends_where_its_passage_does() -> None:
     made, cut = Passage("a", 5, 20), Passage("b", 0, 3)
     steps = [Step("budget", True, []), Step("top_k", False, [made])]
     trace = EvidencePath([kept, first, second, other], [kept, first, second, other], steps)
-    assert losses(lost, [cut, kept], lambda: trace).evidence_outcomes == ["dropped:top_k", "found"]
+    assert losses(lost, [cut, kept], lambda: trace) == ["dropped:top_k", "found"]

@@ -142,9 +142,9 @@ def test_a_query_without_relevant_evidence_is_left_out_or_zero() -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("iprec", "iprec takes a recall from 0 to 1: write iprec@0.1"),
-        ("iprec@5", "iprec takes a recall from 0 to 1: write iprec@0.1"),
-        ("iprec@1.5", "iprec takes a recall from 0 to 1"),
+        ("iprec", "iprec takes a recall level from 0 to 1: write iprec@0.1"),
+        ("iprec@5", "iprec takes a recall level from 0 to 1: write iprec@0.1"),
+        ("iprec@1.5", "iprec takes a recall level from 0 to 1"),
         ("recall@0.5", "write recall@5 for a rank"),
         ("bpref@5", "bpref takes no cutoff"),
         ("Rprec", "trec_eval's Rprec is rprec here"),
