@@ -1,7 +1,6 @@
 """Lexical retrieval with scores computed at indexing time."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -21,6 +20,12 @@ Variant = Literal["lucene", "okapi"]
 
 _REFERENCE: Latest[Any] = Latest()
 _NUMBERS: Latest[dict[str, int]] = Latest()
+
+_NO_POSTINGS: Mapping[str, Any] = {
+    "chunks": np.empty(0, np.int32),
+    "scores": np.empty(0),
+    "offsets": np.zeros(1, np.int64),
+}
 
 
 @dataclass(frozen=True)
@@ -55,37 +60,23 @@ class BM25(Retriever):
         if self.engine == "rank_bm25":
             return Artifact(data=[analyze(text) for text in texts])
         vocabulary: dict[str, int] = {}
-        terms: list[int] = []
-        counts: list[int] = []
-        distinct = np.zeros(len(texts), np.int64)
-        lengths = np.zeros(len(texts), np.int64)
-        for chunk, text in enumerate(texts):
-            words = Counter(analyze(text))
-            terms += [vocabulary.setdefault(word, len(vocabulary)) for word in words]
-            counts += words.values()
-            distinct[chunk], lengths[chunk] = len(words), words.total()
-        term, tf = np.array(terms, np.int64), np.array(counts, np.float64)
-        chunks = np.repeat(np.arange(len(texts)), distinct)
-        found_in = np.bincount(term, minlength=len(vocabulary))
-        mean_length = lengths.mean() if lengths.any() else 1.0
-        norm = self.k1 * (1 - self.b + self.b * lengths[chunks] / mean_length)
-        scale = self.k1 + 1 if self.variant == "okapi" else 1.0
-        scores = self._idf(found_in, len(texts))[term] * tf * scale / (tf + norm)
-        by_term = np.argsort(term, kind="stable")
-        offsets = np.concatenate([[0], np.cumsum(found_in)])
-        arrays: dict[str, Any] = {
-            "chunks": chunks[by_term].astype(np.int32),
-            "scores": scores[by_term],
-            "offsets": offsets,
-        }
-        return Artifact(arrays, list(vocabulary))
+        terms = [[vocabulary.setdefault(word, len(vocabulary)) for word in analyze(text)] for text in texts]
+        # bm25s has no index of no words.
+        postings = self._postings(terms, vocabulary) if vocabulary else _NO_POSTINGS
+        return Artifact(postings, list(vocabulary))
 
-    def _idf(self, found_in: Ints, total: int) -> Floats:
-        odds = (total - found_in + 0.5) / (found_in + 0.5)
-        if self.variant == "lucene":
-            return np.log1p(odds)
-        idf = np.log(odds)
-        return np.where(idf < 0, 0.25 * idf.mean() if len(idf) else 0.0, idf)
+    def _postings(self, terms: list[list[int]], vocabulary: dict[str, int]) -> Mapping[str, Any]:
+        """Chunks and scores, by term: those of term t are `[offsets[t]:offsets[t + 1]]`."""
+        import bm25s
+
+        engine = bm25s.BM25(method="lucene", k1=self.k1, b=self.b, dtype="float64")
+        engine.index((terms, vocabulary), create_empty_token=False, show_progress=False)
+        chunks, scores, offsets = (engine.scores[name] for name in ("indices", "data", "indptr"))
+        if self.variant == "okapi":
+            found_in = np.diff(offsets)
+            lucene = np.log1p((len(terms) - found_in + 0.5) / (found_in + 0.5))
+            scores = scores * np.repeat(_okapi_idf(found_in, len(terms)) / lucene * (self.k1 + 1), found_in)
+        return {"chunks": chunks.astype(np.int32), "scores": scores, "offsets": offsets.astype(np.int64)}
 
     def search(
         self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
@@ -95,16 +86,20 @@ class BM25(Retriever):
             reference = _REFERENCE.get((index,), (self.k1, self.b), lambda: _reference(index, self.k1, self.b))
             return Rankings.of([self._by_reference(reference, analyze(text)) for text in texts])
         number = _NUMBERS.get((index,), None, lambda: {word: at for at, word in enumerate(index.data)})
-        return Rankings.of([self._rank(index.arrays, [number[w] for w in analyze(t) if w in number]) for t in texts])
+        engine = _engine(index)
+        return Rankings.of([self._rank(engine, [number[w] for w in analyze(t) if w in number]) for t in texts])
 
-    def _rank(self, index: Any, terms: list[int]) -> tuple[Ints, Floats]:
-        offsets, chunks, scores = index["offsets"], index["chunks"], index["scores"]
-        parts = [slice(offsets[term], offsets[term + 1]) for term in terms]
-        if not parts:
+    def _rank(self, engine: Any, terms: list[int]) -> tuple[Ints, Floats]:
+        if not terms:
             return np.empty(0, np.int64), np.empty(0)
-        matched, at = np.unique(np.concatenate([chunks[part] for part in parts]), return_inverse=True)
-        total: Floats = np.bincount(at, weights=np.concatenate([scores[part] for part in parts])).astype(np.float64)
-        return best_first(matched.astype(np.int64), total, self.depth, decimals=9)
+        chunks, offsets = engine.scores["indices"], engine.scores["indptr"]
+        scores = engine.get_scores_from_ids(terms)
+        # A chunk is found if it has a query word, even one that is too common to score (okapi).
+        found = np.zeros(len(scores), np.bool_)
+        for term in terms:
+            found[chunks[offsets[term] : offsets[term + 1]]] = True
+        matched = np.flatnonzero(found)
+        return best_first(matched, scores[matched], self.depth, decimals=9)
 
     def _by_reference(self, reference: Any, words: list[str]) -> tuple[Ints, Floats]:
         if reference is None:
@@ -112,6 +107,28 @@ class BM25(Retriever):
         scores = np.asarray(reference.get_scores(words), np.float64)
         matched = np.flatnonzero([any(word in counts for word in words) for counts in reference.doc_freqs])
         return best_first(matched.astype(np.int64), scores[matched], self.depth, decimals=9)
+
+
+def _okapi_idf(found_in: Ints, total: int) -> Floats:
+    """rank_bm25's idf of terms that occur in so many of `total` chunks: where negative, a quarter of the mean idf."""
+    idf = np.log((total - found_in + 0.5) / (found_in + 0.5))
+    return np.where(idf < 0, 0.25 * idf.mean() if len(idf) else 0.0, idf)
+
+
+def _engine(index: Artifact) -> Any:
+    """bm25s on the postings of an index."""
+    import bm25s
+
+    engine = bm25s.BM25(dtype="float64")
+    chunks = index.arrays["chunks"]
+    engine.scores = {
+        "data": index.arrays["scores"],
+        "indices": chunks,
+        "indptr": index.arrays["offsets"],
+        "num_docs": int(chunks.max(initial=-1)) + 1,
+    }
+    engine.nonoccurrence_array = None
+    return engine
 
 
 def _reference(index: Artifact, k1: float, b: float) -> Any:
