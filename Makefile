@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint architecture bench clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -16,11 +16,15 @@ demo: $(VENV)/.installed          ## run the sample experiment: 12 trials, score
 test: $(VENV)/.installed          ## all tests
 	HF_HUB_OFFLINE=1 MLFLOW_DISABLE_TELEMETRY=true $(BIN)/pytest -n auto
 
-lint: $(VENV)/.installed          ## ruff, mypy --strict, the floors of the architecture
+lint: $(VENV)/.installed          ## ruff, mypy --strict, the layers of the architecture and their picture
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -P docs/draw_rooms.py --check
+
+architecture: $(VENV)/.installed ## draw docs/rooms.svg from the import graph
+	$(BIN)/python -P docs/draw_rooms.py
 
 bench: $(VENV)/.installed         ## ratios of cost, measured in one run each
 	HF_HUB_OFFLINE=1 $(BIN)/python -P bench/bench.py

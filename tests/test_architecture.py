@@ -1,0 +1,68 @@
+"""The plan of the code: ten rooms, small modules, small functions, and a picture that is up to date."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("harness", "judges", "reports")
+ROOMS = {
+    *("cli", "components", "core", "data", "evaluation", "experiment", "llm", "running", "storage", "tracking"),
+}
+
+
+def modules() -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from (ROOT / package).rglob("*.py")
+
+
+def test_the_rooms_of_the_engine() -> None:
+    """Nothing lies flat in harness/ but the public API; the contract names each room and only these."""
+    found = {path.name for path in (ROOT / "harness").iterdir() if path.name != "__pycache__"}
+    assert found == ROOMS | {"__init__.py", "py.typed"}
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    named = {name.strip() for layer in layers for name in layer.split("|")}
+    assert named == {f"harness.{room}" for room in ROOMS} | {"judges", "reports"}
+    assert len(layers) <= 10
+    assert not any("ignore_imports" in contract for contract in contracts)
+
+
+def test_modules_and_functions_are_small() -> None:
+    """At most 350 lines a module, and 60 a function."""
+    for path in modules():
+        text = path.read_text()
+        assert text.count("\n") <= 350, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno is not None
+                assert node.end_lineno - node.lineno < 60, f"{path}: {node.name}"
+
+
+def test_every_public_function_says_what_it_does() -> None:
+    """Classes, functions and methods without an underscore have a docstring; overrides have that of their base."""
+    bases = ("components/component.py", "components/roles.py", "components/llm_roles.py", "llm/prompter.py")
+    declared = (ast.walk(ast.parse((ROOT / "harness" / base).read_text())) for base in bases)
+    inherited = {node.name for nodes in declared for node in nodes if isinstance(node, ast.FunctionDef)}
+    missing = []
+    for path in modules():
+        if "scaffold" in path.parts:
+            continue
+        for owner in [tree := ast.parse(path.read_text()), *(n for n in tree.body if isinstance(n, ast.ClassDef))]:
+            for node in owner.body:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                    private = node.name.startswith("_") or (isinstance(owner, ast.ClassDef) and owner.name[0] == "_")
+                    if not private and ast.get_docstring(node) is None and node.name not in inherited:
+                        missing.append(f"{path.relative_to(ROOT)}: {node.name}")
+    assert missing == []
+
+
+def test_the_picture_is_what_the_import_graph_shows() -> None:
+    """docs/rooms.svg; `make architecture` draws it again."""
+    done = subprocess.run(
+        [sys.executable, "-P", ROOT / "docs" / "draw_rooms.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
