@@ -1,4 +1,4 @@
-"""Mutated real files: a finding, one line that refuses, or a correct import; no traceback, no silently wrong span.
+"""Mutated real files end in a finding, a one-line error, or a correct import: no traceback, no silently wrong span.
 
 A few hundred mutations by default; `pytest -m long` makes 12,000 (FUZZ overrides the number per case).
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence_text import text_of
 
 from harness.core.errors import HarnessError
 from harness.data.checks import check_dataset, fix_dataset
@@ -25,7 +26,7 @@ from harness.data.manifest import read_manifest, write_manifest
 
 FEW, MANY = 25, 1000
 Needs = Counter[tuple[str, tuple[str, ...]]]
-"""How often each question is asked with each list of quotes."""
+"""The number of occurrences of each question with each list of quotes."""
 
 # -- small parts of real files
 
@@ -87,7 +88,7 @@ def contract_nli(source: Path, part: Path) -> None:
 
 
 def tables(source: Path, part: Path) -> None:
-    """The questions of a SQuAD file as a table, a quote a row."""
+    """The questions of a SQuAD file as a table, one quote per row."""
     article = json.loads((source / "xquad.en.json").read_text(encoding="utf-8"))["data"][1]
     with (part / "documents.csv").open("w", encoding="utf-8", newline="") as file:
         paragraphs = [one["context"] for one in article["paragraphs"][:3]]
@@ -136,7 +137,7 @@ CASES: dict[str, tuple[str, str, Callable[[Path, Path], None], Options]] = {
 }
 
 
-# -- the same sources read by other code: what should have come of them
+# -- the same sources read by independent code: the expected result
 
 
 def needs_of_chroma(part: Path) -> Needs:
@@ -190,7 +191,7 @@ STRANGE = [
 
 
 def mutated(content: bytes, chance: random.Random) -> bytes:
-    """One or a few changes, from a single byte to a block moved."""
+    """One to five changes, from a single byte to a repeated block or swapped lines."""
     for _ in range(chance.choice((1, 1, 1, 2, 5))):
         at = chance.randrange(len(content) + 1)
         end = min(len(content), at + chance.choice((1, 1, 2, 8, 40, 400)))
@@ -220,7 +221,7 @@ def mutated(content: bytes, chance: random.Random) -> bytes:
 
 
 def mutate_values(content: bytes, chance: random.Random) -> bytes:
-    """A JSON file, or a line of JSONL, with one value of it replaced by something else; it stays JSON."""
+    """A JSON file, or a line of JSONL, with one value replaced or removed; it stays valid JSON."""
     lines = content.splitlines(keepends=True)
     at = chance.randrange(len(lines)) if lines else 0
     try:
@@ -257,7 +258,7 @@ def one_line(error: HarnessError) -> None:
 
 
 def outcome(kind: str, case: str, part: Path, target: Path, options: Options) -> str:
-    """What came of an import, having asserted that it is one of the things that may."""
+    """The outcome of an import, asserted to be one of the permitted ones."""
     try:
         import_dataset(kind, part, target, options=options)
     except HarnessError as error:
@@ -278,13 +279,13 @@ def outcome(kind: str, case: str, part: Path, target: Path, options: Options) ->
 def needs(root: Path) -> Needs:
     data = load_dataset(root, "validation", copies="ignore")
     return Counter(
-        (query.text, tuple(sorted({data.slice(place) for item in query.evidence for place in item.places})))
+        (query.text, tuple(sorted({text_of(data, place) for item in query.evidence for place in item.places})))
         for query in data.query_set.queries
     )
 
 
 def sound(root: Path) -> str:
-    """Holds the checker, the loader and the repair against each other."""
+    """Asserts that the checker, the loader and the repair agree."""
     try:
         errors = [finding for finding in check_dataset(root) if finding.level == "error"]
     except HarnessError as error:
@@ -303,8 +304,8 @@ def sound(root: Path) -> str:
             for written, item in zip(record.get("evidence", []), query.evidence, strict=True):
                 for message, place in zip([written, *written.get("also", [])], item.places, strict=False):
                     if message.get("quote") is not None:
-                        assert data.slice(place) == message["quote"]
-    # Whatever keeps data from being loaded is found, and whatever is found as an error keeps it from being loaded.
+                        assert text_of(data, place) == message["quote"]
+    # The check reports an error if and only if loading fails.
     assert bool(errors) == bool(refused), (errors, refused)
     target = root.parent / "fixed"
     try:
@@ -324,7 +325,7 @@ def count(request: pytest.FixtureRequest) -> int:
 
 @pytest.mark.parametrize("case", CASES)
 def test_mutated_sources(case: str, count: int, shared: Callable[[str], Path], tmp_path: Path) -> None:
-    """Any file of the source, mutated as bytes or as values."""
+    """A file of the source, mutated as bytes or as JSON values."""
     kind, name, write, options = CASES[case]
     part = tmp_path / "part"
     part.mkdir()
@@ -351,7 +352,7 @@ def test_mutated_sources(case: str, count: int, shared: Callable[[str], Path], t
 
 
 def test_mutated_data_sets(count: int, shared: Callable[[str], Path], tmp_path: Path) -> None:
-    """Manifest, corpus and queries of an imported set; pinned again, or not."""
+    """Manifest, corpus and queries of an imported set, mutated and then pinned again or not."""
     part, clean = tmp_path / "part", tmp_path / "clean"
     part.mkdir()
     chroma(shared("chroma-chunking"), part)

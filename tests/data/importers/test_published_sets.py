@@ -1,4 +1,4 @@
-"""The public data sets import with the counts they are published with, and hold no error."""
+"""The public data sets are imported with their published counts and without errors."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence_text import text_of
 
 from harness.data.checks import check_dataset
 from harness.data.dataset import load_dataset
@@ -49,7 +50,7 @@ CASES: dict[str, tuple[str, Options, dict[str, int]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_counts(name: str, shared: Callable[[str], Path], tmp_path: Path) -> None:
-    """As published; the check finds no error, and every span is its quote."""
+    """The counts are as published, the check finds no error, and every blank span is reported."""
     kind, options, expected = CASES[name]
     target = tmp_path / "data"
     counts = import_dataset(kind, shared(name), target, options=options)
@@ -60,11 +61,11 @@ def test_counts(name: str, shared: Callable[[str], Path], tmp_path: Path) -> Non
     for queries in sorted((target / "queries").glob("*.jsonl")):
         data = load_dataset(target, queries.stem, final=True)
         spans = [item.places[0] for query in data.query_set.queries for item in query.evidence if not item.whole]
-        assert sum(not data.slice(span).strip() for span in spans) == blank
+        assert sum(not text_of(data, span).strip() for span in spans) == blank
 
 
 def test_scifact_is_locked_and_titled(shared: Callable[[str], Path], tmp_path: Path) -> None:
-    """The test set is locked, a title is the first paragraph."""
+    """The test set is locked, and a title is the first paragraph."""
     import_dataset("beir", shared("beir-scifact"), tmp_path / "scifact")
     data = load_dataset(tmp_path / "scifact", "test", final=True)
     assert sum(len(query.evidence) for query in data.query_set.queries) == 339
@@ -72,7 +73,7 @@ def test_scifact_is_locked_and_titled(shared: Callable[[str], Path], tmp_path: P
 
 
 def test_chroma_questions_by_corpus(shared: Callable[[str], Path], tmp_path: Path) -> None:
-    """As published."""
+    """The published numbers of questions."""
     import_dataset("chroma", shared("chroma-chunking"), tmp_path / "chroma")
     queries = load_dataset(tmp_path / "chroma", "validation").query_set.queries
     found: Mapping[Any, int] = Counter(query.metadata["corpus"] for query in queries)
@@ -80,12 +81,12 @@ def test_chroma_questions_by_corpus(shared: Callable[[str], Path], tmp_path: Pat
 
 
 def test_squad_by_paragraph(shared: Callable[[str], Path], tmp_path: Path) -> None:
-    """240 documents; every answer stands where it is said to, in articles as in paragraphs."""
+    """240 documents; every answer occurs at its offset, in articles as in paragraphs."""
     import_dataset("squad", shared("xquad-en"), tmp_path / "paragraphs", options=Options(unit="paragraph"))
     import_dataset("squad", shared("xquad-en"), tmp_path / "articles")
     short, long = (load_dataset(tmp_path / name, "validation", copies="ignore") for name in ("paragraphs", "articles"))
     assert (len(short.documents), len(long.documents)) == (240, 48)
     for one, other in zip(short.query_set.queries, long.query_set.queries, strict=True):
         assert one.id == other.id
-        texts = [data.slice(query.evidence[0].places[0]) for data, query in ((short, one), (long, other))]
+        texts = [text_of(data, query.evidence[0].places[0]) for data, query in ((short, one), (long, other))]
         assert texts == [one.answer, one.answer]

@@ -1,4 +1,4 @@
-"""Imports: the counts of the published sets, and nothing half-written."""
+"""Imports: grades, titles and irrelevant documents, and no partial results."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def beir(tmp_path: Path) -> Path:
 
 
 def test_grades_negatives_and_absent_documents(beir: Path, tmp_path: Path) -> None:
-    """Grade 0 is no evidence; a judged document that the corpus lacks is kept and counted; `#` in an id is a letter."""
+    """Grade 0 is not evidence; judged documents missing from the corpus are kept and counted; `#` is part of an id."""
     counts = import_dataset("beir", beir, tmp_path / "out")
     assert counts["dev judgments of documents that the corpus lacks, kept"] == 1
     first, second = load_dataset(tmp_path / "out", "dev").query_set.queries
@@ -48,8 +48,8 @@ def test_grades_negatives_and_absent_documents(beir: Path, tmp_path: Path) -> No
         ("corpus.jsonl", b'{"_id": "d2", "text": "\\udfff"}\n', "half a surrogate pair"),
     ],
 )
-def test_nothing_is_left_of_a_failed_import(beir: Path, tmp_path: Path, file: str, content: bytes, what: str) -> None:
-    """One line naming file and line, and no folder."""
+def test_a_failed_import_leaves_nothing(beir: Path, tmp_path: Path, file: str, content: bytes, what: str) -> None:
+    """One line that names file and line, and no folder."""
     (beir / file).write_bytes(content)
     with pytest.raises(DataError) as caught:
         import_dataset("beir", beir, tmp_path / "out")
@@ -58,14 +58,14 @@ def test_nothing_is_left_of_a_failed_import(beir: Path, tmp_path: Path, file: st
 
 
 def test_an_existing_data_set_is_not_overwritten(beir: Path, tmp_path: Path) -> None:
-    """Not even by an equal one."""
+    """Not even by the same one."""
     import_dataset("beir", beir, tmp_path / "out")
-    with pytest.raises(DataError, match="already holds files"):
+    with pytest.raises(DataError, match="already contains files"):
         import_dataset("beir", beir, tmp_path / "out")
 
 
-def test_titles_are_treated_as_asked_and_it_is_said(beir: Path, tmp_path: Path) -> None:
-    """`beir` puts them into the text, tables keep them beside it; both do either, and count what they did."""
+def test_titles(beir: Path, tmp_path: Path) -> None:
+    """By default `beir` puts them into the text and tables keep them separate; both count what they did."""
     table = tmp_path / "table"
     table.mkdir()
     (table / "documents.jsonl").write_text('{"id": "d#1", "title": "T", "text": "x"}\n{"id": "d2", "text": "y"}\n')
@@ -83,21 +83,21 @@ def test_titles_are_treated_as_asked_and_it_is_said(beir: Path, tmp_path: Path) 
             assert (first.text, first.title) == ("T\n\nx" if wanted == into else "x", "T")
 
 
-def test_offsets_do_not_go_with_titles_in_the_text(tmp_path: Path) -> None:
-    """They count from the text as it is; a format whose evidence is offsets has no use for the option at all."""
+def test_offsets_and_titles_in_the_text_are_refused(tmp_path: Path) -> None:
+    """Offsets refer to the text without the title; formats with offsets do not support the option."""
     table = tmp_path / "table"
     table.mkdir()
     (table / "documents.csv").write_text("id,title,text\nd,T,x y z\n")
     (table / "queries.csv").write_text("id,text,doc,start,end\nq,?,d,0,1\n")
     columns = {"evidence.doc": "doc", "evidence.start": "start", "evidence.end": "end"}
-    with pytest.raises(DataError, match="offsets count from a text without its title; leave out --titles text"):
+    with pytest.raises(DataError, match="offsets refer to the text without the title; leave out --titles text"):
         import_dataset("csv", table, tmp_path / "out", options=Options(columns=columns, titles="text"))
     with pytest.raises(ConfigError, match="import squad has no use for --titles"):
         import_dataset("squad", table, tmp_path / "out", options=Options(titles="text"))
 
 
 def test_judgments_of_grade_zero_are_kept_as_irrelevant(beir: Path, tmp_path: Path) -> None:
-    """From qrels and from tables; the second as the harness itself writes them, too."""
+    """From qrels and from tables, also in the harness's own format."""
     import_dataset("beir", beir, tmp_path / "out")
     assert load_dataset(tmp_path / "out", "dev").query_set.queries[0].irrelevant == ("d2",)
     table = tmp_path / "table"
@@ -111,7 +111,7 @@ def test_judgments_of_grade_zero_are_kept_as_irrelevant(beir: Path, tmp_path: Pa
 
 
 def test_further_columns_of_judgments_separated_by_tabs(beir: Path, tmp_path: Path) -> None:
-    """A header says which column is the grade; what stands behind it is left out, in every line."""
+    """A header says which column is the grade; later columns are ignored in every line."""
     (beir / "qrels/dev.tsv").write_text("query-id\tcorpus-id\tscore\tassessor\nq1\td#1\t2\t7\nq2\td2\t1\tAda\n")
     counts = import_dataset("beir", beir, tmp_path / "out")
     assert counts["judgments with further columns, left out"] == 2
