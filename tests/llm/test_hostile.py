@@ -1,4 +1,4 @@
-"""Servers at their worst: no score invented, the right kind of failure, usage kept, other queries unaffected."""
+"""Misbehaving servers: no score is invented, failures have the right kind, other queries are unaffected."""
 
 import asyncio
 import gzip
@@ -29,7 +29,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judged_with(bad: Bad, store: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[Outcome, Server]:
-    """The victim's question answered badly, the bystander's well."""
+    """The outcome if the victim's question is answered by `bad` and the bystander's correctly."""
 
     def behave(asked: Asked) -> Any:
         return bad(asked) if asked.question == VICTIM.query.text else grade_all(asked)
@@ -48,7 +48,7 @@ def without(asked: Asked, slot: str) -> dict[str, Any]:
 
 
 def every(value: Any) -> Bad:
-    """An answer whose grades are all `value`."""
+    """An answer with the grade `value` in every slot."""
     return lambda asked: {slot: {"why": "", "grade": value} for slot in asked.slots}
 
 
@@ -57,7 +57,7 @@ def http(status: int, message: str = "no", headers: dict[str, str] | None = None
 
 
 def changed(**changes: Any) -> Bad:
-    """A good completion with some of its parts replaced."""
+    """A valid completion with some parts replaced."""
     return lambda asked: completion(grade_all(asked), asked, **changes)
 
 
@@ -175,9 +175,9 @@ ANSWERS: dict[str, tuple[Bad, str]] = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_hostile_answers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each passage of the victim is a label or a failure of the expected kind; the bystander's are labels."""
+    """Each passage of the victim has a label or a failure of the expected kind; the bystander's all have labels."""
     bad, expected = ANSWERS[name]
-    # An answer that never ends is waited for once; the bystander's must come meanwhile, however busy the machine is.
+    # An endless answer is waited for only once; meanwhile the bystander's must arrive, even on a busy machine.
     once = {"judge": ContextPrecision("some-model", timeout=5.0), "retry_policy": replace(QUICK, attempts=1)}
     outcome, server = judged_with(bad, tmp_path, monkeypatch, **(once if expected == "timeout" else {}))
     assert outcome.fatal is None
@@ -190,7 +190,7 @@ def test_hostile_answers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     else:
         assert (score.value, score.low, score.high) == (None, 0.0, 1.0)
     if not name.startswith("usage"):
-        # Whatever the server has counted is accounted for, in failing answers too.
+        # All usage that the server counted is recorded, also for failed answers.
         spend = outcome.caller.spend
         assert (spend.prompt_tokens, spend.output_tokens) == (server.prompt_tokens, server.output_tokens)
     assert_no_key(tmp_path, outcome)
@@ -203,10 +203,8 @@ def assert_no_key(store: Path, outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ANSWERS if name.startswith("usage")])
-def test_what_is_not_counted_is_unknown_and_never_free(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The label stands; its cost is told to be unknown, and a budget takes it to have been the most possible."""
+def test_missing_usage_means_unknown_cost(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The label is valid; its cost is reported as unknown, and counts as the maximum against the budget."""
     outcome, _ = judged_with(ANSWERS[name][0], tmp_path, monkeypatch, price=(1.0, 2.0), budget=1.0)
     assert outcome.caller.spend.unpriced == 1
     assert "unknown amount for 1 request" in outcome.caller.spend.summary
@@ -224,7 +222,7 @@ FATAL: dict[str, tuple[Bad, str]] = {
 
 @pytest.mark.parametrize("name", FATAL)
 def test_fatal_refusals_stop_the_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line with server and model, no key in it; what was finished is kept; nothing is scored in its place."""
+    """The error names server and model but not the key; finished answers are kept; nothing is scored instead."""
     bad, kind = FATAL[name]
     calls: list[Asked] = []
 
@@ -242,11 +240,11 @@ def test_fatal_refusals_stop_the_run(name: str, tmp_path: Path, monkeypatch: pyt
     assert_no_key(tmp_path, outcome)
     kinds = outcome.kinds(VICTIM) + outcome.kinds(BYSTANDER)
     assert kinds.count(LABEL) == 1
-    assert len(calls) == 2  # four were waiting for their turn
+    assert len(calls) == 2  # four more calls were waiting
 
 
-def test_an_answer_cut_at_any_byte_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the server says so (`length`) or not: a cut object is no JSON, so nothing can be read into it."""
+def test_an_answer_truncated_at_any_byte_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether or not the server reports it (`length`): a truncated object is not JSON."""
     whole: list[str] = []
     at = [0]
 
@@ -265,7 +263,7 @@ def test_an_answer_cut_at_any_byte_is_no_answer(tmp_path: Path, monkeypatch: pyt
 
 
 def test_every_prefix_of_an_answer_is_refused() -> None:
-    """All byte offsets, at the reader."""
+    """At all offsets, tested on the parser."""
     judge = ContextPrecision("m")
     prompt = judge.prompt(judge.tasks(VICTIM))
     text = json.dumps({slot: {"why": "é", "grade": 2} for slot in prompt.slots}, ensure_ascii=False)
@@ -275,15 +273,15 @@ def test_every_prefix_of_an_answer_is_refused() -> None:
 
 
 def test_a_missing_slot_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """First call without c02, then c02 alone: three labels from two calls."""
+    """The first call lacks c02, the second asks for c02 alone: three labels from two calls."""
     outcome, server = judged_with(lambda asked: without(asked, "c02"), tmp_path, monkeypatch)
     assert outcome.kinds(VICTIM) == [LABEL] * 3
     asked = [a for a in server.calls if a.question == VICTIM.query.text]
     assert [len(a.slots) for a in asked] == [3, 1]
 
 
-def test_one_poisonous_passage_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A filter that trips over one passage: halves, then single passages; the other two get their labels."""
+def test_one_filtered_passage_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A content filter rejects one passage: halves, then single passages; the other two get labels."""
 
     def bad(asked: Asked) -> Any:
         return finish("content_filter")(asked) if "Pine two." in asked.user else grade_all(asked)
@@ -297,7 +295,7 @@ def test_one_poisonous_passage_fails_alone(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("after", ["0", "0.2", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", "inf", "nan", "-3", ""])
 def test_any_retry_after_is_survived(after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused once with it, then served."""
+    """Refused once with this header, then served."""
     seen: list[Asked] = []
 
     def bad(asked: Asked) -> Any:
@@ -310,7 +308,7 @@ def test_any_retry_after_is_survived(after: str, tmp_path: Path, monkeypatch: py
 
 
 def test_retry_after_in_all_its_forms() -> None:
-    """Milliseconds, seconds, a date; nonsense is no time at all."""
+    """Milliseconds, seconds or a date; invalid values are ignored."""
     now = 1445412480.0  # the date below
     assert retry_after("250", "9", now) == 0.25
     assert retry_after(None, "1.5", now) == 1.5
@@ -320,14 +318,14 @@ def test_retry_after_in_all_its_forms() -> None:
     assert retry_after(None, None, now) is None
 
 
-def test_a_server_told_not_to_be_asked_again_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One request for the victim."""
+def test_no_retry_if_the_server_forbids_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one request for the victim."""
     _, server = judged_with(ANSWERS["503, do not retry"][0], tmp_path, monkeypatch)
     assert sum(a.question == VICTIM.query.text for a in server.calls) == 1
 
 
-def test_a_passing_error_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """500, a reset, then the answer."""
+def test_a_transient_error_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Status 500, a connection reset, then the answer."""
     seen: list[Asked] = []
     ends = [Raw(500, b"x"), Raw(200, b"{}", reset_after=1, length=9)]
 
@@ -351,7 +349,7 @@ def test_a_redirect_carries_nothing_to_another_host(tmp_path: Path, monkeypatch:
     "address", ["https://127.0.0.1:{port}/v1", "http://127.0.0.1:9/v1", "http://nowhere.invalid/v1"]
 )
 def test_no_connection(address: str, tmp_path: Path) -> None:
-    """TLS spoken to a plain port, a closed port, a name nobody knows: every task fails as `network`, none is scored."""
+    """TLS to a plain port, a closed port, an unknown host: every task fails as `network`, none is scored."""
     with Server() as server:
         judge = ContextPrecision("some-model", base_url=address.format(port=server.port), timeout=60.0)
         outcome = put([VICTIM], tmp_path, judge)
@@ -360,7 +358,7 @@ def test_no_connection(address: str, tmp_path: Path) -> None:
 
 
 def test_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line that says which variable to set."""
+    """The error names the variable to set."""
     monkeypatch.delenv("OPENAI_API_KEY")
     outcome = put([VICTIM], tmp_path, ContextPrecision("some-model", base_url="http://127.0.0.1:9/v1"))
     assert isinstance(outcome.fatal, JudgeError)
@@ -368,7 +366,7 @@ def test_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_failures_are_never_taken_for_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next run asks again for what failed, and for nothing else."""
+    """The next run repeats only the failed calls."""
     broken = [True]
 
     def behave(asked: Asked) -> Any:
@@ -384,7 +382,7 @@ def test_failures_are_never_taken_for_results(tmp_path: Path, monkeypatch: pytes
 
 
 def test_raw_answers_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Good and bad ones, with their cost."""
+    """Valid and invalid ones, with their cost."""
     import zlib
 
     outcome, _ = judged_with(every("2"), tmp_path, monkeypatch, price=(1.0, 1.0))
@@ -395,7 +393,7 @@ def test_raw_answers_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def sent_to(raw: Any) -> Reply | Refused:
-    """What one request to a server that answers with `raw` comes to."""
+    """The result of one request to a server that responds with `raw`."""
     body = {"model": "m", "messages": [{"role": "user", "content": "Hello?"}]}
 
     async def scene(url: str) -> Reply | Refused:
@@ -411,39 +409,39 @@ def sent_to(raw: Any) -> Reply | Refused:
         return asyncio.run(scene(server.url))
 
 
-def told(status: int, message: Any = "no", headers: dict[str, str] | None = None, **error: Any) -> Raw:
+def error(status: int, message: Any = "no", headers: dict[str, str] | None = None, **error: Any) -> Raw:
     return Raw(status, {"error": {"message": message, **error}}, headers or {})
 
 
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
-        (told(401), Refused("auth", "HTTP 401: no")),
-        (told(403), Refused("auth", "HTTP 403: no")),
-        (told(402), Refused("quota", "HTTP 402: no")),
-        (told(404), Refused("unknown_model", "HTTP 404: no")),
-        (told(429, code="insufficient_quota"), Refused("quota", "HTTP 429: no")),
-        (told(429, type="insufficient_quota"), Refused("quota", "HTTP 429: no")),
-        (told(429, code="billing_limit"), Refused("quota", "HTTP 429: no")),
-        (told(429, code="slow"), Refused("rate_limit", "HTTP 429: no", True)),
-        (told(429, headers={"Retry-After": "2"}), Refused("rate_limit", "HTTP 429: no", True, 2.0)),
-        (told(429, headers={"retry-after-ms": "250"}), Refused("rate_limit", "HTTP 429: no", True, 0.25)),
-        (told(408, headers={"Retry-After": "2"}), Refused("timeout", "HTTP 408: no", True, 2.0)),
-        (told(413), Refused("context_too_long", "HTTP 413: no")),
-        (told(412), Refused("bad_request", "HTTP 412: no")),
-        (told(400, code="context_length_exceeded"), Refused("context_too_long", "HTTP 400: no")),
-        (told(400, "Context too large"), Refused("context_too_long", "HTTP 400: Context too large")),
-        (told(500, "length of context"), Refused("context_too_long", "HTTP 500: length of context")),
-        (told(400, "no context"), Refused("bad_request", "HTTP 400: no context")),
-        (told(400, "a name too long"), Refused("bad_request", "HTTP 400: a name too long")),
-        (told(400, code="content_filter"), Refused("content_filter", "HTTP 400: no")),
-        (told(400, type="content_filter"), Refused("content_filter", "HTTP 400: no")),
-        (told(400, param="seed"), Refused("bad_request", "HTTP 400: no", parameter="seed")),
-        (told(400, param="store.x"), Refused("bad_request", "HTTP 400: no", parameter="store")),
-        (told(422, "no seed here"), Refused("bad_request", "HTTP 422: no seed here")),
-        (told(400, "the text on temperature"), Refused("bad_request", "HTTP 400: the text on temperature")),
+        (error(401), Refused("auth", "HTTP 401: no")),
+        (error(403), Refused("auth", "HTTP 403: no")),
+        (error(402), Refused("quota", "HTTP 402: no")),
+        (error(404), Refused("unknown_model", "HTTP 404: no")),
+        (error(429, code="insufficient_quota"), Refused("quota", "HTTP 429: no")),
+        (error(429, type="insufficient_quota"), Refused("quota", "HTTP 429: no")),
+        (error(429, code="billing_limit"), Refused("quota", "HTTP 429: no")),
+        (error(429, code="slow"), Refused("rate_limit", "HTTP 429: no", True)),
+        (error(429, headers={"Retry-After": "2"}), Refused("rate_limit", "HTTP 429: no", True, 2.0)),
+        (error(429, headers={"retry-after-ms": "250"}), Refused("rate_limit", "HTTP 429: no", True, 0.25)),
+        (error(408, headers={"Retry-After": "2"}), Refused("timeout", "HTTP 408: no", True, 2.0)),
+        (error(413), Refused("context_too_long", "HTTP 413: no")),
+        (error(412), Refused("bad_request", "HTTP 412: no")),
+        (error(400, code="context_length_exceeded"), Refused("context_too_long", "HTTP 400: no")),
+        (error(400, "Context too large"), Refused("context_too_long", "HTTP 400: Context too large")),
+        (error(500, "length of context"), Refused("context_too_long", "HTTP 500: length of context")),
+        (error(400, "no context"), Refused("bad_request", "HTTP 400: no context")),
+        (error(400, "a name too long"), Refused("bad_request", "HTTP 400: a name too long")),
+        (error(400, code="content_filter"), Refused("content_filter", "HTTP 400: no")),
+        (error(400, type="content_filter"), Refused("content_filter", "HTTP 400: no")),
+        (error(400, param="seed"), Refused("bad_request", "HTTP 400: no", parameter="seed")),
+        (error(400, param="store.x"), Refused("bad_request", "HTTP 400: no", parameter="store")),
+        (error(422, "no seed here"), Refused("bad_request", "HTTP 422: no seed here")),
+        (error(400, "the text on temperature"), Refused("bad_request", "HTTP 400: the text on temperature")),
         *(
-            (told(400, words), Refused("bad_request", f"HTTP 400: {words}", parameter=name))
+            (error(400, words), Refused("bad_request", f"HTTP 400: {words}", parameter=name))
             for words, name in (
                 ("Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
                 ("Unsupported parameter: 'max_completion_tokens' is not supported", "max_completion_tokens"),
@@ -453,40 +451,40 @@ def told(status: int, message: Any = "no", headers: dict[str, str] | None = None
                 ("Invalid value for response_format", "response_format"),
             )
         ),
-        (told(403, "flagged", type="moderation"), Refused("content_filter", "HTTP 403: flagged")),
-        (told(400, param="messages"), Refused("bad_request", "HTTP 400: no")),
-        (told(418, "no seed here"), Refused("bad_request", "HTTP 418: no seed here")),
-        (told(409), Refused("server", "HTTP 409: no", True)),
-        (told(500), Refused("server", "HTTP 500: no", True)),
-        (told(503, headers={"Retry-After": "2"}), Refused("server", "HTTP 503: no", True, 2.0)),
-        (told(503, headers={"x-should-retry": "false"}), Refused("server", "HTTP 503: no")),
-        (told(500, {"message": "deep  \n inside"}), Refused("server", "HTTP 500: deep inside", True)),
-        (told(500, "x" * 301), Refused("server", f"HTTP 500: {'x' * 300}", True)),
-        (told(500, {"code": 5}), Refused("server", "HTTP 500: {'code': 5}", True)),
+        (error(403, "flagged", type="moderation"), Refused("content_filter", "HTTP 403: flagged")),
+        (error(400, param="messages"), Refused("bad_request", "HTTP 400: no")),
+        (error(418, "no seed here"), Refused("bad_request", "HTTP 418: no seed here")),
+        (error(409), Refused("server", "HTTP 409: no", True)),
+        (error(500), Refused("server", "HTTP 500: no", True)),
+        (error(503, headers={"Retry-After": "2"}), Refused("server", "HTTP 503: no", True, 2.0)),
+        (error(503, headers={"x-should-retry": "false"}), Refused("server", "HTTP 503: no")),
+        (error(500, {"message": "deep  \n inside"}), Refused("server", "HTTP 500: deep inside", True)),
+        (error(500, "x" * 301), Refused("server", f"HTTP 500: {'x' * 300}", True)),
+        (error(500, {"code": 5}), Refused("server", "HTTP 500: {'code': 5}", True)),
         (Raw(500, {"error": "plain"}), Refused("server", "HTTP 500: plain", True)),
         (Raw(500, "<h1>Oops</h1>"), Refused("server", "HTTP 500: <h1>Oops</h1>", True)),
         (
-            told(500, f"key {KEY}, or sk-another_0-key."),
+            error(500, f"key {KEY}, or sk-another_0-key."),
             Refused("server", "HTTP 500: key [redacted], or [redacted].", True),
         ),
-        (told(500, "risk-management-of sk-short"), Refused("server", "HTTP 500: risk-management-of sk-short", True)),
+        (error(500, "risk-management-of sk-short"), Refused("server", "HTTP 500: risk-management-of sk-short", True)),
     ],
 )
 def test_what_a_status_means(raw: Raw, expected: Refused) -> None:
-    """The kind, what was said, whether to ask again and when, and the parameter that was not understood."""
+    """The kind, the message, whether and when to retry, and the unsupported parameter."""
     expected.body = expected.detail.encode()
     assert sent_to(raw) == expected
 
 
-def test_an_answer_without_end_is_cut_off() -> None:
-    """Nine million bytes, unpacked."""
+def test_an_oversized_answer_is_cut_off() -> None:
+    """Nine million bytes after decompression."""
     bomb = gzip.compress(b" " * 9_000_000)
     found = sent_to(Raw(200, bomb, {"Content-Encoding": "gzip"}))
-    assert found == Refused("server", "an answer of more than 8 MB", answered=True)
+    assert found == Refused("server", "the answer is larger than 8 MB", answered=True)
 
 
-def test_a_connection_that_breaks_is_tried_again(tmp_path: Path) -> None:
-    """Within an answer, which may have been charged, and where there is none."""
+def test_a_broken_connection_is_retried(tmp_path: Path) -> None:
+    """Broken within an answer, which may have been charged, or before it."""
     found = sent_to(Raw(200, b"{}", reset_after=1, length=9))
     assert isinstance(found, Refused)
     assert (found.kind, found.again, found.answered) == ("network", True, True)
@@ -495,7 +493,7 @@ def test_a_connection_that_breaks_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_a_request_that_takes_too_long_is_repeated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may have been charged each time."""
+    """Each request may have been charged."""
     with Server(lambda _: Raw(hang=True)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         outcome = put([VICTIM], tmp_path, ContextPrecision("some-model", timeout=1.0))
@@ -503,12 +501,12 @@ def test_a_request_that_takes_too_long_is_repeated_once(tmp_path: Path, monkeypa
     assert outcome.kinds(VICTIM) == ["timeout"] * 3
 
 
-def test_a_redirect_is_told_as_one() -> None:
-    """With what to do about it."""
+def test_a_redirect_is_reported() -> None:
+    """With the fix."""
     found = sent_to(Raw(307, b"", {"Location": "http://127.0.0.1:9/"}))
     assert isinstance(found, Refused)
     assert (found.kind, found.again) == ("server", False)
-    assert found.detail == "HTTP 307: the server redirects; give its new address as base_url"
+    assert found.detail == "HTTP 307: the server redirects; set base_url to its new address"
 
 
 USED = {"prompt_tokens": 2, "completion_tokens": 1}
@@ -517,28 +515,28 @@ USED = {"prompt_tokens": 2, "completion_tokens": 1}
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("[]", Refused("server", "the answer is no object", True)),
-        ("x" * 61, Refused("server", f"the answer is no JSON: '{'x' * 60}'", True)),
-        (f"<{KEY}>", Refused("server", "the answer is no JSON: '<[redacted]>'", True)),
+        ("[]", Refused("server", "the answer is not a JSON object", True)),
+        ("x" * 61, Refused("server", f"the answer is not JSON: '{'x' * 60}'", True)),
+        (f"<{KEY}>", Refused("server", "the answer is not JSON: '<[redacted]>'", True)),
         (
             {"error": {"message": "overloaded"}, "usage": USED},
-            Refused("server", "an error in place of an answer: overloaded", True, usage=Usage(2, 1)),
+            Refused("server", "the server returned an error as its answer: overloaded", True, usage=Usage(2, 1)),
         ),
         (
             {"error": {"message": "no", "type": "insufficient_quota"}, "usage": USED},
-            Refused("quota", "an error in place of an answer: no", usage=Usage(2, 1)),
+            Refused("quota", "the server returned an error as its answer: no", usage=Usage(2, 1)),
         ),
         *(
             (
                 {"choices": choices, "usage": USED},
-                Refused("server", "an answer without a choice", True, usage=Usage(2, 1)),
+                Refused("server", "the answer has no choices", True, usage=Usage(2, 1)),
             )
             for choices in ([], None, {"0": {"message": {}}}, ["text"], [{"message": "text"}], [{}])
         ),
     ],
 )
-def test_what_is_no_answer_though_the_server_says_so(body: Any, expected: Refused) -> None:
-    """The whole of it is kept, without the key, and so is what it cost."""
+def test_invalid_responses_with_status_200(body: Any, expected: Refused) -> None:
+    """The response is kept without the key, and so is its usage."""
     raw = body if isinstance(body, str) else json.dumps(body)
     expected.body, expected.answered = raw.replace(KEY, "[redacted]").encode(), True
     assert sent_to(Raw(200, raw)) == expected
@@ -553,8 +551,8 @@ def test_what_is_no_answer_though_the_server_says_so(body: Any, expected: Refuse
         ({"message": {"content": "Yes.", "refusal": 7}}, {"error": None}, ("Yes.", "", "", "")),
     ],
 )
-def test_what_an_answer_holds(choice: dict[str, Any], more: dict[str, Any], expected: tuple[str, ...]) -> None:
-    """What is missing is empty."""
+def test_the_fields_of_a_reply(choice: dict[str, Any], more: dict[str, Any], expected: tuple[str, ...]) -> None:
+    """Missing fields are empty."""
     body = {"choices": [choice, {"message": {"content": "another"}}], "usage": USED, **more}
     content, finish, served, refusal = expected
     kept = json.dumps(body).replace(KEY, "[redacted]").encode()
@@ -562,16 +560,16 @@ def test_what_an_answer_holds(choice: dict[str, Any], more: dict[str, Any], expe
 
 
 @pytest.mark.parametrize(("key", "shown"), [("abcde", "abcde"), ("abcdef", "[redacted]")])
-def test_a_key_of_a_few_letters_is_no_secret(key: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any text will do for a local server; to take it out would garble what is told."""
+def test_a_very_short_key_is_not_redacted(key: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A local server accepts any key; removing a short one would garble messages."""
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    found = sent_to(told(500, f"the {key} tree"))
+    found = sent_to(error(500, f"the {key} tree"))
     assert isinstance(found, Refused)
     assert found.detail == f"HTTP 500: the {shown} tree"
 
 
-def test_why_a_connection_failed() -> None:
-    """The first cause, by name and words, where there are any."""
+def test_the_reason_of_a_failed_connection() -> None:
+    """The name and the message, if any, of the underlying exception."""
     outer = ValueError("outer")
     assert _reason(outer) == "ValueError: outer"
     outer.__cause__ = OSError(f"inner \n {'x' * 200}")

@@ -1,4 +1,4 @@
-"""What is sent: addresses, bodies, limits; and how an answer's form is told and read."""
+"""Requests: server addresses, bodies, token limits; answer schemas and the parsing of answers."""
 
 import asyncio
 import json
@@ -35,33 +35,33 @@ SCHEMA = {
         (None, "http://named/v1", "http://named/v1"),
     ],
 )
-def test_the_address_that_answers_are_filed_under(
+def test_the_endpoint_of_a_server(
     given: str | None, server: str, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without credentials, query and fragment; the environment names it where the settings do not."""
+    """Without credentials, query and fragment; taken from the environment if the settings name none."""
     monkeypatch.setenv("OPENAI_BASE_URL", "http://named/v1/")
     judge = ContextPrecision("m", base_url=given)
     assert (judge.server, judge.endpoint) == (server, endpoint)
     assert ("server" in judge.facts()) == (given is None)
 
 
-def test_openai_is_asked_where_nobody_names_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the server is no fact of its own."""
+def test_openai_is_the_default_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is then not part of the identity."""
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     judge = ContextPrecision("m")
     assert judge.endpoint == OPENAI.endpoint == "https://api.openai.com/v1"
     assert "server" not in judge.facts()
 
 
-def test_what_is_wrong_with_settings() -> None:
-    """A blank model and a password in an address; a password in the environment is not logged."""
+def test_invalid_settings() -> None:
+    """A blank model, and a password in an address, which would be logged."""
     assert "model is empty" in str(ContextPrecision(" ").problem())
     assert "a user, a password or a key" in str(ContextPrecision("m", base_url="http://u:p@host/v1").problem())
     assert LOCAL.problem() is None
 
 
 def test_the_body_of_a_request_in_each_mode() -> None:
-    """The schema stands in a field of its own, else in the message, where the field can say less or nothing."""
+    """The schema is sent in `response_format` if the server supports it, else in the message."""
     strict = request_body(LOCAL, PROMPT, Capabilities(), 420)
     schema = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA}}
     messages = [{"role": "system", "content": "Grade."}, {"role": "user", "content": "It rains."}]
@@ -78,7 +78,7 @@ def test_the_body_of_a_request_in_each_mode() -> None:
 
 
 def test_openai_is_told_to_store_nothing() -> None:
-    """And to write only shared documents to its cache, as long as it knows how; others are not told."""
+    """And to cache only shared documents, as long as it supports these options; other servers do not get them."""
     record = {"store": False, "prompt_cache_options": {"mode": "explicit"}}
     assert request_body(OPENAI, PROMPT, Capabilities(), 9).items() >= record.items()
     left = request_body(OPENAI, PROMPT, Capabilities(without=("store",)), 9)
@@ -93,8 +93,8 @@ def test_openai_is_told_to_store_nothing() -> None:
         assert "prompt_cache_options" not in body
 
 
-def test_settings_of_sampling_are_sent_where_they_are_chosen() -> None:
-    """Zero is a choice."""
+def test_sampling_settings_are_sent_if_chosen() -> None:
+    """Zero counts as chosen."""
     judge = replace(LOCAL, temperature=0.0, seed=0, reasoning_effort="low")
     chosen = {"temperature": 0.0, "seed": 0, "reasoning_effort": "low"}
     assert sampling(judge) == chosen
@@ -102,8 +102,8 @@ def test_settings_of_sampling_are_sent_where_they_are_chosen() -> None:
     assert sampling(LOCAL) == {}
 
 
-def test_each_refusal_leaves_another_way_to_ask() -> None:
-    """Modes from the strictest down, the other name of the limit, fewer options; then there is none."""
+def test_capabilities_after_refused_parameters() -> None:
+    """The next looser mode, the other name of the token limit, fewer options; finally None."""
     asked = Capabilities()
     for mode in ("json_object", "plain"):
         asked = asked.refused("response_format") or pytest.fail("no other mode")
@@ -134,46 +134,46 @@ def test_each_refusal_leaves_another_way_to_ask() -> None:
         ("high", 64, 24192),
     ],
 )
-def test_the_most_an_answer_may_take(effort: Any, stretch: int, limit: int) -> None:
-    """Four times the 55 tokens expected and 200, as often as it is stretched up to 8192; thoughts come on top."""
+def test_the_token_limit_of_an_answer(effort: Any, stretch: int, limit: int) -> None:
+    """Four times the 55 expected tokens plus 200, times the stretch, at most 8192; reasoning tokens are added."""
     assert output_limit(replace(LOCAL, reasoning_effort=effort), PROMPT, stretch) == limit
 
 
 def test_the_size_of_a_prompt() -> None:
-    """All its bytes, those of its form, and 256 for what the server wraps around them."""
+    """Its bytes, those of its schema, and 256 for framing."""
     prompt = Prompt("ab", "é", FORM, {"c01": Task("q")}, document="abc")
     assert prompt_bytes(prompt) == 2 + 2 + 3 + len(json.dumps(SCHEMA)) + 256
     assert prompt_bytes(prompt._replace(user="\ud800")) == prompt_bytes(prompt) - 1
 
 
-def test_fields_of_a_form() -> None:
-    """What they tell the model, what they take, and what they say of the rest."""
+def test_schema_fields() -> None:
+    """Their JSON Schema, accepted values, and errors for other values."""
     assert Choice(("none", "full")).schema() == {"type": "string", "enum": ["none", "full"]}
     assert ListOf(Text(3)).schema() == {"type": "array", "items": {"type": "string"}}
     assert Text(3).read("abcd") == "abc"
     assert Text(3).read("a\ud800") == "a?"
     assert ListOf(Text(3), 2).read(["abcd", "b"]) == ("abc", "b")
     for field, value, message in (
-        (Choice((0, 1)), 2, "2 is none of 0, 1"),
-        (Choice((0, 1)), True, "true is none of 0, 1"),
-        (Text(3), 7, "7 is no text"),
-        (ListOf(Text(3), 2), ["a", "b", "c"], "expected a list of at most 2"),
-        (ListOf(Text(3), 2), "ab", "expected a list of at most 2"),
-        (ListOf(Text(3), 2), ["a", 7], "7 is no text"),
+        (Choice((0, 1)), 2, "2 is not one of 0, 1"),
+        (Choice((0, 1)), True, "true is not one of 0, 1"),
+        (Text(3), 7, "7 is not a string"),
+        (ListOf(Text(3), 2), ["a", "b", "c"], "expected a list of at most 2 items"),
+        (ListOf(Text(3), 2), "ab", "expected a list of at most 2 items"),
+        (ListOf(Text(3), 2), ["a", 7], "7 is not a string"),
     ):
         with pytest.raises(ValueError, match=message):
             field.read(value)
 
 
-def test_what_is_wrong_with_an_answer_is_told() -> None:
-    """By slot, where the others are in order; the key that occurs twice by name."""
+def test_errors_in_an_answer() -> None:
+    """Reported per slot; a duplicate key is named."""
     schema = AnswerSchema((("grade", Choice((0, 1))), ("why", Text(9))))
     good = {"grade": 1, "why": "seen"}
     record = {"c01": good, "c02": {"grade": 7, "why": ""}, "c03": {"grade": 1}}
     assert schema.read(json.dumps(record), ["c01", "c02", "c03", "c04"]) == Reading(
         {"c01": good},
         {
-            "c02": Failure("schema", "c02: grade: 7 is none of 0, 1"),
+            "c02": Failure("schema", "c02: grade: 7 is not one of 0, 1"),
             "c03": Failure("schema", "c03: expected an object with grade, why"),
             "c04": Failure("missing_label", "no entry for c04"),
         },
@@ -181,10 +181,10 @@ def test_what_is_wrong_with_an_answer_is_told() -> None:
     twice = Failure("schema", "the key 'b' occurs twice")
     assert schema.read('{"a": 1, "b": 2, "b": 3}', ["a"]).bad == {"a": twice}
     assert schema.read("[]", ["a"]).bad == {"a": Failure("schema", "expected an object, got list")}
-    assert schema.read("", ["a"]).bad == {"a": Failure("invalid_json", "an empty answer")}
+    assert schema.read("", ["a"]).bad == {"a": Failure("invalid_json", "the answer is empty")}
     assert schema.read("no", ["a"]).bad == {"a": Failure("invalid_json", "not JSON: 'no'")}
-    stranger = Failure("extra_label", "an entry for x, y, which was not asked about")
-    assert schema.read('{"y": 1, "a": 1, "x": 1}', ["a"]).bad == {"a": stranger}
+    unknown = Failure("extra_label", "unexpected entry for x, y")
+    assert schema.read('{"y": 1, "a": 1, "x": 1}', ["a"]).bad == {"a": unknown}
 
 
 @pytest.mark.parametrize(
@@ -198,13 +198,13 @@ def test_what_is_wrong_with_an_answer_is_told() -> None:
         ('{"a": {"grade": 1}}</think>', False),
     ],
 )
-def test_what_may_stand_around_an_answer(content: str, read: bool) -> None:
-    """One stretch of thoughts before it and one fence around it."""
+def test_what_may_surround_an_answer(content: str, read: bool) -> None:
+    """One block of reasoning before it and one code fence around it."""
     assert bool(FORM.read(content, ["a"]).entries) == read
 
 
-def test_a_code_grows_until_no_text_holds_it() -> None:
-    """Every code of four digits stands in this text; one of eight does not."""
+def test_a_nonce_grows_until_no_text_contains_it() -> None:
+    """The text contains every code of four digits, but not the one of eight."""
     text = " ".join(f"{number:04x}" for number in range(16**4))
     code = nonce(["a", text])
     assert len(code) == 8
@@ -212,13 +212,13 @@ def test_a_code_grows_until_no_text_holds_it() -> None:
     assert len(nonce(["a", "b"])) == 4
 
 
-def test_the_text_of_several_is_the_first() -> None:
-    """Such as the first of several contexts."""
+def test_the_text_of_a_completion_is_its_first() -> None:
+    """Of several texts."""
     assert Completion(("one", "two")).text == "one"
 
 
 def test_scores_and_their_bounds() -> None:
-    """Two of four known relevant and one open: 1/2 to 3/4; the mean over repeats needs all of them."""
+    """Two of four relevant and one unknown: 1/2 to 3/4; a mean over repetitions needs all values."""
     known = share([True, True, None, False], 4)
     assert known == Score(None, 0.5, 0.75)
     assert share([True, False], 4) == Score.exactly(0.25)
@@ -228,15 +228,15 @@ def test_scores_and_their_bounds() -> None:
     assert average_precision([None]) == Score(None, 0.0, 1.0)
 
 
-def test_failures_in_words_and_among_judgments() -> None:
-    """The kind, and what was seen where anything was."""
+def test_failures_as_text_and_among_judgments() -> None:
+    """The kind, and the details if there are any."""
     failure = Failure("timeout", "slow")
     assert (str(failure), str(Failure("timeout"))) == ("timeout: slow", "timeout")
     assert Finding(1, "", (Label(1), failure)).failures == [failure]
 
 
-def test_the_error_of_work_in_another_thread_is_raised() -> None:
-    """From inside a running loop too."""
+def test_an_error_in_another_thread_is_raised() -> None:
+    """Also from inside a running event loop."""
 
     async def broken() -> Label:
         raise ValueError("broken")
