@@ -1,4 +1,4 @@
-"""Judges of what a trial selected: two that ask a language model, two that ask no one, and one that is a file."""
+"""Judges of retrieved passages: two that call a language model, two heuristics, and one that reads recorded grades."""
 
 from judges.context_precision import ContextPrecision
 from judges.context_recall import Claims, ContextRecall

@@ -1,4 +1,4 @@
-"""Is each passage of use for the answer? A language model grades them from 0 to 3."""
+"""Context precision: a language model grades from 0 to 3 how useful each passage is for the answer."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -61,12 +61,12 @@ WHY = '"why" comes first: at most 15 words on what decides the grade.'
 
 @dataclass(frozen=True)
 class ContextPrecision(LlmJudge):
-    """The share of the passages that help to answer the question, as graded by a language model.
+    """The fraction of passages that help to answer the question, as graded by a language model.
 
-    The first `k` passages are judged, all of the selection by default, and fewer than `k` count against it. One is
-    relevant from grade `relevant_from` on. `ap_retrieved` and `ap_at_k` are average precision over the relevant and
-    over k. With `reference`, the reference answer is shown to the model where there is one. `batch` passages share a
-    call; 1 isolates them. `reasons` asks for a few words on each.
+    The first `k` passages are judged (default: all); with fewer than `k`, the missing ones count as not relevant. A
+    passage is relevant if its grade is at least `relevant_from`. `ap_retrieved` and `ap_at_k` are average precision,
+    divided by the number of relevant passages or by k. `reference` shows the reference answer, if any, to the model.
+    Up to `batch` passages share a call; 1 judges each alone. `reasons` requests a short reason for each grade.
     """
 
     k: Positive | None = post_answer(None)
@@ -79,6 +79,7 @@ class ContextPrecision(LlmJudge):
     divided_by_k: ClassVar[tuple[str, ...]] = ("context_precision", "ap_at_k")
 
     def tasks(self, case: Case) -> list[Task]:
+        """One task per passage among the first k, window of it and repetition."""
         return [
             task
             for passage in case.passages[: self.k]
@@ -91,16 +92,18 @@ class ContextPrecision(LlmJudge):
         return [Task(case.query.text, (piece,), "", answer, take) for piece in windows(text)]
 
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
+        """At most `batch` tasks of one query and take per call; suspicious passages get a call each."""
         made: list[tuple[Task, ...]] = []
-        for (query, reference, take), group in groupby(sorted(tasks, key=_asked), key=_asked):
+        for (query, reference, take), group in groupby(sorted(tasks, key=_shared), key=_shared):
             texts = [task.texts[0] for task in group]
-            # A passage that speaks to its grader must not be able to drag its neighbours along.
+            # A passage that addresses its grader must not affect the grades of others.
             alone = [(text,) for text in texts if suspicious(text)]
             together = packed([text for text in texts if (text,) not in alone], self.batch)
             made += [tuple(Task(query, (t,), "", reference, take) for t in texts) for texts in (*together, *alone)]
         return made
 
     def prompt(self, batch: Sequence[Task]) -> Prompt:
+        """The call that grades the passages of a batch, in slots c01, c02, ..."""
         order = self._order(batch)
         first = order[0]
         code = nonce([first.query, first.reference, *(task.texts[0] for task in order)])
@@ -113,26 +116,28 @@ class ContextPrecision(LlmJudge):
         parts += [fence(slot, code, task.texts[0]) for slot, task in slots.items()]
         system = f"{SYSTEM}{WHY}\n" if self.reasons else SYSTEM
         output = (45 if self.reasons else 15) * len(slots) + 10
-        return Prompt(system, "\n\n".join(parts), self._form(), slots, output=output)
+        return Prompt(system, "\n\n".join(parts), self._schema(), slots, output=output)
 
     @staticmethod
     def _order(batch: Sequence[Task]) -> list[Task]:
-        """The slots in an order that only the content decides, so that no rank of a retriever can be read off it."""
+        """The tasks in an order that depends only on their content, so that it does not reveal the retrieval ranks."""
         order = sorted(batch)
         take = order[0].take
         seed = "\0".join([order[0].query, *(task.texts[0] for task in order), str(max(take, 0))])
         random.Random(seed.encode("utf-8", "surrogatepass")).shuffle(order)
         return order[::-1] if take == SWAPPED else order
 
-    def _form(self) -> AnswerSchema:
+    def _schema(self) -> AnswerSchema:
         grade = ("grade", Choice((0, 1, 2, 3)))
         return AnswerSchema((("why", Text(200)), grade) if self.reasons else (grade,))
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Label | Failure:
+        """The label of a passage, flagged if its text, the query or the reference is suspicious."""
         flags = ("suspicious",) if any(map(suspicious, (task.texts[0], task.query, task.reference))) else ()
         return Label(entry["grade"], entry.get("why", ""), flags=flags)
 
     def score(self, case: Case, judgments: Mapping[Task, Judgment]) -> Verdict:
+        """The scores of a query, averaged over repetitions, with a finding per passage; 0 if nothing was retrieved."""
         passages = case.passages[: self.k]
         takes = [
             [_highest([judgments[task] for task in self._about(case, p.text, take)]) for p in passages]
@@ -153,12 +158,12 @@ class ContextPrecision(LlmJudge):
         )
 
 
-def _asked(task: Task) -> tuple[str, str, int]:
+def _shared(task: Task) -> tuple[str, str, int]:
     return task.query, task.reference, task.take
 
 
 def _highest(judged: Sequence[Judgment]) -> Judgment:
-    """The judgment of a passage from those of its windows: the highest grade. A failed window leaves it open."""
+    """The judgment of a passage from those of its windows: the highest grade, or a failure if any window failed."""
     failed = next((one for one in judged if isinstance(one, Failure)), None)
     if failed or len(judged) == 1:
         return failed or judged[0]

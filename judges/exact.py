@@ -1,4 +1,4 @@
-"""What needs no judge: an item whose words, or whose place, are in the passages."""
+"""Exact matches, which need no model: the text of an item occurs in the passages, or they cover one of its spans."""
 
 from collections.abc import Sequence
 
@@ -6,15 +6,16 @@ from harness.core.records import Case, Chunk, Span
 from harness.llm import Label, folded
 
 SHORTEST = 20
-"""Characters from which on an item that occurs is there: "5 minutes" stands in many a passage about something else."""
+"""Minimum characters of an item to be found by its text: "5 minutes" occurs in many unrelated passages."""
 
 
 def exact_label(
     case: Case, at: int, item: str, k: int | None, overlap: float, *, of_evidence: bool = True
 ) -> Label | None:
-    """The label of an item that is plainly there, by its text or by one of its places; None where it is not plain.
+    """The label "full" if the text of an item occurs in a passage or a span of it is covered; None otherwise.
 
-    `at` is the item's number; only an item `of_evidence` has places.
+    `at` is the index of the item. A span is covered if the first `k` passages hold at least the fraction `overlap` of
+    its characters. Only items `of_evidence` have spans.
     """
     passages = case.passages[:k]
     wanted = folded(item)
@@ -30,7 +31,7 @@ def exact_label(
 
 
 def occurs(words: str, text: str, start: int = 0) -> int:
-    """Where words stand in a text as whole words, as the offset behind them; 0 where they do not."""
+    """The end offset of the first occurrence of `words` as whole words, searching from `start`; 0 if there is none."""
     at = text.find(words, start)
     while at >= 0:
         end = at + len(words)
@@ -44,11 +45,11 @@ def occurs(words: str, text: str, start: int = 0) -> int:
 
 
 def covered(passages: Sequence[Chunk], place: Span) -> int:
-    """Characters of a place that the passages hold together."""
-    reached, held = place.start, 0
+    """The number of characters of a span that the passages cover together, each counted once."""
+    reached, total = place.start, 0
     for passage in sorted(passages, key=lambda passage: passage.start):
         if passage.doc == place.doc:
             start, end = max(passage.start, reached), min(passage.end, place.end)
             if end > start:
-                held, reached = held + end - start, end
-    return held
+                total, reached = total + end - start, end
+    return total

@@ -1,4 +1,4 @@
-"""Does each passage bear on the evidence? By places and words, without a language model."""
+"""Heuristic context precision: relevance of passages by spans and words, without a language model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from judges.support import CAUTION, supported
 
 @dataclass(frozen=True)
 class HeuristicPrecision(LocalJudge):
-    """The share of the first `k` passages that hold evidence or support what it says. No language model is asked.
+    """The fraction of the first `k` passages that overlap or support the evidence. No language model is called.
 
-    A passage that shares half of itself, or of a place of evidence, with it is relevant; so is a chunk of a document
-    that is evidence as a whole. Any other is if it supports the text of an item, or the reference answer where there
-    is no evidence: by words and, with `sentences`, by a sentence encoder. A screen, not a judge: see `judges.support`
-    for how well it does.
+    A passage is relevant if it overlaps an evidence span by at least half of the shorter of the two, or if its document
+    is evidence at document level. Otherwise it is relevant if it supports the text of an evidence item, or the
+    reference answer if there is no evidence: by words and, with `sentences`, by a sentence encoder. A rough screen, not
+    a substitute for a judge; `judges.support` states its agreement with people.
     """
 
     k: Positive | None = post_answer(None)
@@ -29,19 +29,24 @@ class HeuristicPrecision(LocalJudge):
     divided_by_k: ClassVar[tuple[str, ...]] = ("heuristic_precision",)
 
     def caution(self) -> str:
+        """A note on how to read the scores."""
         return CAUTION
 
     def tasks(self, case: Case) -> list[Task]:
-        open_ = [passage for passage in case.passages[: self.k] if not _bears(case, passage)]
+        """One task per passage without overlap and statement."""
+        open_ = [passage for passage in case.passages[: self.k] if not _overlaps(case, passage)]
         return [Task("", (passage.text,), item) for passage in open_ for item in _needed(case)]
 
     def packages(self) -> dict[str, str]:
+        """The packages that `sentences` needs, with the extra that installs them."""
         return {"torch": "local", "sentence_transformers": "local"} if self.sentences else {}
 
     def decide(self, tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -> Mapping[Task, Judgment]:
+        """The judgments by `judges.support`; `embed` maps texts to unit vectors (texts, dimensions)."""
         return supported(tasks, embed if self.sentences else None)
 
     def score(self, case: Case, judgments: Mapping[Task, Judgment]) -> Verdict:
+        """The score of a query; None if it has neither evidence nor a reference answer, 0 if nothing was retrieved."""
         passages = case.passages[: self.k]
         if not case.query.evidence and not _needed(case):
             return Verdict({"heuristic_precision": None})
@@ -51,11 +56,11 @@ class HeuristicPrecision(LocalJudge):
         return Verdict({"heuristic_precision": value}, findings, () if passages else ("empty_retrieval",))
 
     def _label(self, case: Case, passage: Chunk, judgments: Mapping[Task, Judgment]) -> Label:
-        if _bears(case, passage):
+        if _overlaps(case, passage):
             return Label(2, "overlaps evidence", by="exact")
         found = [judgments[Task("", (passage.text,), item)] for item in _needed(case)]
         labels = [one for one in found if isinstance(one, Label)]
-        return max(labels, key=lambda label: label.grade, default=Label(0, "in no document of evidence", by="exact"))
+        return max(labels, key=lambda label: label.grade, default=Label(0, "not in an evidence document", by="exact"))
 
 
 def _needed(case: Case) -> Sequence[str]:
@@ -65,8 +70,8 @@ def _needed(case: Case) -> Sequence[str]:
     return (case.query.answer,) if case.query.answer else ()
 
 
-def _bears(case: Case, passage: Chunk) -> bool:
-    """Whether a passage shares half of the shorter of the two with a place of evidence."""
+def _overlaps(case: Case, passage: Chunk) -> bool:
+    """Whether a passage overlaps an evidence span by half of the shorter one, or its whole document is evidence."""
     for item in case.query.evidence:
         for doc, start, end in item.places:
             if doc == passage.doc:

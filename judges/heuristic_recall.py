@@ -1,4 +1,4 @@
-"""Is the evidence in the passages? By places and words, without a language model."""
+"""Heuristic context recall: evidence found in the passages by spans and words, without a language model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +17,12 @@ from judges.support import CAUTION, supported
 
 @dataclass(frozen=True)
 class HeuristicRecall(LocalJudge):
-    """The share of the evidence that the first `k` passages hold or support. No language model is asked.
+    """The fraction of evidence items that the first `k` passages contain or support. No language model is called.
 
-    An item is there where its text occurs in a passage, or the passages cover the share `overlap` of one of its
-    places; else where one passage supports it by words and, with `sentences`, by a sentence encoder, every number
-    included. A screen, not a judge: see `judges.support` for how well it does.
+    An item is found if its text occurs in a passage, or if the passages cover the fraction `overlap` of one of its
+    spans. Otherwise it is found if one passage contains all its numbers and supports it by words and, with `sentences`,
+    by a sentence encoder. A rough screen, not a substitute for a judge; `judges.support` states its agreement with
+    people.
     """
 
     k: Positive | None = post_answer(None)
@@ -32,19 +33,24 @@ class HeuristicRecall(LocalJudge):
     of: ClassVar[str] = "evidence"
 
     def caution(self) -> str:
+        """A note on how to read the scores."""
         return CAUTION
 
     def tasks(self, case: Case) -> list[Task]:
+        """One task per passage and item without an exact match."""
         open_ = [item for at, item in enumerate(case.evidence) if not exact_label(case, at, item, self.k, self.overlap)]
         return [Task("", (passage.text,), item) for item in open_ for passage in case.passages[: self.k]]
 
     def packages(self) -> dict[str, str]:
+        """The packages that `sentences` needs, with the extra that installs them."""
         return {"torch": "local", "sentence_transformers": "local"} if self.sentences else {}
 
     def decide(self, tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -> Mapping[Task, Judgment]:
+        """The judgments by `judges.support`; `embed` maps texts to unit vectors (texts, dimensions)."""
         return supported(tasks, embed if self.sentences else None)
 
     def score(self, case: Case, judgments: Mapping[Task, Judgment]) -> Verdict:
+        """The score of a query with a finding per item; None if it has no evidence."""
         if not case.evidence:
             return Verdict({"heuristic_recall": None})
         labels = [self._label(case, at, item, judgments) for at, item in enumerate(case.evidence)]

@@ -1,4 +1,4 @@
-"""What a judge said elsewhere, from a file: no server is asked."""
+"""A judge that reads recorded grades from a file; no server is called."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from harness.llm import Failure, Judgment, Label, Task
 
 @dataclass(frozen=True)
 class Recorded(LocalJudge):
-    """The share of the passages that recorded grades call relevant. No language model is asked.
+    """The fraction of passages that are relevant by recorded grades. No language model is called.
 
-    `labels` is a file of grades by query and passage: CSV or JSON lines with a query, a passage and a grade, or qrels.
-    A query goes by its id or text; a passage by `document:start-end`, its document or its text, whichever the file has.
-    One that has no grade is a failure. As with `context_precision`, the first `k` passages count, relevant from grade
-    `relevant_from` on; above the share `max_failed` of queries without a value the mean is withheld.
+    `labels` is a file of grades: CSV or JSON lines with a query, a passage and a grade, or qrels. Queries are matched
+    by id or text; passages by `document:start-end`, document or text, whichever the file has. A passage without a
+    grade is a failure. As in `context_precision`, the first `k` passages count, and a passage is relevant if its grade
+    is at least `relevant_from`. The mean is withheld if more than the fraction `max_failed` of queries has no value.
     """
 
     labels: str = runtime("")
@@ -36,24 +36,30 @@ class Recorded(LocalJudge):
     divided_by_k: ClassVar[tuple[str, ...]] = ("recorded_precision", "recorded_ap_at_k")
 
     def problem(self) -> str | None:
+        """Why these settings cannot be used, or None."""
         if not self.labels:
-            return "labels: name the file of recorded grades"
+            return "labels: set this to the file of recorded grades"
         return None if Path(self.labels).is_file() else f"labels: {self.labels} does not exist"
 
     def caution(self) -> str:
-        return f"grades recorded in {Path(self.labels).name}; no model was asked"
+        """A note on how to read the scores."""
+        return f"grades recorded in {Path(self.labels).name}; no language model was called"
 
     def facts(self) -> dict[str, str]:
+        """The digest of the file, which makes its content part of the identity."""
         return {"labels": labels_sha256(Path(self.labels))}
 
     def tasks(self, case: Case) -> list[Task]:
+        """One task per passage among the first k."""
         return [_task(case, passage) for passage in case.passages[: self.k]]
 
     def decide(self, tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -> Mapping[Task, Judgment]:
+        """The recorded grade of each task, or a failure `missing_label`. Reads the file again if it has changed."""
         known = _read(self.labels, labels_sha256(Path(self.labels)))
         return {task: _recorded(task, known) for task in tasks}
 
     def score(self, case: Case, judgments: Mapping[Task, Judgment]) -> Verdict:
+        """The scores of a query with a finding per passage; 0 if nothing was retrieved."""
         found = [judgments[_task(case, passage)] for passage in case.passages[: self.k]]
         known = [None if isinstance(one, Failure) else one.grade >= self.relevant_from for one in found]
         of = self.k or len(known)
@@ -64,7 +70,7 @@ class Recorded(LocalJudge):
 
 
 def _task(case: Case, passage: Chunk) -> Task:
-    """The passage with all names it may have; equal texts in two places are two tasks."""
+    """A task with all the names of a passage; equal texts at two places are two tasks."""
     return Task(case.query.text, (passage.text,), passage.id, f"{case.query.id}\0{passage.doc}")
 
 
@@ -73,11 +79,11 @@ def _recorded(task: Task, labels: Labels) -> Judgment:
     grades = set(labels.of((query, task.query), (task.item, doc, task.texts[0])))
     if len(grades) == 1:
         return Label(grades.pop(), by="recorded")
-    message = "is graded twice, differently; keep one grade" if grades else "has no grade"
+    message = "has conflicting grades; keep one of them" if grades else "has no grade"
     return Failure("missing_label", f"{labels.path.name}: passage {task.item} of query '{query}' {message}")
 
 
 @lru_cache(maxsize=4)
 def _read(path: str, sha256: str) -> Labels:
-    # The hash is there for the cache: an edited file is read again.
+    # The hash is part of the cache key, so that an edited file is read again.
     return read_labels(Path(path))

@@ -1,14 +1,17 @@
-"""Does a passage support a statement, as far as words and a sentence encoder can tell? No language model is asked.
+"""Decides by words and a sentence encoder whether a passage supports a statement. No language model is called.
 
-A passage supports a statement where
+A passage supports a statement if
 
     containment + 0.6 * closest >= 0.75
 
-`containment` is the share of the statement's words (Snowball stems; stop words left out; capitalised words and those
-with a digit count twice) that occur in the passage, `closest` the greatest cosine of all-MiniLM-L6-v2 between the
-statement and a sentence of the passage. The constants were chosen on the development claims of WiCE (Kamoi et al.,
-EMNLP 2023); on its test claims the rule agrees with people at kappa .57 in passages of 200 words and .63 in those of
-300 (by words alone, 0.42: .53 and .59). It knows nothing of negation, and takes one name in a sentence for another.
+`containment` is the fraction of the statement's words (Snowball stems without stop words; words that are capitalised
+or contain a digit count twice) that occur in the passage. `closest` is the maximum cosine similarity by
+all-MiniLM-L6-v2 between the statement and a sentence of the passage. By words alone, the condition is
+containment >= 0.42.
+
+The constants were chosen on the development claims of WiCE (Kamoi et al., EMNLP 2023). On its test claims, the rule
+agrees with people at kappa .57 for passages of 200 words and .63 for 300 words (by words alone: .53 and .59). It
+ignores negation, and may confuse one name in a sentence with another.
 """
 
 import re
@@ -22,7 +25,7 @@ import numpy as np
 from harness.core.records import Vectors
 from harness.llm import Judgment, Label, Task
 
-CAUTION = "no LLM was used; a screen by words, blind to negation, not to be read as a judge's"
+CAUTION = "no LLM was used; a rough screen by words that ignores negation, not a substitute for a judge"
 
 WEIGHT, THRESHOLD, ALONE = 0.6, 0.75, 0.42
 
@@ -51,22 +54,22 @@ def _stem(word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _stems(text: str) -> dict[str, int]:
-    """The stems of a text with their weights."""
+    """The stems of a text with their weights: 2 if capitalised or with a digit, else 1."""
     weights: dict[str, int] = {}
     for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
         lower = word.lower()
         if lower not in _STOP:
-            telling = 2 if word[0].isupper() or any(sign.isdigit() for sign in word) else 1
+            weight = 2 if word[0].isupper() or any(char.isdigit() for char in word) else 1
             stem = _stem(lower)
-            weights[stem] = max(telling, weights.get(stem, 0))
+            weights[stem] = max(weight, weights.get(stem, 0))
     return weights
 
 
 def containment(statement: str, passage: str) -> float:
-    """The weighted share of the statement's words that occur in the passage; 0 where it has none."""
-    wanted, there = _stems(statement), _stems(passage)
-    total = sum(wanted.values())
-    return sum(weight for stem, weight in wanted.items() if stem in there) / total if total else 0.0
+    """The weighted fraction of the statement's words that occur in the passage, from 0 to 1; 0 if it has no words."""
+    expected, present = _stems(statement), _stems(passage)
+    total = sum(expected.values())
+    return sum(weight for stem, weight in expected.items() if stem in present) / total if total else 0.0
 
 
 def numbers_kept(statement: str, passage: str) -> bool:
@@ -75,9 +78,10 @@ def numbers_kept(statement: str, passage: str) -> bool:
 
 
 def supported(tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors] | None) -> Mapping[Task, Judgment]:
-    """For each task, whether its text supports its item: 2 fully, 1 but for a number, 0 not.
+    """The label of each task: 2 if its text supports its item, 1 if it does but lacks a number of it, 0 otherwise.
 
-    Sentences are embedded only where the cosine can turn the scale. Without `embed`, words alone decide.
+    `embed` maps texts to unit vectors (texts, dimensions). It is called only for texts whose decision depends on the
+    similarity. If it is None, words alone decide.
     """
     words = {task: containment(task.item, task.texts[0]) for task in tasks}
     close = dict.fromkeys(tasks, 0.0)
@@ -95,7 +99,7 @@ def supported(tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors] |
 
 
 def _closest(tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -> dict[Task, float]:
-    """The greatest cosine between each task's item and a sentence of its text."""
+    """The maximum cosine similarity between each task's item and a sentence of its text; at least 0."""
     sentences = {task: [s for s in _SENTENCE.split(task.texts[0]) if s.strip()] for task in tasks}
     distinct = list(dict.fromkeys([s for found in sentences.values() for s in found] + [task.item for task in tasks]))
     if not distinct:
@@ -105,6 +109,6 @@ def _closest(tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -
     made = {}
     for task, found in sentences.items():
         cosines = vectors[[place[s] for s in found]] @ vectors[place[task.item]] if found else np.zeros(1)
-        # Rounded, so that the last bits of a vector decide nothing.
+        # Rounded, so that results do not depend on the last bits of a vector.
         made[task] = max(0.0, round(float(cosines.max()), 5))
     return made

@@ -1,4 +1,4 @@
-"""Asking language models: what a judge or an augmenter needs to put questions and to read answers."""
+"""Language model calls for judges and augmenters: prompts, answer schemas, the answer cache, batches and cost."""
 
 from harness.llm.answer_cache import AnswerCache
 from harness.llm.answer_schema import AnswerSchema, Choice, Entry, ListOf, Text

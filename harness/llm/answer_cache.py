@@ -1,4 +1,4 @@
-"""Answers in SQLite: every label at its own address, every call with what was said and what it cost."""
+"""The answer cache in SQLite: labels by address, and a record of every call with its answer and cost."""
 
 import contextlib
 import json
@@ -16,7 +16,12 @@ from harness.storage.sqlite_file import Row, SqliteFile, checksum, column_names
 
 
 class Call(NamedTuple):
-    """One request as it is kept: where, to which model, when, how it went, and the answer as it came."""
+    """The record of one request.
+
+    `begun` is a Unix time in seconds, `ms` the duration in milliseconds. `served` is the model name that the server
+    reported, `status` is "ok" or a failure kind. Token counts and `usd` (dollars) are None if unknown. `answer` is the
+    response body, compressed with zlib in the database.
+    """
 
     id: str
     endpoint: str
@@ -34,13 +39,13 @@ class Call(NamedTuple):
 
 
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
-"""What SQLite raises for a damaged file, and Python where SQLite quotes what is damaged."""
+"""Raised for a damaged file: by SQLite, or by Python if SQLite quotes damaged bytes in its error message."""
 
 
 class AnswerCache(SqliteFile):
-    """Labels are kept for good, call by call, so that nothing is paid twice.
+    """Stores answers permanently, one transaction per call, so that no answer is paid for twice.
 
-    Failures are noted, never taken for results.
+    Failures are stored separately and never count as answers.
     """
 
     TABLES: ClassVar = {
@@ -56,10 +61,10 @@ class AnswerCache(SqliteFile):
     KEYS: ClassVar = {"abilities": 2}
 
     saved: int = 0
-    """Answers carried over from damaged files."""
+    """How many answers were recovered from damaged files."""
 
     def recover(self, damaged: Path) -> None:
-        """Answers are paid for: whatever can still be read from either end of a table is carried over."""
+        """Copy all readable labels and calls from a damaged file; each table is read from both ends."""
         labels: dict[str, Row] = {}
         calls: dict[str, Row] = {}
         for order in ("ASC", "DESC"):
@@ -68,79 +73,79 @@ class AnswerCache(SqliteFile):
                     old.text_factory = lambda content: content.decode("utf-8", "replace")
                     width = len(self.TABLES[table])
                     for row in old.execute(f"SELECT * FROM {table} ORDER BY {key} {order}"):
-                        whole = len(row) == width + 1 and row[-1] == checksum(row[:-1])
-                        if whole or len(row) == width:  # of the time before there were checksums
+                        intact = len(row) == width + 1 and row[-1] == checksum(row[:-1])
+                        if intact or len(row) == width:  # older files have no checksum column
                             found[row[0]] = row[:width]
         good = [row for row in labels.values() if _answer(row[1]) is not None]
 
-        def carry_over(db: sqlite3.Connection) -> None:
+        def copy(db: sqlite3.Connection) -> None:
             self.insert(db, "labels", good, replace=False)
             self.insert(db, "calls", calls.values(), replace=False)
 
-        self.write(carry_over)
+        self.write(copy)
         self.saved += len(good)
 
     def plausible(self, table: str, row: Row) -> bool:
+        """Whether a row without a checksum is valid: a row of `labels` must hold a readable answer."""
         return table != "labels" or _answer(row[1]) is not None
 
     def labels(self, addresses: Sequence[str], greatest: int = GREATEST_GRADE) -> dict[str, Label | Completion]:
-        """The answers that are there, by address; one that was damaged, or cannot be an answer, is dropped.
+        """The stored answers by address; damaged or invalid ones are deleted.
 
-        `greatest` is the greatest grade that whoever asked can have been given.
+        `greatest` is the highest grade that the prompter's schema allows; a label above it is invalid.
         """
         rows = self.sound("labels", self.lookup("SELECT * FROM labels WHERE address IN", addresses))
         found: dict[str, Label | Completion] = {}
-        odd = []
+        invalid = []
         for row in rows:
             answer = _answer(row[1])
             if answer is None or (isinstance(answer, Label) and answer.grade > greatest):
-                odd.append(row)
+                invalid.append(row)
             else:
                 found[row[0]] = answer
-        if odd:
-            self.drop("labels", odd)
+        if invalid:
+            self.drop("labels", invalid)
         return found
 
     def failures(self, addresses: Sequence[str]) -> dict[str, Failure]:
-        """What became of the latest attempt at addresses that have no answer."""
+        """The latest failure of each address that has no answer."""
         rows = self.sound("failures", self.lookup("SELECT * FROM failures WHERE address IN", addresses))
         return {address: Failure(kind, detail, attempts) for address, kind, detail, attempts in rows}
 
     def _calls(self, addresses: Sequence[str]) -> tuple[list[str], dict[str, Call]]:
-        """The call that each answer came with, and the calls by their ids; one that is damaged has no record."""
+        """The id of the call behind each answer, and the calls by id; damaged calls are left out."""
         rows = self.lookup("SELECT call FROM labels WHERE address IN", list(dict.fromkeys(addresses)))
         ids = [row[0] for row in rows]
-        # A call is all of a row but the answer, which may be long: that is checked by itself when it is read.
         columns = ", ".join(column_names(self.TABLES["calls"]))
         found = self.lookup(f"SELECT {columns}, checksum FROM calls WHERE id IN", list(dict.fromkeys(ids)))
         return ids, {row[0]: Call(*row) for row in self.sound("calls", found)}
 
     def shares(self, addresses: Sequence[str]) -> dict[str, tuple[float, float]]:
-        """The milliseconds and dollars of each answer: its share, among these addresses, of the call it came with."""
+        """Milliseconds and dollars per answer: those of its call, divided equally among the answers in `addresses`."""
         distinct = list(dict.fromkeys(addresses))
         calls = dict(self.lookup("SELECT address, call FROM labels WHERE address IN", distinct))
         _, known = self._calls(distinct)
-        together = Counter(calls.values())
+        answers_per_call = Counter(calls.values())
         return {
-            at: (known[call].ms / together[call], (known[call].usd or 0.0) / together[call])
-            for at, call in calls.items()
+            address: (known[call].ms / answers_per_call[call], (known[call].usd or 0.0) / answers_per_call[call])
+            for address, call in calls.items()
             if call in known
         }
 
     def paid(self, addresses: Sequence[str]) -> tuple[float, int]:
-        """Dollars spent on the calls that brought these answers, whenever that was, and the calls of unknown cost."""
+        """Dollars spent on the calls behind these answers, in any launch, and the number of calls of unknown cost."""
         ids, known = self._calls(addresses)
-        asked = {call for call in ids if call}
+        distinct = {call for call in ids if call}
         priced = [one.usd for one in known.values() if one.usd is not None]
-        return math.fsum(priced), len(asked) - len(priced)
+        return math.fsum(priced), len(distinct) - len(priced)
 
     def served(self, addresses: Sequence[str]) -> dict[str, int]:
-        """The models that gave these answers, as the server named them, with how many each gave."""
+        """The number of answers per model, by the model names that the servers reported."""
         ids, known = self._calls(addresses)
         return dict(sorted(Counter(known[call].served for call in ids if call in known).items()))
 
     def bytes_per_token(self, endpoint: str, model: str) -> float | None:
-        """How many bytes of a prompt made a token so far; None where nothing has been sent."""
+        """The mean number of prompt bytes per token in the calls so far; None if there are none."""
         query = (
             "SELECT SUM(bytes_sent), SUM(prompt_tokens) FROM calls"
             " WHERE endpoint = ? AND model = ? AND prompt_tokens > 0"
@@ -149,8 +154,7 @@ class AnswerCache(SqliteFile):
         return sent / tokens if tokens else None
 
     def keep(self, call: Call, outcomes: Mapping[str, Outcome]) -> None:
-        """One transaction: the call, the answers it brought, the failures it left. An answer already there stays."""
-
+        """Store a call with its answers and failures in one transaction. Existing answers are not replaced."""
         row = call._replace(answer=zlib.compress(call.answer), served=redact(call.served))
 
         def insert(db: sqlite3.Connection) -> None:
@@ -160,8 +164,7 @@ class AnswerCache(SqliteFile):
         self.write(insert)
 
     def note(self, outcomes: Mapping[str, Outcome]) -> None:
-        """What became of tasks, where it is not tied to one call."""
-
+        """Store outcomes that belong to no single call."""
         self.write(lambda db: self._insert(db, outcomes.items(), ""))
 
     def _insert(self, db: sqlite3.Connection, outcomes: Iterable[tuple[str, Outcome]], call: str) -> None:
@@ -174,20 +177,19 @@ class AnswerCache(SqliteFile):
                 db.execute("DELETE FROM failures WHERE address = ?", (address,))
 
     def capabilities(self, endpoint: str, model: str) -> Mapping[str, Any] | None:
-        """What is known of how a server wants this model to be asked."""
+        """The stored capabilities of a model at a server; None if unknown."""
         query = "SELECT * FROM abilities WHERE endpoint = ? AND model = ?"
         rows = self.sound("abilities", self.guarded(lambda db: db.execute(query, (endpoint, model)).fetchall()))
         return dict(json.loads(rows[0][2])) if rows else None
 
     def keep_capabilities(self, endpoint: str, model: str, found: Mapping[str, Any]) -> None:
-        """Remember how a server wants a model to be asked."""
-
+        """Store the capabilities of a model at a server, replacing earlier ones."""
         row = (endpoint, model, json.dumps(found))
         self.write(lambda db: self.insert(db, "abilities", [row], replace=True))
 
 
 def _answer(text: Any) -> Label | Completion | None:
-    """The answer that a text stands for; None where it is none."""
+    """The answer encoded in a text; None if it is invalid."""
     try:
         return _decoded(text)
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -199,7 +201,7 @@ def _encoded(answer: Label | Completion) -> str:
 
 
 def _decoded(text: str) -> Label | Completion:
-    """The answer that a text stands for; raises ValueError, TypeError or KeyError for what is none."""
+    """The answer encoded in a text. Raises ValueError, TypeError or KeyError if it is invalid."""
     value = json.loads(text)
     if "texts" in value:
         texts = tuple(value["texts"])

@@ -1,4 +1,4 @@
-"""Many tasks put to models at once: what is stored is read, the rest is asked in batches, every outcome is kept."""
+"""Answers many tasks: stored answers are reused, the rest is sent in concurrent batches, all outcomes are stored."""
 
 import asyncio
 import contextlib
@@ -19,19 +19,19 @@ from harness.llm.prompter import Prompt, Prompter, Task
 from harness.llm.request import output_limit, prompt_bytes
 
 _TYPICAL_BYTES = 4.0
-"""Bytes of English to a token, until a model's own count is known."""
+"""Bytes of English text per token, used until the model's own ratio is known."""
 
 _WORTH_SPLITTING = {"truncated", "context_too_long", "refusal", "content_filter"}
-"""Failures of a whole answer that a smaller batch may escape."""
+"""Failures of a whole answer that a smaller batch may avoid."""
 
 _AT_ONCE = 64
-"""Batches in hand at a time; how many of their requests fly is the gate's to say."""
+"""Batches processed concurrently; the rate limiter decides how many of their requests are in flight."""
 
 Work = tuple[Prompter, tuple[Task, ...]]
 
 
 class Estimate(NamedTuple):
-    """What asking would take: calls, tokens, and dollars expected and at most; None where the price is not known."""
+    """An estimate of calls: their number, tokens, expected and maximum dollars (None if the price is unknown)."""
 
     calls: int = 0
     tokens: int = 0
@@ -39,13 +39,13 @@ class Estimate(NamedTuple):
     max_usd: float | None = 0.0
 
     def plus(self, other: "Estimate") -> "Estimate":
-        """Both together."""
+        """The sum of two estimates; its dollars are None if either price is unknown."""
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
         max_usd = None if self.max_usd is None or other.max_usd is None else self.max_usd + other.max_usd
         return Estimate(self.calls + other.calls, self.tokens + other.tokens, usd, max_usd)
 
     def summary(self, what: str) -> str:
-        """One line on what asking takes."""
+        """The estimate in one line, headed by `what`."""
         return f"{what}: {self.calls} calls; {self}"
 
     def __str__(self) -> str:
@@ -60,12 +60,12 @@ class Estimate(NamedTuple):
 
 
 def missing(answers: AnswerCache, prompter: Prompter, tasks: Sequence[Task]) -> list[Task]:
-    """The distinct tasks that have no stored answer, in an order that depends on their content alone."""
+    """The distinct tasks without a stored answer, in an order that depends only on their content."""
     return all_missing(answers, [(prompter, tasks)])[0]
 
 
 def all_missing(answers: AnswerCache, wanted: Sequence[tuple[Prompter, Sequence[Task]]]) -> list[list[Task]]:
-    """For each of several askings the tasks that have no stored answer; what two of them share is the first one's."""
+    """For each (prompter, tasks), the tasks without a stored answer; a task shared by several is listed once."""
     claimed: set[str] = set()
     left = []
     for prompter, tasks in wanted:
@@ -78,19 +78,19 @@ def all_missing(answers: AnswerCache, wanted: Sequence[tuple[Prompter, Sequence[
 
 
 def stored(answers: AnswerCache, prompter: Prompter, tasks: Sequence[Task]) -> dict[Task, Outcome]:
-    """What is known of each distinct task: its answer, what its latest attempt came to, or that it was never asked."""
+    """The outcome of each distinct task: its answer, its latest failure, or failure `offline` if it was never sent."""
     distinct = sorted(set(tasks))
     addresses = dict(zip(distinct, prompter.addresses(distinct), strict=True))
     labels = answers.labels(list(addresses.values()), prompter.greatest_grade)
     failures = answers.failures([address for address in addresses.values() if address not in labels])
-    never = Failure("offline", f"never asked of {prompter.model} at {prompter.endpoint}")
+    never = Failure("offline", f"never sent to {prompter.model} at {prompter.endpoint}")
     return {task: labels.get(at) or failures.get(at) or never for task, at in addresses.items()}
 
 
 def estimate(
     answers: AnswerCache, prompter: Prompter, tasks: Sequence[Task], price: tuple[float, float] | None = None
 ) -> Estimate:
-    """What asking about these tasks would take; nothing is looked up in the cache but the model's bytes per token."""
+    """The estimated cost of all these tasks, stored or not; the cache only supplies the model's bytes per token."""
     prompts = [prompter.prompt(batch) for batch in prompter.batches(tasks)]
     known = find_price(prompter.model, prompter.endpoint, price) if prompts else None
     ratio = answers.bytes_per_token(prompter.endpoint, prompter.model) or _TYPICAL_BYTES
@@ -105,36 +105,36 @@ def estimate(
 
 
 class BatchRunner:
-    """Puts tasks to models through one Caller. The answers end up in the archive, each as soon as it is there."""
+    """Sends tasks to models through one Caller and stores each answer in the cache as soon as it arrives."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
         self._leases = caller.leases
         self._elsewhere: list[tuple[Prompter, Task]] = []
-        self._told = False
-        self._archive = caller.answers
+        self._announced = False
+        self._answers = caller.answers
         self._fatal: Exception | None = None
 
     def ask(self, wanted: Sequence[tuple[Prompter, Sequence[Task]]], title: str = "ask") -> None:
-        """Ask whatever is not stored, with a bar of that title on the way.
+        """Answer all tasks that have no stored answer, showing a progress bar with this title.
 
-        Raises JudgeError where a server cannot be asked at all, after what was under way has been kept. An interrupt
-        (Ctrl-C) stops the sending; what is under way is finished and the rest noted as cancelled.
+        Raises JudgeError if a server cannot be used at all, after the answers of calls in flight have been stored. On
+        an interrupt (Ctrl-C) nothing more is sent: calls in flight are finished, the others recorded as cancelled.
         """
         work: list[Work] = []
-        lefts = all_missing(self._archive, wanted)
-        for (prompter, _), left in zip(wanted, lefts, strict=True):
+        unanswered = all_missing(self._answers, wanted)
+        for (prompter, _), left in zip(wanted, unanswered, strict=True):
             if left:
                 self._caller.require_price(prompter)
             work += [(prompter, batch) for batch in prompter.batches(left)]
         if work:
-            with progress(title, sum(map(len, lefts))) as advance:
+            with progress(title, sum(map(len, unanswered))) as advance:
                 blocking(self._all(work, advance))
         if self._fatal:
             raise self._fatal
 
     async def _all(self, work: Sequence[Work], advance: Callable[[int], None]) -> None:
-        # Calls that share a long document wait for the first of them, which puts it into the server's cache.
+        # Calls that share a long document wait for the first of them, which writes it to the server's prompt cache.
         ready: deque[Work] = deque()
         followers: dict[tuple[Prompter, str], list[Work]] = {}
         for prompter, batch in work:
@@ -162,14 +162,14 @@ class BatchRunner:
                     if self._fatal:
                         ready.clear()
                     if not ready and not under_way and self._elsewhere and not self._fatal:
-                        ready.extend(await self._of_others())
+                        ready.extend(await self._wait_for_others())
         finally:
             await self._caller.close()
 
     async def _guarded(
         self, prompter: Prompter, batch: tuple[Task, ...], advance: Callable[[int], None]
     ) -> list[tuple[Prompter, Task]]:
-        """Have what nobody else is asking answered; gives what another launch is asking just now."""
+        """Answer the tasks that no other launch is working on; returns those that another launch is working on."""
         try:
             if self._caller.offline:
                 await self._settle(prompter, batch, repaired=False)
@@ -178,9 +178,9 @@ class BatchRunner:
             addresses = dict(zip(prompter.addresses(batch), batch, strict=True))
             mine = self._leases.take(list(addresses))
             try:
-                # Another launch may have had it answered since this one looked.
-                there = self._archive.labels(list(mine), prompter.greatest_grade).keys()
-                left = tuple(task for address, task in addresses.items() if address in mine and address not in there)
+                # Another launch may have stored answers since this one looked.
+                known = self._answers.labels(list(mine), prompter.greatest_grade).keys()
+                left = tuple(task for address, task in addresses.items() if address in mine and address not in known)
                 if left:
                     await self._settle(prompter, left, repaired=False)
                 advance(len(mine))
@@ -188,43 +188,45 @@ class BatchRunner:
                 self._leases.release(list(mine))
             return [(prompter, task) for address, task in addresses.items() if address not in mine]
         except Exception as error:
-            # What is under way is finished first, since it is paid for; what waits for its turn is not sent.
+            # Calls in flight are finished, since they are paid for; waiting calls are not sent.
             self._fatal = self._fatal or error
             self._caller.stop()
             return []
 
-    async def _of_others(self) -> list[Work]:
-        """Wait until another launch has some answer, or has given up or died; gives what to try then."""
+    async def _wait_for_others(self) -> list[Work]:
+        """Wait until another launch has finished, abandoned or lost some tasks; returns the work to try then."""
         waiting, self._elsewhere = self._elsewhere, []
-        if not self._told:
-            self._told = True
-            self._caller.notify(f"waiting for another launch, which is asking {len(waiting)} of these questions")
-        by_asking: dict[Prompter, list[Task]] = {}
+        if not self._announced:
+            self._announced = True
+            self._caller.notify(f"waiting for another launch, which is working on {len(waiting)} of these tasks")
+        by_prompter: dict[Prompter, list[Task]] = {}
         for prompter, task in waiting:
-            by_asking.setdefault(prompter, []).append(task)
+            by_prompter.setdefault(prompter, []).append(task)
         pause = 0.05
         while not self._caller.stopped:
-            for prompter, tasks in by_asking.items():
+            for prompter, tasks in by_prompter.items():
                 addresses = prompter.addresses(tasks)
                 free = self._leases.take(addresses)
                 self._leases.release(list(free))
                 if free:
-                    # What has been answered meanwhile is found when its turn comes.
+                    # Tasks that were answered in the meantime are found in the cache later.
                     return [
-                        (prompter, batch) for prompter, tasks in by_asking.items() for batch in prompter.batches(tasks)
+                        (prompter, batch)
+                        for prompter, tasks in by_prompter.items()
+                        for batch in prompter.batches(tasks)
                     ]
             await asyncio.sleep(pause)
             pause = min(1.0, pause * 1.5)
-        for prompter, tasks in by_asking.items():
-            self._note(prompter, dict.fromkeys(tasks, Failure("cancelled", "stopped before this was asked")))
+        for prompter, tasks in by_prompter.items():
+            self._note(prompter, dict.fromkeys(tasks, Failure("cancelled", "stopped before this was sent")))
         return []
 
     async def _settle(
         self, prompter: Prompter, batch: tuple[Task, ...], *, repaired: bool, again: bool = False
     ) -> None:
-        """Ask until every task has its answer, or has failed alone.
+        """Send calls until every task is answered or has failed in a call of its own.
 
-        What is bad is asked for once more, then in halves, down to single tasks.
+        Tasks without a valid answer are sent once more, then in halves, down to single tasks.
         """
         prompt = prompter.prompt(batch)
         answer = await self._caller.ask(prompter, prompt, again=again)
@@ -233,7 +235,7 @@ class BatchRunner:
             if answer.read.kind not in _WORTH_SPLITTING:
                 self._note(prompter, bad)
                 return
-            # The same again would be refused again; only an answer out of form is worth a repair.
+            # The same batch would fail again: repeating it helps only if the answer does not match the schema.
             repaired = True
         else:
             bad = self._keep(prompter, prompt, answer.read, answer.call)
@@ -250,7 +252,7 @@ class BatchRunner:
             self._note(prompter, bad)
 
     def _keep(self, prompter: Prompter, prompt: Prompt, reading: Reading, call: Call | None) -> dict[Task, Failure]:
-        """Store the answers in order, and give back what is wrong with the others."""
+        """Store the valid answers; returns the failures of the other tasks."""
         kept: dict[Task, Outcome] = {}
         bad: dict[Task, Failure] = {}
         for slot, task in prompt.slots.items():
@@ -261,17 +263,17 @@ class BatchRunner:
                 kept[task] = outcome
         if call:
             addresses = prompter.addresses(list(kept))
-            self._archive.keep(call, dict(zip(addresses, kept.values(), strict=True)))
+            self._answers.keep(call, dict(zip(addresses, kept.values(), strict=True)))
         return bad
 
     def _note(self, prompter: Prompter, failed: Mapping[Task, Failure]) -> None:
         addresses = prompter.addresses(list(failed))
-        self._archive.note(dict(zip(addresses, failed.values(), strict=True)))
+        self._answers.note(dict(zip(addresses, failed.values(), strict=True)))
 
 
 @contextlib.contextmanager
 def _interruptible(caller: Caller) -> Iterator[None]:
-    """While the block runs, the first Ctrl-C stops the sending instead of the process."""
+    """Inside the block, the first Ctrl-C stops the sending of calls, not the process."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -279,7 +281,7 @@ def _interruptible(caller: Caller) -> Iterator[None]:
 
     def stop() -> None:
         caller.stop()
-        loop.remove_signal_handler(signal.SIGINT)  # the second one is meant
+        loop.remove_signal_handler(signal.SIGINT)  # a second Ctrl-C stops the process
 
     loop.add_signal_handler(signal.SIGINT, stop)
     try:

@@ -1,4 +1,4 @@
-"""The door from synchronous code to asynchronous calls."""
+"""Runs coroutines from synchronous code."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def blocking(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, also where a loop is running already, as in a notebook."""
+    """Run a coroutine and return its result, even inside a running event loop, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

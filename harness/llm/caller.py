@@ -1,4 +1,4 @@
-"""Calls to models: probed once a server, paced, retried, paid for from a budget, and put on record."""
+"""Calls to models: probing each server once, rate limiting, retries, the budget and the record of every request."""
 
 import asyncio
 import json
@@ -25,23 +25,27 @@ from harness.llm.transport import LONGEST_WAIT, Connection, Refused, Reply
 from harness.storage.digest import digest
 
 _SCHEMA_FAILURES = {"invalid_json", "schema", "missing_label", "extra_label", "bad_request", "truncated"}
-"""Failures that another way of asking may cure."""
+"""Failures that another response format may avoid."""
 
-
-_LONGER_ANSWERS = 2
+_EXTENSIONS = 2
+"""How often a truncated answer is requested again with a higher token limit."""
 
 _SHORTER_ANSWER = 0.25
-"""Of the usual room for an answer, what is asked for where a server counts it against its tokens per minute."""
+"""Factor on the token limit of an answer if the server counts it against its tokens per minute."""
 
 _WORTH_A_MESSAGE = 5.0
-"""Seconds of waiting that a user should know of."""
+"""Seconds of waiting from which on the user is notified."""
 
 _PROBES = 3
-"""Probes of a server in trouble before all calls to it fail without being sent."""
+"""Failed probes of a server before all calls to it fail without being sent."""
 
 
 class Caller:
-    """All calls of a launch. Raises JudgeError where no further call to a server can succeed."""
+    """Sends all calls of a launch. Methods raise JudgeError if no further call to a server can succeed.
+
+    `budget` is in dollars; `price` overrides list prices, in dollars per million prompt and answer tokens. With
+    `offline` nothing is sent. `notify` receives messages for the user.
+    """
 
     def __init__(
         self,
@@ -56,51 +60,52 @@ class Caller:
         self.answers = answers
         self.spend = Spend()
         self.stopped = False
-        """Set to send nothing more; what is under way is finished."""
+        """If True, nothing more is sent; calls in flight are finished."""
         self._budget, self._given, self._offline = Budget(budget), price, offline
         self._retry_policy = retry_policy or RetryPolicy()
         self.notify = notify
         self.leases = Leases(answers.path.with_name("leases.sqlite"))
-        self._lines: dict[tuple[str, str], ServerState] = {}
+        self._servers: dict[tuple[str, str], ServerState] = {}
 
     @property
     def offline(self) -> bool:
-        """Whether nothing is sent."""
+        """Whether only stored answers are used and nothing is sent."""
         return self._offline
 
     @property
     def price_given(self) -> tuple[float, float] | None:
-        """Dollars per million tokens of prompts and of answers, as the user gives them."""
+        """Dollars per million prompt and answer tokens as set by the user; None if not set."""
         return self._given
 
     @property
     def budget(self) -> float | None:
-        """The dollars set aside; None where there is no limit."""
+        """The budget in dollars; None if there is no limit."""
         return self._budget.cap
 
     def price(self, prompter: Prompter) -> Price | None:
-        """The price of a model, or None where nobody knows it."""
+        """The price of the prompter's model; None if unknown."""
         return find_price(prompter.model, prompter.endpoint, self._given)
 
     def require_price(self, prompter: Prompter) -> None:
-        """Refuse to spend from a budget what has no price."""
+        """Raise JudgeError if a budget is set and the price of the model is unknown."""
         if self._budget.cap is not None and not self._offline and self.price(prompter) is None:
             raise JudgeError(
                 f"--budget: the price of {prompter.model} at {prompter.endpoint} is not known; "
-                "give it with --price IN,OUT (dollars per million tokens; 0,0 where it costs nothing)"
+                "give it with --price IN,OUT (dollars per million tokens; 0,0 if it is free)"
             )
 
     def charge(self, requests: int, usd: float | None, what: str, setting: str) -> None:
-        """Account for requests about to be sent to a server that charges for each; `usd` is None where nobody knows.
+        """Charge requests that are about to be sent by other means, such as reranking; `usd` is None if unknown.
 
-        `setting` is where a price may be given. Raises JudgeError where they may not be sent.
+        `setting` names the setting for the price. Raises JudgeError if the requests may not be sent: offline, at an
+        unknown price under a budget, or beyond the budget.
         """
         if self._offline and requests:
             raise JudgeError(f"{what}: {requests} requests are not in the cache, and --offline sends nothing")
         if requests and self._budget.cap is not None and usd is None:
-            raise JudgeError(f"--budget: the price of {what} is not known; give it as {setting}")
+            raise JudgeError(f"--budget: the price of {what} is not known; specify it as {setting}")
         if usd is not None and not self._budget.charge(usd):
-            raise JudgeError(f"--budget {self._budget.cap:g} does not leave the ${usd:.4f} that {what} takes")
+            raise JudgeError(f"--budget {self._budget.cap:g}: not enough is left for {what}, which costs ${usd:.4f}")
         self.spend.requests += requests
         self.spend.calls += requests
         if usd is None:
@@ -109,75 +114,71 @@ class Caller:
             self.spend.usd += usd
 
     async def ask(self, prompter: Prompter, prompt: Prompt, *, again: bool = False) -> Answer:
-        """Put one prompt to the model; whatever happens short of a fatal refusal becomes an Answer.
+        """Send one prompt to the model. All failures except fatal ones are returned as an Answer.
 
-        `again` marks a call about what an earlier one left open. After ten others in a row that brought nothing, no
-        more is sent to that server and model.
+        `again` marks a repeated call for tasks that an earlier one left open. After ten failed first calls in a row,
+        nothing more is sent to that server and model. Raises JudgeError after a fatal failure.
         """
-        stopped = self._unasked()
+        stopped = self._stop_reason()
         if stopped:
             return Answer(stopped, None)
-        line = self._line(prompter)
-        trouble = await self._probe(prompter, line)
-        if trouble:
-            return Answer(trouble, None)
-        answer = await self._ask(prompter, prompt, line, snippets=0 if again else _LONGER_ANSWERS)
-        line.note(answer.read, again=again)
+        server = self._server(prompter)
+        failure = await self._probe(prompter, server)
+        if failure:
+            return Answer(failure, None)
+        answer = await self._ask(prompter, prompt, server, extensions=0 if again else _EXTENSIONS)
+        server.note(answer.read, again=again)
         return answer
 
     def stop(self) -> None:
-        """Send nothing more; what is under way is finished."""
+        """Send nothing more; calls in flight are finished."""
         self.stopped = True
-        for line in self._lines.values():
-            line.limiter.abandon()
+        for server in self._servers.values():
+            server.limiter.abandon()
 
     async def close(self) -> None:
-        """Close all connections."""
-        for line in self._lines.values():
-            await line.connection.close()
-        self._lines.clear()
+        """Close all connections and release all leases; the Caller can be used again in another event loop."""
+        for server in self._servers.values():
+            await server.connection.close()
+        self._servers.clear()
         self.leases.close()
         self._budget.new_loop()
 
-    def _unasked(self) -> Failure | None:
+    def _stop_reason(self) -> Failure | None:
         if self._offline:
             return Failure("offline", "not in the cache, and --offline sends nothing")
-        return Failure("cancelled", "stopped before this was asked") if self.stopped else None
+        return Failure("cancelled", "stopped before this was sent") if self.stopped else None
 
-    def _line(self, prompter: Prompter) -> ServerState:
-        place = (prompter.endpoint, prompter.model)
-        if place not in self._lines:
+    def _server(self, prompter: Prompter) -> ServerState:
+        key = (prompter.endpoint, prompter.model)
+        if key not in self._servers:
             self.require_price(prompter)
             connection = Connection(prompter.server, prompter.model)
-            self._lines[place] = ServerState(connection, RateLimiter(prompter.concurrency), self.price(prompter))
-        return self._lines[place]
-
-    # -- one call: requests until one is answered in full
+            self._servers[key] = ServerState(connection, RateLimiter(prompter.concurrency), self.price(prompter))
+        return self._servers[key]
 
     async def _ask(
-        self, prompter: Prompter, prompt: Prompt, line: ServerState, snippets: int = _LONGER_ANSWERS
+        self, prompter: Prompter, prompt: Prompt, server: ServerState, extensions: int = _EXTENSIONS
     ) -> Answer:
-        """Requests until one is answered in full;
+        """Send requests until one is answered in full or the retry policy ends the call.
 
-        an answer that is cut is asked for at more length, `snippets` times.
+        A truncated answer is requested again, up to `extensions` times, each time with four times the token limit.
         """
-        failed, turns, stretched, attempts = 0, 0, 0, 0
-        stretch: float = line.stretch
+        failed, turns, extended, attempts = 0, 0, 0, 0
+        stretch: float = server.stretch
         shrunk = False
         while True:
-            first = attempts + stretched == 0 and prompt is not PROBE
-            answer, refused = await self._request(prompter, prompt, line, stretch, first=first)
+            first = attempts + extended == 0 and prompt is not PROBE
+            answer, refused = await self._request(prompter, prompt, server, stretch, first=first)
             if answer is not None:
-                cut = isinstance(answer.read, Failure) and answer.read.kind == "truncated"
-                if cut and stretched < snippets:
-                    # Models that think before they answer need more room than the answer.
-                    stretched, stretch = stretched + 1, stretch * 4
+                truncated = isinstance(answer.read, Failure) and answer.read.kind == "truncated"
+                if truncated and extended < extensions:
+                    # Models that reason before they answer need more tokens than the answer alone.
+                    extended, stretch = extended + 1, stretch * 4
                     continue
-                if not isinstance(answer.read, Failure):
-                    line.stretch = max(line.stretch, stretch)  # what has been enough is where the next call begins
                 if isinstance(answer.read, Failure):
-                    text = Failure(answer.read.kind, answer.read.detail, attempts + 1)
-                    return Answer(text, answer.call)
+                    return Answer(Failure(answer.read.kind, answer.read.detail, attempts + 1), answer.call)
+                server.stretch = max(server.stretch, stretch)  # later calls start with the limit that sufficed
                 return answer
             assert refused is not None
             attempts += 1
@@ -185,7 +186,7 @@ class Caller:
                 return Answer(Failure(refused.kind, refused.detail, attempts - 1), None)
             if refused.fatal:
                 raise JudgeError(f"model {prompter.model} at {prompter.endpoint}: {refused.kind}: {refused.detail}")
-            if refused.kind == "bad_request" and self._adapted(prompter, line, refused.parameter):
+            if refused.kind == "bad_request" and self._adapted(prompter, server, refused.parameter):
                 continue
             if refused.shrinks and not shrunk:
                 shrunk, stretch = True, _SHORTER_ANSWER
@@ -193,40 +194,40 @@ class Caller:
             turns += refused.kind == "rate_limit"
             failed += refused.kind != "rate_limit"
             given_up = self._retry_policy.ends(refused, failed, turns)
-            stopped = self._unasked()
-            if given_up or not refused.again or stopped or line.give_up(refused, prompter.give_up_after):
-                last = line.given_up or refused
+            stopped = self._stop_reason()
+            if given_up or not refused.again or stopped or server.give_up(refused, prompter.give_up_after):
+                last = server.given_up or refused
                 return Answer(Failure(last.kind, last.detail, attempts), None)
-            self._say_that_it_waits(prompter, line, refused)
+            self._notify_of_wait(prompter, server, refused)
             if refused.kind != "rate_limit":
                 await asyncio.sleep(self._retry_policy.delay(failed) * (0.5 + random.random() / 2))
 
-    def _say_that_it_waits(self, prompter: Prompter, line: ServerState, refused: Refused) -> None:
-        """A line on a server that keeps all waiting, at most every half minute."""
-        now, wait = time.monotonic(), line.limiter.closed_for()
-        if wait >= _WORTH_A_MESSAGE and now >= line.announced + 30:
-            line.announced = now
+    def _notify_of_wait(self, prompter: Prompter, server: ServerState, refused: Refused) -> None:
+        """Notify the user, at most every 30 seconds, that all calls wait for a server."""
+        now, wait = time.monotonic(), server.limiter.closed_for()
+        if wait >= _WORTH_A_MESSAGE and now >= server.announced + 30:
+            server.announced = now
             self.notify(
                 f"{prompter.model} at {prompter.endpoint}: {refused.detail}; waiting {wait:.0f} s, "
-                f"{line.silent():.0f} s since its last answer, "
-                f"given up after {prompter.give_up_after:g} (give_up_after)"
+                f"{server.silent():.0f} s since its last answer, "
+                f"giving up after {prompter.give_up_after:g} s (give_up_after)"
             )
 
     async def _request(
-        self, prompter: Prompter, prompt: Prompt, line: ServerState, stretch: float, *, first: bool
+        self, prompter: Prompter, prompt: Prompt, server: ServerState, stretch: float, *, first: bool
     ) -> tuple[Answer | None, Refused | None]:
-        """One request, from its turn at the gate to its place in the archive."""
+        """Send one request within rate limit and budget, and record it in the answer cache."""
         output = output_limit(prompter, prompt, stretch)
-        body = request_body(prompter, prompt, line.capabilities, output)
+        body = request_body(prompter, prompt, server.capabilities, output)
         sent = len(json.dumps(body["messages"], ensure_ascii=False).encode("utf-8", "replace"))
         bound = sent + len(json.dumps(body.get("response_format", {}))) + FRAME
-        max_usd = line.price.max_usd(bound, output) if line.price else 0.0
-        async with line.limiter.turn():
-            stopped = self._unasked() or line.circuit_open()
+        max_usd = server.price.max_usd(bound, output) if server.price else 0.0
+        async with server.limiter.turn():
+            stopped = self._stop_reason() or server.circuit_open()
             if stopped:
                 return None, Refused(stopped.kind, stopped.detail)
             if not await self._budget.reserve(max_usd):
-                message = f"${max_usd:.4f} at most for this call no longer fits into ${self._budget.cap:g}"
+                message = f"this call may cost up to ${max_usd:.4f}, more than is left of ${self._budget.cap:g}"
                 return None, Refused("budget", message)
             begun = time.time()
             self.spend.requests += 1
@@ -234,18 +235,18 @@ class Caller:
             reply: Reply | None = None
             refused: Refused | None = None
             try:
-                reply = await line.connection.send(body, prompter.timeout)
-                line.limiter.passed()
-                line.answered = time.monotonic()
+                reply = await server.connection.send(body, prompter.timeout)
+                server.limiter.passed()
+                server.answered = time.monotonic()
             except Refused as error:
                 refused = error
                 if error.kind == "rate_limit" or (error.kind == "server" and error.wait is not None):
-                    line.limiter.refused(None if (error.wait or 0) > LONGEST_WAIT else error.wait)
+                    server.limiter.refused(None if (error.wait or 0) > LONGEST_WAIT else error.wait)
             finally:
                 usage = reply.usage if reply else refused.usage if refused else None
-                # Refused with a status is not charged; cut off on the way, it may have been.
+                # A request refused with an HTTP status is not charged; one interrupted on the way may have been.
                 charged = reply is not None or refused is None or refused.answered or refused.kind == "timeout"
-                usd = (line.price.usd(usage) if line.price and usage else None) if charged else 0.0
+                usd = (server.price.usd(usage) if server.price and usage else None) if charged else 0.0
                 await self._budget.settle(max_usd, usd)
         if charged:
             self.spend.add(usage, usd)
@@ -272,69 +273,67 @@ class Caller:
             self.answers.keep(call, {})
         return (Answer(read, call), None) if read is not None else (None, refused)
 
-    # -- what a server understands
-
-    def _adapted(self, prompter: Prompter, line: ServerState, parameter: str | None) -> bool:
-        """Whether the server can be asked another way than the one it refused."""
+    def _adapted(self, prompter: Prompter, server: ServerState, parameter: str | None) -> bool:
+        """Adapt to a server that refused a parameter; False if impossible. Raises JudgeError for a user's setting."""
         chosen = sampling(prompter)
         if parameter in chosen:
-            message = f"model {prompter.model} at {prompter.endpoint} refuses {parameter}={chosen[parameter]}"
-            raise JudgeError(f"{message}; leave it out of the experiment")
-        left = line.capabilities.refused(parameter)
-        line.capabilities = left or line.capabilities
+            message = f"model {prompter.model} at {prompter.endpoint} does not accept {parameter}={chosen[parameter]}"
+            raise JudgeError(f"{message}; remove it from the experiment")
+        left = server.capabilities.refused(parameter)
+        server.capabilities = left or server.capabilities
         return left is not None
 
-    async def _probe(self, prompter: Prompter, line: ServerState) -> Failure | None:
-        """Find out, once per server and model, how it wants to be asked, and that it grades the right way round.
+    async def _probe(self, prompter: Prompter, server: ServerState) -> Failure | None:
+        """Determine, once per server and model, its capabilities, and check that it grades the right way round.
 
-        Gives the failure where the server was in trouble; after three of them it is not tried again.
+        Returns the failure if the probe failed; after three failed probes no more are sent.
         """
-        async with line.probing:
-            if line.probed:
+        async with server.probing:
+            if server.probed:
                 return None
-            if len(line.troubles) >= _PROBES or self._unasked():
-                return self._unasked() or line.troubles[-1]
+            if len(server.troubles) >= _PROBES or self._stop_reason():
+                return self._stop_reason() or server.troubles[-1]
             address = digest(["probe", prompter.endpoint, prompter.model])
-            while not self._known(prompter, line) and not self.leases.take([address]) and not self._unasked():
-                await asyncio.sleep(0.1)  # another launch is at it
+            while not self._known(prompter, server) and not self.leases.take([address]) and not self._stop_reason():
+                await asyncio.sleep(0.1)  # another launch is probing this server
             try:
-                return None if self._known(prompter, line) else await self._probed(prompter, line)
+                return None if self._known(prompter, server) else await self._probed(prompter, server)
             finally:
                 self.leases.release([address])
 
-    def _known(self, prompter: Prompter, line: ServerState) -> bool:
-        """Whether it is on record how the server wants to be asked; the line then heeds it."""
+    def _known(self, prompter: Prompter, server: ServerState) -> bool:
+        """Whether the server has been probed; loads stored capabilities if there are any."""
         known = self.answers.capabilities(prompter.endpoint, prompter.model)
         if known:
-            line.capabilities, line.probed = Capabilities.of(known), True
-        return line.probed
+            server.capabilities, server.probed = Capabilities.of(known), True
+        return server.probed
 
-    async def _probed(self, prompter: Prompter, line: ServerState) -> Failure | None:
-        """Ask the probe; what it found out is kept."""
-        before, found = line.capabilities, await self._asked_somehow(prompter, line)
+    async def _probed(self, prompter: Prompter, server: ServerState) -> Failure | None:
+        """Send the probe and store the capabilities it finds. Raises JudgeError if the grades are not in order."""
+        before, found = server.capabilities, await self._answer_to_probe(prompter, server)
         if isinstance(found, Failure):
-            # What the server can do is not known yet.
-            line.capabilities = before
-            line.troubles.append(found)
+            # The capabilities of the server are still unknown.
+            server.capabilities = before
+            server.troubles.append(found)
             return found
         grades = {slot: entry["grade"] for slot, entry in found.entries.items()}
         if grades["c01"] <= grades["c02"]:
             raise JudgeError(
-                f"model {prompter.model} at {prompter.endpoint} graded a plain answer {grades['c01']} and a text "
-                f"beside the question {grades['c02']}: it cannot judge, or grades the wrong way round"
+                f"model {prompter.model} at {prompter.endpoint} graded a correct answer {grades['c01']} and an "
+                f"off-topic text {grades['c02']}: it cannot judge, or grades the wrong way round"
             )
-        self.answers.keep_capabilities(prompter.endpoint, prompter.model, line.capabilities.plain())
-        line.probed = True
+        self.answers.keep_capabilities(prompter.endpoint, prompter.model, server.capabilities.plain())
+        server.probed = True
         return None
 
-    async def _asked_somehow(self, prompter: Prompter, line: ServerState) -> Reading | Failure:
-        """The answer to the probe in the strictest mode that brings one; the failure of a server in trouble."""
+    async def _answer_to_probe(self, prompter: Prompter, server: ServerState) -> Reading | Failure:
+        """The answer to the probe in the strictest mode that works (JudgeError if none does), or another failure."""
         fault = Failure("schema")
         for mode in MODES:
-            if MODES.index(line.capabilities.mode) > MODES.index(mode):
-                continue  # refused already
-            line.capabilities = replace(line.capabilities, mode=mode)
-            read, call = await self._ask(prompter, PROBE, line)
+            if MODES.index(server.capabilities.mode) > MODES.index(mode):
+                continue  # already refused
+            server.capabilities = replace(server.capabilities, mode=mode)
+            read, call = await self._ask(prompter, PROBE, server)
             if isinstance(read, Reading) and not read.bad:
                 if call:
                     self.answers.keep(call, {})
@@ -343,5 +342,5 @@ class Caller:
             if fault.kind not in _SCHEMA_FAILURES:
                 return fault
         raise JudgeError(
-            f"model {prompter.model} at {prompter.endpoint} does not answer in the form asked for: {fault}"
+            f"model {prompter.model} at {prompter.endpoint} does not answer in the requested format: {fault}"
         )

@@ -1,4 +1,4 @@
-"""JSON posted to a server from synchronous code: for embeddings and reranking, with the care that chat calls get."""
+"""Posts JSON to a server from synchronous code, for embeddings and reranking, with retries as for chat calls."""
 
 import asyncio
 import random
@@ -14,15 +14,15 @@ from harness.llm.retry_policy import RetryPolicy
 from harness.llm.transport import KEY, LONGEST_WAIT, Connection, Refused, read_json
 
 LARGEST = 200_000_000
-"""Bytes of an answer: 2,000 vectors of 4,096 dimensions as text."""
+"""Limit of a response in bytes, enough for 2,000 vectors of 4,096 dimensions as text."""
 
 
 @dataclass(frozen=True)
 class Post:
-    """A way to post JSON to one path of a server, for a component.
+    """Posts JSON to one path of a server on behalf of a component.
 
-    `part` names the component in errors. A request takes `timeout` seconds at most. It is repeated up to `retries`
-    times, until nothing was answered for `give_up_after` seconds.
+    `part` names the component in errors. A request takes at most `timeout` seconds. A failed request is repeated up to
+    `retries` times within `give_up_after` seconds. `variable` is the environment variable that holds the key.
     """
 
     part: str
@@ -36,16 +36,16 @@ class Post:
 
     @property
     def where(self) -> str:
-        """The component, its model and the server, without credentials."""
+        """The component, its model and the server address without credentials, for messages."""
         return f"{self.part}: {self.model} at {bare_address(self.server)}"
 
     def answers(self, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """The JSON values that the server answers, in order; raises ConfigError where one is not answered."""
+        """Post the bodies one after another; returns the JSON responses. Raises ConfigError if a request fails."""
         try:
             return blocking(self._all(bodies))
         except Refused as refused:
             raise ConfigError(f"{self.where}: {refused.detail}") from None
-        except JudgeError as error:  # there is no key
+        except JudgeError as error:  # no key is set
             raise ConfigError(f"{self.part}: {error}") from None
 
     async def _all(self, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The first question to a model: whether it answers in the form asked for, and grades the right way round."""
+"""The probe sent to each model first: does it follow the answer schema, and does it grade the right way round?"""
 
 from harness.llm.answer_schema import AnswerSchema, Choice
 from harness.llm.prompter import Prompt, Task

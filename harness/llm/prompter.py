@@ -1,4 +1,4 @@
-"""Something that asks a model: its settings, what it asks about, and how an answer is read."""
+"""The base class of components that call a language model: settings, prompts and the reading of answers."""
 
 import os
 from abc import ABC, abstractmethod
@@ -19,15 +19,15 @@ Effort = Literal["none", "minimal", "low", "medium", "high"]
 
 
 def _quick(default: Any) -> Any:
-    """A setting that changes only speed or cost."""
+    """A setting that affects only speed or cost, not the answers."""
     return field(default=default, metadata={"runtime": True}, kw_only=True)
 
 
 class Task(NamedTuple):
-    """One thing to be answered: about texts, perhaps an item, asked for a query. Its content is its address.
+    """One unit of work for a model: texts and perhaps an item or a reference, for a query.
 
-    `take` numbers repeated answers to the same thing; each has its own place in the cache. `SWAPPED` asks once more
-    with the slots in reverse order.
+    Its address in the cache is a hash of its content. `take` numbers repeated answers to the same task, each with its
+    own address; the take `SWAPPED` repeats the task with the slots in reverse order.
     """
 
     query: str
@@ -41,10 +41,10 @@ SWAPPED = -1
 
 
 class Prompt(NamedTuple):
-    """One call: the messages, the form of the answer, and the task each slot stands for.
+    """One call: the messages, the answer schema and the task of each slot.
 
-    `document` is a long text that many calls share (`Prompter.shared`); it goes first, so that the server can cache it.
-    `output` is the number of tokens an answer may be expected to take.
+    `document` is a long text shared by many calls (`Prompter.shared`); it comes first so that the server can cache it.
+    `output` is the expected number of tokens of the answer.
     """
 
     system: str
@@ -57,11 +57,11 @@ class Prompt(NamedTuple):
 
 @dataclass(frozen=True)
 class Prompter(ABC):
-    """Base of judges and augmenters that ask an OpenAI-compatible server.
+    """Base class of judges and augmenters that call an OpenAI-compatible server.
 
-    `base_url` is the server, else OPENAI_BASE_URL, else OpenAI; the key comes from OPENAI_API_KEY. `timeout` is in
-    seconds and covers one request from its first to its last byte; a server that refuses or fails all requests for
-    `give_up_after` seconds is asked no more.
+    `base_url` is the server, by default OPENAI_BASE_URL, else OpenAI; the key comes from OPENAI_API_KEY. `timeout` in
+    seconds limits one request from its first to its last byte. After `give_up_after` seconds without an answer from a
+    server, no more requests are sent to it. `concurrency` limits the requests in flight.
     """
 
     model: str
@@ -75,16 +75,16 @@ class Prompter(ABC):
 
     @property
     def server(self) -> str:
-        """The address asked, as it is given."""
+        """The address of the server as configured, without a trailing slash."""
         return (self.base_url or os.environ.get("OPENAI_BASE_URL", "").strip() or _OPENAI).rstrip("/")
 
     @property
     def endpoint(self) -> str:
-        """The address without credentials, query and fragment: what answers are filed under."""
+        """The address without credentials, query and fragment; part of the addresses of answers."""
         return bare_address(self.server)
 
     def problem(self) -> str | None:
-        """What is wrong with these settings taken together, or None."""
+        """Why these settings cannot be used, or None."""
         if not self.model.strip():
             return "model is empty; name the model of the server, such as gpt-5.4-mini"
         fault = address_fault(self.server)
@@ -95,48 +95,48 @@ class Prompter(ABC):
         return None
 
     def facts(self) -> dict[str, str]:
-        """The server that the environment names is part of the identity where the settings name none."""
+        """Adds the server to the identity if it is set by the environment instead of the settings."""
         return {"server": self.endpoint} if self.base_url is None and self.endpoint != _OPENAI else {}
 
     @abstractmethod
     def labelling(self) -> Mapping[str, Any]:
-        """What decides an answer besides server, model, sampling and the task: above all the wording of the prompt."""
+        """What determines an answer besides server, model, sampling and task, above all the wording of the prompt."""
 
     def namespace(self) -> str:
-        """What identifies the way of asking: server, model, sampling, wording, form."""
-        # 0, 0.0 and -0.0 are one temperature.
+        """A digest of everything but the task that determines an answer: server, model, sampling and `labelling`."""
+        # 0, 0.0 and -0.0 are the same temperature.
         temperature = None if self.temperature is None else float(self.temperature) + 0.0
         sampling = (self.model, temperature, self.seed, self.reasoning_effort)
         return digest({"endpoint": self.endpoint, "sampling": sampling, "asking": dict(self.labelling())})
 
     def addresses(self, tasks: Sequence[Task]) -> list[str]:
-        """Where the answers live in the cache; equal tasks put with equal words to the same model share one."""
+        """The cache address of each task's answer; equal tasks in the same namespace share one."""
         namespace = self.namespace()
         return [digest([namespace, *task]) for task in tasks]
 
     @abstractmethod
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
-        """The tasks of each call, in an order that depends on their content alone."""
+        """The tasks grouped by call, in an order that depends only on their content."""
 
     @property
     def greatest_grade(self) -> int:
-        """The greatest grade a label can have: of the form's choices of numbers, else of any."""
+        """The highest grade that the answer schema allows; GREATEST_GRADE if it has no integer choices."""
         fields = self.prompt((self.sample(),)).schema.fields
         options = [option for _, field in fields if isinstance(field, Choice) for option in field.options]
         return max((option for option in options if isinstance(option, int)), default=GREATEST_GRADE)
 
     def sample(self) -> Task:
-        """A thing that could be asked about: the prompt about it shows the wording and the form."""
+        """An example task, used to obtain the wording of the prompt and the answer schema."""
         return Task("a query", ("a text",), "an item", "an answer")
 
     def shared(self, batch: Sequence[Task]) -> str:
-        """The long text at the head of the call that others share; the first of them goes ahead of the others."""
+        """The long document that this call shares with others, or "". The first such call is sent before the others."""
         return ""
 
     @abstractmethod
     def prompt(self, batch: Sequence[Task]) -> Prompt:
-        """The call that asks about these tasks."""
+        """The prompt of one call for these tasks."""
 
     @abstractmethod
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Outcome:
-        """What an entry says about its task, checked against it."""
+        """The outcome of a task from its entry in the answer, after checking the entry against the task."""

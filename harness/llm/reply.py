@@ -1,4 +1,4 @@
-"""What a call to a model brought: a reading of the answer, or why there is none."""
+"""The result of a model call: the parsed answer, or the reason why there is none."""
 
 from typing import NamedTuple
 
@@ -10,18 +10,18 @@ from harness.llm.transport import Reply
 
 
 class Answer(NamedTuple):
-    """What a call brought: a reading of the answer or a failure of the whole, and the record of the last request."""
+    """The result of a call: the parsed answer or a failure, and the record of the last request if there is one."""
 
     read: Reading | Failure
     call: Call | None
 
 
 def read_reply(reply: Reply, prompt: Prompt) -> Reading | Failure:
-    """What a reply says, or why it says nothing."""
+    """Parse a reply; returns a Failure if the model declined or the answer was filtered or truncated."""
     if reply.refusal:
         return Failure("refusal", reply.refusal[:200])
     if reply.finish == "content_filter":
-        return Failure("content_filter", "the server's filter stopped the answer")
+        return Failure("content_filter", "the server's content filter stopped the answer")
     if reply.finish == "length":
-        return Failure("truncated", "the answer was cut at the token limit")
+        return Failure("truncated", "the answer was truncated at the token limit")
     return prompt.schema.read(reply.content, list(prompt.slots))

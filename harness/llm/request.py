@@ -1,4 +1,4 @@
-"""The body of a request: the same prompt put in the way a server understands."""
+"""Builds the body of a request from a prompt, adapted to the capabilities of the server."""
 
 import json
 import math
@@ -10,19 +10,19 @@ from urllib.parse import urlsplit
 from harness.llm.prompter import Prompt, Prompter
 
 MODES = ("json_schema", "json_object", "plain")
-"""Ways to ask for a form, the strictest first."""
+"""Ways to request a response format, from the strictest to the loosest."""
 
 FRAME = 256
-"""Bytes allowed for what a server wraps around messages, as tokens are counted against a budget."""
+"""Allowance in bytes for what a server adds around the messages, used in upper bounds of the cost."""
 
-_THINKING = {None: 0, "none": 0, "minimal": 500, "low": 2000, "medium": 8000, "high": 16000}
+_REASONING = {None: 0, "none": 0, "minimal": 500, "low": 2000, "medium": 8000, "high": 16000}
 _LONGEST = 8192
-"""Tokens of an answer, thoughts apart, however often it was cut: what is longer never ends."""
+"""Maximum tokens of an answer without reasoning; an answer that exceeds them is assumed never to end."""
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a server takes for a model: the mode of asking, the name of the token limit, and what it does not know."""
+    """What a server supports for a model: the mode, the name of the token limit, and unsupported parameters."""
 
     mode: str = MODES[0]
     limit: str = "max_completion_tokens"
@@ -30,15 +30,15 @@ class Capabilities:
 
     @classmethod
     def of(cls, text: Mapping[str, Any]) -> "Capabilities":
-        """From plain JSON values."""
+        """Build from JSON values, as written by `plain`."""
         return cls(text["mode"], text["limit"], tuple(text["without"]))
 
     def plain(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """The fields as JSON values."""
         return asdict(self)
 
     def refused(self, parameter: str | None) -> "Capabilities | None":
-        """What is left after a server refused a parameter; None where there is no other way to ask."""
+        """The capabilities without a parameter that the server refused; None if there is no other way to send it."""
         if parameter == "response_format" and self.mode != MODES[-1]:
             return replace(self, mode=MODES[MODES.index(self.mode) + 1])
         if parameter == "max_completion_tokens" and self.limit == parameter:
@@ -50,7 +50,7 @@ class Capabilities:
 
 
 def request_body(prompter: Prompter, prompt: Prompt, capabilities: Capabilities, output: int) -> dict[str, Any]:
-    """The JSON body that asks for at most `output` tokens."""
+    """The JSON body of a chat completion request for at most `output` tokens."""
     schema = prompt.schema.json_schema(list(prompt.slots))
     user = prompt.user
     if capabilities.mode != "json_schema":
@@ -58,7 +58,7 @@ def request_body(prompter: Prompter, prompt: Prompt, capabilities: Capabilities,
     content: Any = f"{prompt.document}\n\n{user}" if prompt.document else user
     optional = sampling(prompter)
     if urlsplit(prompter.endpoint).hostname == "api.openai.com":
-        # Texts that are sent once must not be written to the server's cache, which costs a quarter more.
+        # Texts that are sent only once must not be written to the server's cache, which costs 25 % more.
         optional |= {"store": False, "prompt_cache_options": {"mode": "explicit"}}
         if prompt.document and "prompt_cache_options" not in capabilities.without:
             head = {"type": "text", "text": prompt.document, "prompt_cache_breakpoint": {"mode": "explicit"}}
@@ -77,17 +77,17 @@ def request_body(prompter: Prompter, prompt: Prompt, capabilities: Capabilities,
 
 
 def sampling(prompter: Prompter) -> dict[str, Any]:
-    """The settings of sampling that the user has chosen; they are never dropped."""
+    """The sampling settings that the user chose; they are always sent."""
     chosen = {"temperature": prompter.temperature, "seed": prompter.seed, "reasoning_effort": prompter.reasoning_effort}
     return {name: value for name, value in chosen.items() if value is not None}
 
 
 def output_limit(prompter: Prompter, prompt: Prompt, stretch: float = 1) -> int:
-    """The most tokens an answer may take: four times what is expected, more for models that think first."""
-    return min(_LONGEST, math.ceil((4 * prompt.output + 200) * stretch)) + _THINKING[prompter.reasoning_effort]
+    """The token limit of an answer: four times the expected length plus 200, times `stretch`, plus reasoning tokens."""
+    return min(_LONGEST, math.ceil((4 * prompt.output + 200) * stretch)) + _REASONING[prompter.reasoning_effort]
 
 
 def prompt_bytes(prompt: Prompt) -> int:
-    """The size of a prompt as it is sent, its form included."""
+    """The size of a prompt in bytes, including its schema and an allowance for framing."""
     texts = (prompt.system, prompt.document, prompt.user, json.dumps(prompt.schema.json_schema(list(prompt.slots))))
     return sum(len(text.encode("utf-8", "replace")) for text in texts) + FRAME

@@ -1,4 +1,4 @@
-"""How failing requests are repeated, and when a server is given up."""
+"""How often and when failed requests are repeated."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from harness.llm.transport import LONGEST_WAIT, Refused
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How failing requests are repeated: `attempts` in all, pauses doubling from `pause` to at most `longest` seconds.
+    """Retries of failed requests: at most `attempts`, with pauses that double from `pause` to `longest` seconds.
 
-    Refusals as too fast have their own, larger number of `turns`: the gate paces them. Whatever is left of these, a
-    server that has answered nothing for the seconds of `Prompter.give_up_after` is given up.
+    Rate-limit refusals have a larger limit of their own, `turns`, since the rate limiter delays them. In addition,
+    a server that has not answered for `Prompter.give_up_after` seconds is given up.
     """
 
     attempts: int = 5
@@ -19,11 +19,11 @@ class RetryPolicy:
     longest: float = 30.0
 
     def ends(self, refused: Refused, failed: int, turns: int) -> bool:
-        """Whether it ends with this refusal, the `failed`-th failure or the `turns`-th "too fast"."""
+        """Whether to stop after this refusal, given the number of failures and of rate-limit refusals so far."""
         if refused.kind == "rate_limit":
             return turns >= self.turns or (refused.wait or 0) > LONGEST_WAIT
         return failed >= (min(2, self.attempts) if refused.kind == "timeout" else self.attempts)
 
     def delay(self, failed: int) -> float:
-        """Seconds to wait after the `failed`-th failure."""
+        """Seconds to wait after `failed` failures, before random jitter."""
         return min(self.longest, self.pause * float(2 ** min(failed - 1, 30)))

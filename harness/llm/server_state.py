@@ -1,4 +1,4 @@
-"""What all calls to one model of one server share: its pace, its price, its capabilities and its troubles."""
+"""The state shared by all calls to one model at one server: rate limit, price, capabilities and failures."""
 
 import asyncio
 import math
@@ -13,12 +13,12 @@ from harness.llm.request import Capabilities
 from harness.llm.transport import Connection, Refused
 
 _CIRCUIT_OPENS_AFTER = 10
-"""Calls in a row that bring nothing before no more are sent: a model that cannot do it must not go on costing money."""
+"""Consecutive failed calls after which no more are sent, to limit the cost of a model that cannot do the task."""
 
 
 @dataclass
 class ServerState:
-    """What is shared by all calls to one model of one server."""
+    """The shared state of calls to one model at one server, with a circuit breaker for failing servers."""
 
     connection: Connection
     limiter: RateLimiter
@@ -31,33 +31,33 @@ class ServerState:
     consecutive_failures: int = 0
     last: Failure | None = None
     answered: float = field(default_factory=time.monotonic)
-    """When the server last answered, or began to be asked."""
+    """When the server last answered, or when this state was created (`time.monotonic`, seconds)."""
     announced: float = -math.inf
     given_up: Failure | None = None
 
     def silent(self) -> float:
-        """Seconds since the server answered anything."""
+        """Seconds since the last answer of the server."""
         return time.monotonic() - self.answered
 
     def give_up(self, refused: Refused, limit: float) -> bool:
-        """Whether a server that refuses has had its time, or will have had it when the gate opens again."""
+        """Whether to give up: no answer for `limit` seconds, now or by the time the rate limiter opens again."""
         if self.given_up is None and self.silent() + self.limiter.closed_for() > limit:
-            message = f"nothing answered for {self.silent():.0f} s (give_up_after: {limit:g}): {refused.detail}"
+            message = f"no answer for {self.silent():.0f} s (give_up_after: {limit:g}): {refused.detail}"
             self.given_up = Failure(refused.kind, message)
             self.limiter.abandon()
         return self.given_up is not None
 
     def circuit_open(self) -> Failure | None:
-        """Why nothing more is sent; None while calls bring something."""
+        """Why nothing more is sent; None while the circuit is closed."""
         if self.given_up:
             return replace(self.given_up, detail=f"not sent: {self.given_up.detail}")
         if self.consecutive_failures < _CIRCUIT_OPENS_AFTER or self.last is None:
             return None
-        message = f"not sent: {self.consecutive_failures} calls in a row brought nothing: {self.last.detail}"
+        message = f"not sent: {self.consecutive_failures} calls in a row failed: {self.last.detail}"
         return Failure(self.last.kind, message)
 
     def note(self, read: Reading | Failure, *, again: bool) -> None:
-        """Count calls in a row that brought nothing at all."""
+        """Update the count of consecutive failed calls; repeated calls (`again`) do not increase it."""
         if isinstance(read, Reading) and read.entries:
             self.consecutive_failures = 0
         elif not again:
@@ -67,5 +67,5 @@ class ServerState:
 
 
 def fault_of(read: Reading | Failure) -> Failure:
-    """What is wrong with an answer that brought nothing, or not all."""
+    """The failure of an answer, or of its first invalid slot."""
     return read if isinstance(read, Failure) else next(iter(read.bad.values()))

@@ -1,4 +1,4 @@
-"""Does a text speak to whoever grades it? Orders to a grader, in fifteen languages and the disguises they come in."""
+"""Detects text that addresses its grader: instructions to a grader in twenty languages, including disguised ones."""
 
 import base64
 import binascii
@@ -14,11 +14,11 @@ from harness.llm.lookalikes import folded_to_ascii, without_format_characters
 from harness.llm.steering_words import ENGLISH, LATIN, OTHERS
 
 _NEAR = 60
-"""Characters between the words of an order."""
+"""Maximum number of characters between the parts of an instruction."""
 
 
 class _Compiled(NamedTuple):
-    """A language ready to be looked for: stems that must occur, and patterns that say where."""
+    """A language compiled for search: stems for a fast check, and patterns for the positions of matches."""
 
     english: bool
     latin: bool
@@ -26,7 +26,7 @@ class _Compiled(NamedTuple):
     patterns: Mapping[str, re.Pattern[str]]
 
     def has(self, text: str, *kinds: str) -> bool:
-        """Whether the text holds a stem of each kind somewhere; ten times as fast as to look where."""
+        """Whether the text contains a stem of each kind; ten times as fast as matching the patterns."""
         for kind in kinds:
             for stem in self.stems[kind]:
                 if stem in text:
@@ -36,6 +36,7 @@ class _Compiled(NamedTuple):
         return True
 
     def spans(self, text: str, kind: str) -> list[tuple[int, int]]:
+        """The (start, end) character offsets of all matches of a kind, in order."""
         return [found.span() for found in self.patterns[kind].finditer(text)]
 
 
@@ -47,9 +48,9 @@ def _languages() -> Sequence[_Compiled]:
         patterns, stems = {}, {}
         for kind, words in language._asdict().items():
             either = "|".join(re.escape(word).replace(r"\+", r"\s{1,3}") for word in words.split())
-            # The last part of an order is a number of its own, or says that it is the highest.
+            # The grade in an instruction is a separate number, or a word such as "highest".
             number = r"|(?<![\w.])[0-3](?!\w|[.,:]\d)" if kind == "top" else ""
-            # English has one form for an order: what is ignored, or overrides, is none.
+            # English imperatives have a single form: "ignored" and "overrides" are not instructions.
             end = r"(?!\w)" if language is ENGLISH and kind == "ignore" else ""
             patterns[kind] = re.compile(rf"(?<!\w)(?:{either}){end}{number}" if latin else rf"(?:{either}){number}")
             stems[kind] = tuple(word.split("+")[-1] for word in words.split()) + (tuple("0123") if number else ())
@@ -67,7 +68,7 @@ _JUDGED = re.compile(r"relevant|grade|score|rated|rating|perfect")
 _CLAIM = re.compile(r"\s{1,3}(?:is|deserves|must|should)(?!\w)")
 _SLOT = re.compile(r"(?<!\w)[cg]\d{2}(?!\w)")
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{120,}={0,2}")
-_PACKED = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")
+_ENCODED_RUN = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")
 _LEET = str.maketrans("013457@$!|", "oieast" + "asil")
 _LEET_L = str.maketrans("013457@$!|", "oleast" + "asil")
 _DISGUISED = re.compile(r"(?=[\w@$!|]{0,40}[a-z])(?=[\w@$!|]{0,40}[0-9@$!|])[\w@$!|]{3,40}")
@@ -78,7 +79,7 @@ _TOKEN = re.compile(r"[^\W_]+")
 
 
 def steers(text: str) -> bool:
-    """Whether a text gives orders to a grader, or speaks in a grader's or a system's voice."""
+    """Whether a text gives instructions to a grader, or imitates a system message or a grader's answer."""
     native = text.lower()
     if not text.isascii():
         native = without_format_characters(unicodedata.normalize("NFKC", text)).lower()
@@ -86,18 +87,18 @@ def steers(text: str) -> bool:
     languages = [language for language in _languages() if language.latin]
     if _orders(plain, languages) or _talks(plain):
         return True
-    # Whoever disguises an order does so in one language: that of most models' instructions.
+    # Disguised instructions are searched for only in English, the language of most prompts.
     if any(_orders(variant, languages[:1]) or _talks(variant) for variant in _variants(plain)):
         return True
     if not native.isascii():
         others = [language for language in _languages() if not language.latin]
         if _orders(native, others) or _orders(native.replace(" ", ""), others):
             return True
-    return _spelled_out(native) or any(steers(inner) for inner in _unpacked(text))
+    return _spelled_out(native) or any(steers(inner) for inner in _decoded(text))
 
 
 def _talks(text: str) -> bool:
-    """Whether a text speaks in a system's voice, to its judge, or in the form of an answer."""
+    """Whether a text imitates a system message, addresses its judge, or has the form of an answer."""
     return any(hint in text for hint in _HINTS) and _TALK.search(text) is not None
 
 
@@ -118,7 +119,7 @@ _HINTS += ('"c', '"g', "'c", "'g")
 
 
 def _variants(plain: str) -> Iterator[str]:
-    """What a text becomes when the disguises of its words are taken off."""
+    """The text with each known disguise undone."""
     if _MIXED.search(plain):
         for table in (_LEET, _LEET_L):
             yield _DISGUISED.sub(lambda found, table=table: found[0].translate(table), plain)  # type: ignore[misc]
@@ -136,7 +137,7 @@ def _variants(plain: str) -> Iterator[str]:
 
 
 def _orders(text: str, languages: Sequence[_Compiled]) -> bool:
-    """Whether a text says, in any of the languages: ignore the instructions, rate this highest, or this is relevant."""
+    """Whether a text says in any of the languages: ignore the instructions, rate this highest, or this is relevant."""
     for language in languages:
         latin = language.latin
         if language.has(text, "ignore", "orders"):
@@ -162,7 +163,7 @@ def _orders(text: str, languages: Sequence[_Compiled]) -> bool:
 
 
 def _follows(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> bool:
-    """Whether one of the second begins within a few words after one of the first; both are in order."""
+    """Whether a span of `second` begins within _NEAR characters after one of `first`; both are sorted."""
     at = 0
     for _, end in first:
         while at < len(second) and second[at][0] < end:
@@ -179,7 +180,7 @@ def _together(
     *,
     in_order: bool,
 ) -> bool:
-    """Whether a word of each kind, none of them the same word, stand close to each other."""
+    """Whether three different words, one of each kind, occur close to each other."""
     if not rate or not grade or not top:
         return False
     grade_at = top_at = 0
@@ -203,7 +204,7 @@ def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def _spelled_out(text: str) -> bool:
-    """Whether letters that stand alone spell a word of an order: `i g n o r e`, `g.r.a.d.e`."""
+    """Whether separated letters spell a word of an instruction: `i g n o r e`, `g.r.a.d.e`."""
     plain = folded_to_ascii(text)
     if not _APART.search(plain):
         return False
@@ -218,23 +219,23 @@ def _spelled_out(text: str) -> bool:
     return len(run) > 4 and any(word in "".join(run) for word in _SPELLED)
 
 
-def _unpacked(text: str) -> Iterator[str]:
-    """What runs of base64 or hex stand for, where that is readable text."""
-    for found in _PACKED.finditer(text):
-        packed = found[0].rstrip("=")[:4000]
-        for unpack in (_from_base64, bytes.fromhex):
+def _decoded(text: str) -> Iterator[str]:
+    """Readable texts encoded in base64 or hex inside a text."""
+    for found in _ENCODED_RUN.finditer(text):
+        run = found[0].rstrip("=")[:4000]
+        for decode in (_from_base64, bytes.fromhex):
             try:
-                inner = unpack(packed).decode()
+                inner = decode(run).decode()
             except (ValueError, binascii.Error):
                 continue
             if len(inner) > 8 and inner.isprintable():
                 yield inner
 
 
-def _from_base64(packed: str) -> bytes:
-    return base64.urlsafe_b64decode(packed.replace("+", "-").replace("/", "_") + "=" * (-len(packed) % 4))
+def _from_base64(run: str) -> bytes:
+    return base64.urlsafe_b64decode(run.replace("+", "-").replace("/", "_") + "=" * (-len(run) % 4))
 
 
 def encoded(text: str) -> bool:
-    """Whether a text holds a long run of what looks like base64 or hex: nobody can read what it says."""
+    """Whether a text contains a run of at least 120 characters that looks like base64 or hex."""
     return _ENCODED.search(text) is not None

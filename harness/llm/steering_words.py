@@ -1,12 +1,13 @@
-"""The words of orders to a grader, in twenty languages: tables for `harness.llm.steering`."""
+"""Words of instructions to a grader in twenty languages: tables for `harness.llm.steering`."""
 
 from typing import NamedTuple
 
 
 class Language(NamedTuple):
-    """How a language says: ignore, the instructions, rate, a grade, the highest, and this passage.
+    """The words of one language for: ignore, the instructions, rate, a grade, the highest, and this passage.
 
-    Words by their stems; of languages in Latin letters without accents, since texts are compared so.
+    Each field is a list of word stems, separated by spaces; `+` joins the words of a phrase. Languages in Latin script
+    are written without accents, because texts are compared without them.
     """
 
     ignore: str

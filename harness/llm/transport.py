@@ -1,4 +1,4 @@
-"""One request to an OpenAI-compatible server: a reply, or a refusal whose kind is known."""
+"""Sends one request to an OpenAI-compatible server; the result is a reply or a classified refusal."""
 
 import asyncio
 import contextlib
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     import openai
 
 KEY = "OPENAI_API_KEY"
-"""The environment variable that holds the key."""
+"""The default environment variable for the API key."""
 
 LONGEST_WAIT = 120.0
-"""Seconds a server may ask to be left alone; beyond, the request counts as refused."""
+"""Maximum seconds to wait if a server asks for it; if it asks for more, the request fails."""
 
 _PARAMETERS = (
     "response_format",
@@ -41,7 +41,11 @@ _PARAMETERS = (
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer as the server gave it; `usage` is None where the server does not count, or cannot."""
+    """The response of a server to a chat completion.
+
+    `finish` is the finish reason, `served` the model name that the server reported, `body` the raw response without
+    secrets, `refusal` the model's refusal if it declined. `usage` is None if missing or implausible.
+    """
 
     content: str
     finish: str
@@ -52,8 +56,13 @@ class Reply:
 
 
 @dataclass
-class Refused(Exception):  # noqa: N818 - what a server does, not what went wrong here
-    """A request that brought no answer. `wait` is in seconds, where the server named a time; `body` is what it said."""
+class Refused(Exception):  # noqa: N818 - named after what the server did
+    """A request without a usable answer.
+
+    `again` says whether a retry may succeed, `wait` after how many seconds, if the server named a time. `parameter` is
+    the request parameter that the server refused. `body` is the response without secrets; `answered` says whether a
+    response had begun, so that the request may have been charged.
+    """
 
     kind: FailureKind
     detail: str
@@ -64,17 +73,19 @@ class Refused(Exception):  # noqa: N818 - what a server does, not what went wron
     body: bytes = b""
     answered: bool = False
     shrinks: bool = False
-    """Whether a smaller request would be taken: this one alone exceeds the tokens a minute."""
+    """Whether a smaller request may be accepted: this one alone exceeds the limit of tokens per minute."""
 
     @property
     def fatal(self) -> bool:
+        """Whether all further requests would fail too."""
         return self.kind in FATAL
 
 
 class Connection:
-    """A client of one server. The key stays in here: whatever is shown of a request has it taken out.
+    """A client of one server. The API key is removed from everything that is stored or shown.
 
-    `largest` is the most bytes of an answer. Raises JudgeError where there is no key, ConfigError where it is unusable.
+    `variable` is the environment variable with the key, `largest` the limit of a response in bytes. Raises JudgeError
+    if no key is set and ConfigError if the key is unusable.
     """
 
     def __init__(self, server: str, model: str, *, variable: str = KEY, largest: int | None = None) -> None:
@@ -84,7 +95,7 @@ class Connection:
 
         key = api_key(variable)
         if key is None:
-            message = f"set {variable} (any text will do for a local server that asks for none)"
+            message = f"set {variable} (any value works for a local server that needs no key)"
             raise JudgeError(f"model {model} at {bare_address(server)}: {message}")
         self._client = openai.AsyncOpenAI(
             base_url=server,
@@ -97,15 +108,15 @@ class Connection:
         )
 
     async def close(self) -> None:
-        """Close the connections that are kept open."""
+        """Close all open connections."""
         await self._client.close()
 
     async def send(self, body: Mapping[str, Any], timeout: float) -> Reply:
-        """Post one chat completion; raises Refused. Takes `timeout` seconds at most, however slowly bytes drip in."""
+        """Post one chat completion, within `timeout` seconds in total. Raises Refused if there is no usable answer."""
         return _read(await self.post("/chat/completions", body, timeout))
 
     async def post(self, path: str, body: Mapping[str, Any], timeout: float) -> bytes:
-        """Post a JSON body to a path of the server, and give what it answers; raises Refused as `send` does."""
+        """Post a JSON body to a path of the server; returns the response body. Raises Refused, as `send` does."""
         import httpx2
         import openai
 
@@ -113,7 +124,7 @@ class Connection:
 
         try:
             async with asyncio.timeout(timeout):
-                # The SDK's typed methods would walk through every message, at a millisecond or two a call.
+                # The SDK's typed methods validate every message, which takes one or two milliseconds per call.
                 response = await self._client.post(path, cast_to=httpx2.Response, body=dict(body))
                 return response.content
         except TimeoutError:
@@ -130,28 +141,28 @@ class Connection:
             begun = bool(error.request.extensions.get(ANSWERED))
             raise Refused("network", safe(_reason(error)), again=True, answered=begun) from None
         except Exception as error:
-            # Whatever the HTTP library raises while the body of an error is read; anything else is a bug of ours.
+            # The HTTP library may raise any of its errors while reading an error body; other exceptions are bugs.
             if type(error).__module__.partition(".")[0] not in ("httpx2", "httpcore2", "ssl", "zlib", "h11"):
                 raise
             raise Refused("network", safe(_reason(error)), again=True, answered=True) from None
 
 
 def read_json(raw: bytes) -> Any:
-    """The JSON value an answer is, all its texts well formed; raises Refused where it is none."""
+    """Parse a response as JSON, with well-formed strings. Raises Refused if it is not JSON."""
     try:
         return well_formed_json(json.loads(raw))
     except (ValueError, RecursionError):
         shown = safe(raw[:60].decode("utf-8", "replace"))
         raise Refused(
-            "server", f"the answer is no JSON: {shown!r}", again=True, body=_kept(raw), answered=True
+            "server", f"the answer is not JSON: {shown!r}", again=True, body=_kept(raw), answered=True
         ) from None
 
 
 def _kept(raw: bytes) -> bytes:
-    """An answer as it is put on record: without secrets."""
+    """A response without secrets, as it is stored."""
     text = raw.decode("utf-8", "replace")
     if "\\u" in text:
-        with contextlib.suppress(ValueError, RecursionError):  # what is written as \\u0073 is a letter too
+        with contextlib.suppress(ValueError, RecursionError):  # \\u0073 may be a letter of a secret
             text = json.dumps(well_formed_json(json.loads(text)), ensure_ascii=False)
     return redact(text).encode()
 
@@ -159,17 +170,17 @@ def _kept(raw: bytes) -> bytes:
 def _read(raw: bytes) -> Reply:
     answer, kept = read_json(raw), _kept(raw)
     if not isinstance(answer, dict):
-        raise Refused("server", "the answer is no object", again=True, body=kept, answered=True)
+        raise Refused("server", "the answer is not a JSON object", again=True, body=kept, answered=True)
     usage = Usage.of(answer.get("usage"))
     if answer.get("error"):
-        shown = safe(_message(answer["error"]))
+        detail = f"the server returned an error as its answer: {safe(_message(answer['error']))}"
         kind: FailureKind = "quota" if "insufficient_quota" in json.dumps(answer["error"]) else "server"
-        raise Refused(kind, f"an error in place of an answer: {shown}", kind == "server", None, None, usage, kept, True)
+        raise Refused(kind, detail, kind == "server", None, None, usage, kept, True)
     choices = answer.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     message = first.get("message") if isinstance(first, dict) else None
     if not isinstance(first, dict) or not isinstance(message, dict):
-        raise Refused("server", "an answer without a choice", True, None, None, usage, kept, True)
+        raise Refused("server", "the answer has no choices", True, None, None, usage, kept, True)
     content, refusal = message.get("content"), message.get("refusal")
     return Reply(
         content if isinstance(content, str) else "",
@@ -193,7 +204,7 @@ def _refusal(error: "openai.APIStatusError") -> Refused:
     if refused.kind == "bad_request" and status in (400, 422):
         refused.parameter = _parameter(str(inner.get("param") or ""), message)
     if refused.kind == "server" and status < 400:
-        refused.detail = f"HTTP {status}: the server redirects; give its new address as base_url"
+        refused.detail = f"HTTP {status}: the server redirects; set base_url to its new address"
     if refused.kind == "context_too_long" and status == 429:
         refused.shrinks = True
     if not refused.again:
@@ -202,7 +213,7 @@ def _refusal(error: "openai.APIStatusError") -> Refused:
 
 
 def _kind(status: int, code: str, message: str, retriable: bool) -> tuple[FailureKind, bool]:
-    """What kind of refusal a status is, and whether the same request may succeed later."""
+    """The failure kind of an HTTP status, and whether the same request may succeed later."""
     if status == 402:
         return "quota", False
     if status in (400, 403, 422, 451) and _moderated(code, message):
@@ -227,12 +238,12 @@ def _kind(status: int, code: str, message: str, retriable: bool) -> tuple[Failur
 
 
 def safe(text: str) -> str:
-    """A text of a server's without secrets, without anything that looks like a key, and harmless to show."""
+    """Text from a server, without secrets and anything that looks like a key, safe to print."""
     return visible(re.sub(r"\bsk-[A-Za-z0-9_\-*]{8,}", REDACTED, redact(well_formed(text))))
 
 
 def retry_after(ms: str | None, after: str | None, now: float) -> float | None:
-    """Seconds to wait, from the headers `retry-after-ms` and `retry-after` (seconds or a date); None for nonsense."""
+    """Seconds to wait, from the headers `retry-after-ms` and `retry-after` (seconds or a date); None if invalid."""
     for value, scale in ((ms, 1000.0), (after, 1.0)):
         if value is None:
             continue
@@ -246,7 +257,7 @@ def retry_after(ms: str | None, after: str | None, now: float) -> float | None:
 
 
 def _until(date: str, now: float) -> float:
-    """The seconds until a date of an HTTP header; NaN where it is none, or beyond what a clock can show."""
+    """The seconds until a date in an HTTP header; NaN if it is invalid or out of range."""
     try:
         parsed = email.utils.parsedate_tz(date)
         return email.utils.mktime_tz(parsed) - now if parsed else math.nan
@@ -278,7 +289,7 @@ _MODERATED = ("moderation", "content_filter", "content_policy", "content policy"
 
 
 def _moderated(code: str, message: str) -> bool:
-    """Whether a passage was refused for what it says, rather than the key or the request."""
+    """Whether content moderation refused the request, as opposed to a problem with the key or the request."""
     words = f"{code} {message}".lower()
     return any(word in words for word in _MODERATED)
 
@@ -287,7 +298,7 @@ _LIMIT = re.compile(r"limit:? *([0-9][0-9,]{0,15}).{0,40}?requested:? *([0-9][0-
 
 
 def _beyond_a_minute(message: str) -> bool:
-    """Whether a request alone exceeds the tokens a minute: to wait would not help, to ask for less does."""
+    """Whether this request alone exceeds the limit of tokens per minute: waiting cannot help, a smaller request can."""
     found = _LIMIT.search(message)
     if found:
         limit, requested = (int(part.replace(",", "")) for part in found.groups())
@@ -303,9 +314,9 @@ _UNKNOWN = re.compile(
 
 
 def _parameter(named: str, message: str) -> str | None:
-    """The parameter that a server refuses: named as such, or in words that refuse it.
+    """The parameter that a server refuses, from the error's `param` field or from the wording of its message.
 
-    Half of all servers say it in words only; a text that merely mentions a temperature refuses nothing.
+    Many servers name it only in the message. A message that merely mentions a temperature is not a refusal of it.
     """
     for name in _PARAMETERS:
         if named == name or named.startswith((f"{name}.", f"{name}[")):

@@ -1,4 +1,4 @@
-"""Judges without a model: by hand, against people, and what they are known not to see."""
+"""The heuristic judges: examples by hand, agreement with people, known limits."""
 
 import gzip
 import json
@@ -38,25 +38,25 @@ def test_containment_by_hand() -> None:
 
 
 def test_support() -> None:
-    """The same in other order and forms is support; the same subject is not."""
+    """The same words in another order and form are support; the same subject is not."""
     assert grade(CLAIM, "Over grassland, the hovering kestrel looks for voles to eat.") == 2
     assert grade(CLAIM, "Kestrels nest in church towers.") == 0
 
 
 def test_a_missing_number_is_partial() -> None:
-    """Recall does not count it."""
+    """It does not count for recall."""
     assert grade("Kestrels weigh 200 grams.", "Kestrels weigh few grams.") == 1
     assert numbers_kept("12.5 kg in 1990", "in 1990 it was 12.5 kg")
     assert not numbers_kept("12.5 kg", "125 kg")
 
 
 def test_negation_is_not_seen() -> None:
-    """A known limit, told in the docs: words decide, whatever stands between them."""
+    """A known limit, stated in the docs: only the words count."""
     assert grade(CLAIM, "Kestrels do not hover over grassland, nor do they eat voles.") == 2
 
 
-def test_places_decide_where_they_can() -> None:
-    """A passage over half of the evidence is relevant whatever its words; one beside it is judged by words."""
+def test_overlapping_passages_are_relevant() -> None:
+    """A passage that covers half of the evidence is relevant regardless of its words; others are judged by words."""
     place = Span("gold", 100, 200)
     over, beside = Chunk("gold", 150, 260, "x"), Chunk("gold", 190, 400, "y")
     judge = HeuristicPrecision()
@@ -68,8 +68,8 @@ def test_places_decide_where_they_can() -> None:
     assert score.value == 0.5
 
 
-def test_documents_as_evidence() -> None:
-    """Every chunk of such a document is relevant, no other."""
+def test_document_level_evidence() -> None:
+    """All chunks of such a document are relevant, others are not."""
     query = Query("q", "?", (Evidence((Span("gold", 0, 10),), whole=True),))
     made = Case(query, (), (Chunk("gold", 3, 5, "a"), Chunk("other", 0, 2, "b")))
     judge = HeuristicPrecision()
@@ -79,8 +79,8 @@ def test_documents_as_evidence() -> None:
     assert score.value == 0.5
 
 
-def test_without_evidence_the_answer_serves_and_without_both_nothing() -> None:
-    """No value, rather than a 0."""
+def test_without_evidence_the_reference_answer_is_used() -> None:
+    """Without both there is no value, rather than 0."""
     judge = HeuristicPrecision(k=2)
     made = case("What do kestrels eat?", ["Kestrels eat voles.", "Foxes."], answer="Voles")
     score = judge.score(made, supported(judge.tasks(made), None)).scores["heuristic_precision"]
@@ -91,7 +91,7 @@ def test_without_evidence_the_answer_serves_and_without_both_nothing() -> None:
 
 
 def test_recall_by_words() -> None:
-    """Found in the second passage; an empty retrieval finds nothing."""
+    """Found in the second passage; 0 for an empty retrieval."""
     judge = HeuristicRecall()
     made = evident([Chunk("a", 0, 4, "Foxes"), Chunk("b", 0, 9, "Kestrels eat voles over grassland, hovering.")])
     score = judge.score(made, supported(judge.tasks(made), None)).scores["heuristic_recall"]
@@ -102,8 +102,8 @@ def test_recall_by_words() -> None:
     assert empty.flags == ("empty_retrieval",)
 
 
-def test_sentences_are_embedded_only_where_they_can_turn_the_scale() -> None:
-    """Neither what words settle nor what no cosine could save."""
+def test_sentences_are_embedded_only_if_they_can_change_the_result() -> None:
+    """Not if the words suffice, and not if even a cosine of 1 would not."""
     seen: list[str] = []
 
     def embed(texts: object) -> np.ndarray:
@@ -117,7 +117,7 @@ def test_sentences_are_embedded_only_where_they_can_turn_the_scale() -> None:
 
 
 def wice(folder: Path, words: int) -> list[tuple[str, str, bool]]:
-    """Claims with chunks of whole sentences, and whether a chunk holds a sentence that people call supporting."""
+    """Claims, chunks of whole sentences, and whether a chunk contains a sentence that people labelled supporting."""
     pairs = []
     with gzip.open(folder / "claim_test.jsonl.gz", "rt", encoding="utf-8") as file:
         for line in file:
@@ -137,7 +137,7 @@ def wice(folder: Path, words: int) -> list[tuple[str, str, bool]]:
 
 @pytest.mark.parametrize(("words", "expected"), [(200, 0.53), (300, 0.59)])
 def test_agreement_with_people(words: int, expected: float, shared: Callable[[str], Path]) -> None:
-    """Kappa on the test claims of WiCE, by words alone, is what the module says."""
+    """Kappa on the test claims of WiCE, by words alone, as stated in `judges.support`."""
     pairs = wice(shared("wice"), words)
     tasks = [Task("", (text,), claim) for claim, text, _ in pairs]
     found = supported(tasks, None)
@@ -146,14 +146,14 @@ def test_agreement_with_people(words: int, expected: float, shared: Callable[[st
     assert float(kappa(Confusion.of(people, says))) == pytest.approx(expected, abs=0.01)
 
 
-def test_words_that_tell_more_count_twice() -> None:
-    """Those with a capital or a digit, wherever the same word stands without."""
+def test_capitalized_words_and_numbers_count_twice() -> None:
+    """Even if the same word also occurs in lower case."""
     assert containment("12 eggs", "eggs") == pytest.approx(1 / 3)
     assert containment("b12 eggs", "b12") == pytest.approx(2 / 3)
     assert containment("Rye rye bread", "bread") == containment("rye Rye bread", "bread") == pytest.approx(1 / 3)
 
 
-def test_words_alone_need_a_share_of_42_percent() -> None:
+def test_words_alone_need_a_containment_of_042() -> None:
     """Three of seven are enough, two of five are not."""
     assert grade("one two three four five six seven", "one two three") == 2
     assert grade("one two three four five", "one two") == 0
@@ -162,8 +162,8 @@ def test_words_alone_need_a_share_of_42_percent() -> None:
 
 
 @pytest.mark.parametrize(("cosine", "found"), [(0.6, 2), (0.5, 0), (-1.0, 0)])
-def test_a_close_sentence_turns_the_scale(cosine: float, found: int) -> None:
-    """Words 3/7, or 0.43, need 0.54 of the closest sentence: 0.43 + 0.6 * 0.54 = 0.75."""
+def test_a_similar_sentence_decides(cosine: float, found: int) -> None:
+    """A containment of 3/7 = 0.43 needs a cosine of 0.54: 0.43 + 0.6 * 0.54 = 0.75."""
 
     def embed(texts: Sequence[str]) -> np.ndarray:
         return np.array([[1.0] if text == CLAIM else [cosine if "hover" in text else -1.0] for text in texts])
@@ -174,7 +174,7 @@ def test_a_close_sentence_turns_the_scale(cosine: float, found: int) -> None:
 
 
 def test_blank_sentences_are_not_embedded() -> None:
-    """What follows the last full stop, or stands before the first word."""
+    """White space after the last full stop."""
     seen: list[str] = []
 
     def embed(texts: Sequence[str]) -> np.ndarray:
@@ -185,7 +185,7 @@ def test_blank_sentences_are_not_embedded() -> None:
     assert seen == ["A kestrel hovering.", CLAIM]
 
 
-def test_sentences_are_embedded_where_they_are_asked_for() -> None:
+def test_sentences_are_embedded_only_with_the_setting() -> None:
     """Otherwise words alone decide."""
 
     def embed(texts: Sequence[str]) -> np.ndarray:
@@ -198,8 +198,8 @@ def test_sentences_are_embedded_where_they_are_asked_for() -> None:
             assert [one.grade for one in found.values() if isinstance(one, Label)] == [expected]
 
 
-def test_what_words_settle_needs_no_encoder() -> None:
-    """With nothing left open nothing is embedded."""
+def test_no_encoder_is_needed_if_words_decide() -> None:
+    """If words decide all tasks, nothing is embedded."""
 
     def embed(texts: object) -> np.ndarray:
         raise AssertionError("embedded although words settle it")
@@ -209,19 +209,19 @@ def test_what_words_settle_needs_no_encoder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "bears"),
+    ("start", "end", "relevant"),
     [(150, 400, True), (151, 400, False), (190, 210, True), (191, 211, False), (0, 150, True), (300, 400, False)],
 )
-def test_half_of_the_shorter_makes_an_overlap(start: int, end: int, bears: bool) -> None:
-    """Of the place or of the passage; the same offsets of another document are nothing."""
+def test_half_of_the_shorter_makes_an_overlap(start: int, end: int, relevant: bool) -> None:
+    """Of the span or of the passage; the same offsets in another document do not count."""
     place = Span("gold", 100, 200)
     judge = HeuristicPrecision()
-    assert (judge.tasks(evident([Chunk("gold", start, end, "x")], place=place)) == []) == bears
+    assert (judge.tasks(evident([Chunk("gold", start, end, "x")], place=place)) == []) == relevant
     assert judge.tasks(evident([Chunk("lead", start, end, "x")], place=place)) != []
 
 
-def test_precision_is_of_k() -> None:
-    """One of two passages where four were asked for: 1/4, told by rank; a third is not looked at with k=2."""
+def test_precision_is_divided_by_k() -> None:
+    """One relevant of two passages with k=4: 1/4; with k=2 a third passage is ignored."""
     place = Span("gold", 100, 200)
     chunks = [Chunk("lead", 0, 1, "Foxes"), Chunk("gold", 100, 200, "x"), Chunk("lead", 1, 2, CLAIM)]
     for k, passages, value in ((4, chunks[:2], 0.25), (2, chunks, 0.5), (None, chunks, 2 / 3)):
@@ -235,7 +235,7 @@ def test_precision_is_of_k() -> None:
 
 
 def test_a_passage_may_support_any_item() -> None:
-    """The best of its labels counts; without passages precision is 0, flagged."""
+    """The best label counts; without passages precision is 0, flagged."""
     query = Query("q", "?", (Evidence((Span("gold", 0, 9),)), Evidence((Span("gold", 9, 18),))))
     made = Case(query, ("Foxes dig dens.", CLAIM), (Chunk("lead", 0, 9, CLAIM),))
     judge = HeuristicPrecision()
@@ -246,7 +246,7 @@ def test_a_passage_may_support_any_item() -> None:
     assert empty.flags == ("empty_retrieval",)
 
 
-def test_a_passage_that_lacks_a_number_is_of_use_all_the_same() -> None:
+def test_a_passage_that_lacks_a_number_is_still_relevant() -> None:
     """Partial support counts for precision."""
     judge = HeuristicPrecision()
     made = evident([Chunk("a", 0, 1, "Kestrels weigh few grams.")], "Kestrels weigh 200 grams.")
@@ -256,7 +256,7 @@ def test_a_passage_that_lacks_a_number_is_of_use_all_the_same() -> None:
 
 
 def test_recall_names_the_passage_that_supports_an_item_best() -> None:
-    """The first of the best among the first k; where a number is missing the item does not count."""
+    """The first of the best among the first k; if a number is missing, the item does not count."""
     texts = ["Foxes", "Kestrels weigh few grams", "Grams: 200. Kestrels weigh 200.", "Kestrels weigh 200 grams or so"]
     item = "Kestrels weigh 200 grams."
     made = evident([Chunk("a", at, at + 1, text) for at, text in enumerate(texts)], item)
@@ -271,8 +271,8 @@ def test_recall_names_the_passage_that_supports_an_item_best() -> None:
         assert verdict.flags == ()
 
 
-def test_recall_of_what_occurs_is_exact() -> None:
-    """No words are weighed."""
+def test_items_that_occur_are_exact_matches() -> None:
+    """They are not scored by words."""
     made = evident([Chunk("a", 0, 1, f"{CLAIM} So it is.")])
     judge = HeuristicRecall()
     assert judge.tasks(made) == []

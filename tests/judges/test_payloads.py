@@ -1,4 +1,4 @@
-"""How many of several hundred payloads are noticed, and that none of them keeps what could be taken for a fence."""
+"""Several hundred injection payloads: how many are detected, and that no imitation of a fence remains."""
 
 import re
 from dataclasses import replace
@@ -11,26 +11,26 @@ from harness.llm.lookalikes import folded_to_ascii
 from judges import ContextPrecision, ContextRecall
 
 MISSED = {"vi grade", "leet, en claim"}
-"""Known not to be noticed: they are fenced, and graded like any passage."""
+"""Payloads known not to be detected; they are fenced and graded like any passage."""
 
 
 def test_there_are_enough() -> None:
-    """Two hundred and more, in over fifteen languages and twenty disguises."""
+    """At least 200, in at least 15 languages and 20 disguises."""
     assert len(PAYLOADS) >= 200
     assert len({name.split()[0] for name in ORDERS}) >= 15
     assert len(DISGUISES) >= 20
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
-def test_payloads_are_noticed(name: str) -> None:
-    """Between lines of ordinary text; those known to be missed are counted, so that the list stays honest."""
-    noticed = suspicious(f"The tide turns at noon.\n{PAYLOADS[name]}\nIt is calm.")
-    assert noticed == (name not in MISSED)
+def test_payloads_are_detected(name: str) -> None:
+    """Between lines of ordinary text; those in MISSED must remain undetected, so that the list stays accurate."""
+    detected = suspicious(f"The tide turns at noon.\n{PAYLOADS[name]}\nIt is calm.")
+    assert detected == (name not in MISSED)
 
 
 @pytest.mark.parametrize("name", FENCES)
-def test_no_look_alike_of_a_fence_is_left(name: str) -> None:
-    """A backslash stands before each sign that would complete one."""
+def test_no_imitation_of_a_fence_remains(name: str) -> None:
+    """Each character that would complete one is preceded by a backslash."""
     shown = defused(FENCES[name])
     unescaped = re.sub(r"⟨U\+[0-9A-F]{4}⟩", "", shown)
     assert "\\" in shown
@@ -38,7 +38,7 @@ def test_no_look_alike_of_a_fence_is_left(name: str) -> None:
 
 
 def test_questions_and_references_are_fenced_like_passages() -> None:
-    """Their hidden signs are written out, their look-alikes broken, and they may not hold the code of the fences."""
+    """Hidden characters are made visible, imitations of fences broken, and nothing escapes from the fences."""
     from judged_questions import case
     from openai_server import FENCE
 

@@ -1,4 +1,4 @@
-"""What tools of this kind have been seen to do with a judge's failure, and what must not happen here."""
+"""How other tools are known to mishandle failures of a judge, and what must not happen here."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def value(outcome: Outcome, about: Any = VICTIM) -> float | None:
 
 
 def test_an_answer_that_cannot_be_parsed_is_not_graded_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """UMBRELA, ARES: no pattern matches, so irrelevant."""
+    """UMBRELA, ARES: if no pattern matches, the passage counts as irrelevant."""
     outcome = judged(lambda _: "The passage seems fine to me.", tmp_path, monkeypatch)
     assert value(outcome) is None
     assert not any(isinstance(one, Label) for one in outcome.judgments.values())
@@ -40,7 +40,7 @@ def test_an_answer_that_cannot_be_parsed_is_not_graded_0(tmp_path: Path, monkeyp
 def test_three_labels_for_five_passages_are_not_1_and_none_are_not_0(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """deepeval: the verdicts that came are the denominator."""
+    """deepeval: the denominator is the number of verdicts received."""
     about = case("Five?", [f"Passage {at}." for at in range(5)])
 
     def three(asked: Asked) -> Any:
@@ -71,7 +71,7 @@ def test_a_label_outside_the_scale_does_not_count_as_irrelevant(
 
 
 def test_missing_items_are_not_padded_with_uncovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RefChecker: what is missing becomes Neutral, which is not covered."""
+    """RefChecker: missing items become Neutral, which counts as not covered."""
     judge = ContextRecall("m", of="answer")
     made = case("What?", ["Water is wet."])
     about = made.__class__(made.query, (), made.passages, ("The lake is deep.", "The lake is cold."))
@@ -87,16 +87,16 @@ def test_missing_items_are_not_padded_with_uncovered(tmp_path: Path, monkeypatch
     assert (score.value, score.low, score.high) == (None, 0.0, 0.5)
 
 
-def test_no_number_outside_the_scale_is_let_into_a_mean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """TruLens: -1 for "failed" inside scores from 0 to 1; the smallest number of the prose is the grade."""
+def test_no_number_outside_the_scale_enters_a_mean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TruLens: -1 for "failed" among scores from 0 to 1; the smallest number in the text is the grade."""
     minus = judged(lambda a: {s: {"why": "", "grade": -1} for s in a.slots}, tmp_path / "a", monkeypatch)
     assert value(minus) is None
     prose = judged(lambda _: "Of 10 points I give 3, since 2 facts of 0 are wrong.", tmp_path / "b", monkeypatch)
     assert value(prose) is None
 
 
-def test_what_failed_does_not_stay_in_the_denominator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """nuggetizer: `failed` counts as not found, after up to 500 trials. Here it is a failure after a handful."""
+def test_failures_do_not_stay_in_the_denominator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nuggetizer: after up to 500 attempts `failed` counts as not found. Here it is a failure after a few attempts."""
     seen: list[Asked] = []
 
     def behave(asked: Asked) -> Any:
@@ -107,7 +107,7 @@ def test_what_failed_does_not_stay_in_the_denominator(tmp_path: Path, monkeypatc
     assert len(seen) <= 8
 
 
-def test_a_mean_over_the_survivors_is_withheld(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mean_over_few_complete_queries_is_withheld(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ragas: every fourth call fails, nine of ten rows are NaN, and the report prints 1.0000."""
     cases = [case(f"Question {at}?", [f"Passage {n} of {at}." for n in range(5)]) for at in range(20)]
 
@@ -121,14 +121,14 @@ def test_a_mean_over_the_survivors_is_withheld(tmp_path: Path, monkeypatch: pyte
     scores = [outcome.verdict(about).scores["context_precision"] for about in cases]
     columns = [[np.nan if s is None or s[at] is None else s[at] for s in scores] for at in range(3)]
     mean = Judged("context_precision", *map(np.array, columns), max_failed=0.02)
-    assert np.nanmean(mean.values) == 1.0  # what would be printed elsewhere
+    assert np.nanmean(mean.values) == 1.0  # the mean that other tools would print
     assert mean.withheld
     assert np.isnan(mean.mean)
     assert (mean.complete, mean.total, mean.bounds) == (5, 20, (0.25, 1.0))
 
 
-def test_a_lone_failure_is_not_hidden_either() -> None:
-    """Under the threshold the mean is told, with how many queries it rests on and its bounds."""
+def test_a_single_failure_is_reported_too() -> None:
+    """Below the threshold the mean is reported with the number of complete queries and its bounds."""
     values = np.array([1.0] * 99 + [np.nan])
     one = Judged("j", values, np.array([1.0] * 99 + [0.0]), np.ones(100), max_failed=0.02)
     assert (one.mean, one.complete, one.total, one.bounds) == (1.0, 99, 100, (0.99, 1.0))

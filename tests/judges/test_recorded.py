@@ -1,4 +1,4 @@
-"""A server answers with the labels a real LLM judge gave at TREC: the whole pipeline must report its known kappa."""
+"""A server replays the labels of a real LLM judge from TREC: the whole pipeline must report its known kappa."""
 
 import json
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def test_the_pipeline_reports_the_known_kappa(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """4,423 pairs through retrieval, pooling, 450-odd calls and the archive: kappa(>= 2) against NIST is 0.428."""
+    """4,423 pairs through retrieval, pooling, some 450 calls and the answer cache: kappa(>= 2) with NIST is 0.428."""
     people, recorded = labels
     assert len(people) == 4423
     assert set(people) == set(recorded)
@@ -99,7 +99,7 @@ def test_the_pipeline_reports_the_known_kappa(
     assert found.labels == 4423
     assert found.kappa.value == pytest.approx(0.428, abs=0.001)
     assert found.kappa.low < 0.428 < found.kappa.high
-    # All passages are graded, so the corrected mean is that of people.
+    # All passages have human grades, so the corrected mean equals the human mean.
     truth = np.mean([np.mean([people[q, p] >= 2 for (o, p) in people if o == q]) for q in queries])
     assert found.trials[0].corrected is not None
     assert found.trials[0].corrected.value == pytest.approx(truth)
@@ -120,7 +120,7 @@ def binary(
 def test_kappa_from_the_labels_alone(
     labels: tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]],
 ) -> None:
-    """The released figure, straight from the two files."""
+    """The published value, computed directly from the two files."""
     y, f, _ = binary(labels)
     table = [(y * f).sum(), (y * (1 - f)).sum(), ((1 - y) * f).sum(), ((1 - y) * (1 - f)).sum()]
     assert float(kappa(table)) == pytest.approx(0.428, abs=0.0005)
@@ -130,7 +130,7 @@ def test_kappa_from_the_labels_alone(
 def test_corrected_means_by_query_cover_the_truth(
     per_query: int, shared_part: bool, labels: tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]]
 ) -> None:
-    """Ten passages a query, some graded: the mean over queries, and the difference of two overlapping trials."""
+    """Ten passages per query, some with human grades: the mean, and the difference of two overlapping trials."""
     y, f, queries = binary(labels)
     by_query = [np.flatnonzero(np.array(queries) == query) for query in sorted(set(queries))]
     rng = np.random.default_rng(11)
@@ -155,11 +155,11 @@ def test_corrected_means_by_query_cover_the_truth(
         hits += found.low <= (0.0 if shared_part else truth) <= found.high
     assert 0.93 <= hits / draws <= 0.97
     if not shared_part:
-        assert off / draws > 0.055  # the interval of the judge alone misses more often than it says
+        assert off / draws > 0.055  # the interval of the judge alone misses more often than 5 %
 
 
-def test_a_judge_that_is_noise_is_given_no_weight() -> None:
-    """The estimate is that of the labels alone."""
+def test_a_random_judge_gets_no_weight() -> None:
+    """The estimate equals that of the human labels alone."""
     rng = np.random.default_rng(3)
     people, noise, everywhere = rng.random(400) < 0.3, rng.random(400), rng.random(400)
     alone = float(people.mean())
