@@ -1,4 +1,4 @@
-"""What a component is: a frozen dataclass whose fields are its settings, its identity, its YAML keys and its params."""
+"""The component base class: a frozen dataclass whose fields are its settings, YAML keys, logged params and identity."""
 
 import dataclasses
 import re
@@ -14,7 +14,7 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 def runtime(default: Any) -> Any:
-    """A setting that changes only speed or cost: it stays out of the identity.
+    """A field for a setting that changes only speed or cost; it is left out of the identity.
 
     >>> # workers: int = runtime(4)
     """
@@ -22,20 +22,20 @@ def runtime(default: Any) -> Any:
 
 
 def post_answer(default: Any) -> Any:
-    """A setting that decides what is asked about and what becomes of the answers, not what any of them says.
+    """A field for a setting that decides what is asked and how answers are used, but changes no single answer.
 
-    The same stored answers serve all its values.
+    Stored answers are reused for all its values.
     """
     return dataclasses.field(default=default, metadata={"post_answer": True}, kw_only=True)
 
 
 def post_answer_names(component: "Component") -> set[str]:
-    """The settings of a component that were declared with `post_answer`."""
+    """Names of the settings that were declared with `post_answer`."""
     return {field.name for field in dataclasses.fields(component) if field.metadata.get("post_answer")}  # type: ignore[arg-type]
 
 
 def snake_case(name: str) -> str:
-    """The YAML name of a class.
+    """Convert a class name to the name used in YAML.
 
     >>> snake_case("TokenBudget"), snake_case("BM25"), snake_case("TopK")
     ('token_budget', 'bm25', 'top_k')
@@ -44,40 +44,40 @@ def snake_case(name: str) -> str:
 
 
 class Component(ABC):
-    """Base of every part of a trial.
+    """Base class of all parts of a trial.
 
-    A subclass is a frozen dataclass with defaults. Its constructor stores and does nothing else; a cross-field fault is
-    told by `problem()`. `version` is raised when the same settings begin to give other results.
+    A subclass is a frozen dataclass with default values. Its constructor only stores the settings; `problem()` checks
+    settings against each other. Increase `version` when the same settings start to produce different results.
     """
 
     role: ClassVar[str] = ""
     version: ClassVar[int] = 1
     paths: ClassVar[tuple[str, ...]] = ()
-    """The settings that name files, relative to the experiment file."""
+    """The settings that are file paths, relative to the experiment file."""
     source: ClassVar[tuple[str, str] | None] = None
-    """For a researcher's own part: the reference it was loaded by and the sha256 of its source file."""
+    """For a custom component: the reference it was loaded by and the SHA-256 of its source file."""
     __pydantic_config__: ClassVar[dict[str, Any]] = {"strict": True, "extra": "forbid"}
 
     @classmethod
     def name(cls) -> str:
-        """The name in YAML, in MLflow and in the identity."""
+        """The name used in YAML, MLflow and the identity."""
         return snake_case(cls.__name__)
 
     def problem(self) -> str | None:
-        """What is wrong with these settings taken together, or None."""
+        """An error message if the settings do not fit together, else None."""
         return None
 
     def packages(self) -> Mapping[str, str]:
-        """The packages that have to be installed besides the harness, each with the extra that brings it."""
+        """Extra packages that must be installed, each mapped to the extra of the harness that installs it."""
         return {}
 
     def facts(self) -> Mapping[str, str]:
-        """What decides the results besides the settings, such as the content of a file that a setting names."""
+        """Inputs other than settings that affect the results, such as the content of a file named by a setting."""
         return {}
 
 
 def settings(component: Component, *, with_runtime: bool = False) -> dict[str, Any]:
-    """The settings as plain JSON values; parts that are components themselves become mappings.
+    """Return the settings as plain JSON values; nested components become mappings.
 
     >>> # settings(Fixed(size=256)) == {"size": 256, "overlap": 0, "unit": "tokens"}
     """
@@ -89,13 +89,13 @@ def settings(component: Component, *, with_runtime: bool = False) -> dict[str, A
         if isinstance(value, Component):
             value = settings(value, with_runtime=with_runtime)
         if isinstance(value, float):
-            value += 0.0  # -0.0 is 0.0
+            value += 0.0  # turns -0.0 into 0.0
         values[field.name] = list(value) if isinstance(value, tuple) else value
     return values
 
 
 def identity(component: Component) -> dict[str, Any]:
-    """What decides a component's results: role, name, version, settings, and the source of a researcher's own part."""
+    """Everything that decides a component's results: role, name, version, settings, facts and custom source hash."""
     known: dict[str, Any] = {
         "role": component.role,
         "name": component.name(),
@@ -116,7 +116,7 @@ def identity(component: Component) -> dict[str, Any]:
 
 
 def step_labels(steps: Sequence[Component]) -> list[str]:
-    """The components' names, numbered where a name occurs again: `top_k`, `top_k_2`."""
+    """Return the components' names; repeated names are numbered: `top_k`, `top_k_2`."""
     names = [step.name() for step in steps]
     counts = [names[: at + 1].count(name) for at, name in enumerate(names)]
     return [name if count == 1 else f"{name}_{count}" for name, count in zip(names, counts, strict=True)]

@@ -1,4 +1,4 @@
-"""How a model's context window is shared out: system prompt, history, query, response, and the rest for context."""
+"""Split a model's context window into system prompt, history, query, response and retrieved context."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ LONGEST_RESPONSE = 2000
 
 
 class Allocation(NamedTuple):
-    """Tokens for each part of a context window; together they are the window."""
+    """Tokens for each part of a context window; the parts add up to the window."""
 
     system: int
     history: int
@@ -19,14 +19,15 @@ class Allocation(NamedTuple):
 
     @property
     def window(self) -> int:
+        """The size of the whole window in tokens."""
         return sum(self)
 
 
 def allocate(window: int, *, turns: int = 0, system: int = 500, query: int = 500) -> Allocation:
-    """Share out a window of tokens; retrieved context gets what the others leave.
+    """Split a window of `window` tokens; retrieved context gets what the other parts leave.
 
-    The response gets min(2000, window // 8); the history 500 tokens for each of `turns`, at most window // 4. Raises
-    ConfigError where nothing is left for context.
+    The response gets min(2000, window // 8); the history gets 500 tokens for each of `turns`, at most window // 4.
+    Raises ConfigError if an argument is negative or nothing is left for context.
 
     >>> allocate(128_000, turns=5, system=800)
     Allocation(system=800, history=2500, query=500, response=2000, context=122200)

@@ -1,4 +1,4 @@
-"""Grades of passages in a file, by people or by a judge: CSV, JSON lines, or TREC qrels."""
+"""Read recorded relevance grades, by people or by a judge, from CSV, JSON lines or TREC qrels."""
 
 import csv
 import hashlib
@@ -15,16 +15,16 @@ QUERY = ("query", "query_id", "qid", "question")
 PASSAGE = ("passage", "passage_id", "pid", "doc", "doc_id", "docid", "text")
 GRADE = ("grade", "label", "relevance", "rel", "score")
 RATERS = ("people", "judge")
-"""Columns of a file that holds the grades of both."""
+"""Columns of a file that holds grades by both people and a judge."""
 GREATEST = 9
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Grades by (query, passage), each an id or a text as the file has it.
+    """Grades by (query, passage), where each of the two is an id or a text, as in the file.
 
-    A passage that occurs twice for a query, such as one text under two ids, keeps both grades, in order. `unjudged` are
-    the lines of a grade below 0, which TREC gives to passages that were put before the judges and left.
+    If a passage occurs twice for a query, such as one text under two ids, both grades are kept, in file order.
+    `unjudged` counts the lines with a grade below 0, which TREC uses for pooled passages that were not judged.
     """
 
     path: Path
@@ -33,20 +33,21 @@ class Labels:
 
     @property
     def count(self) -> int:
+        """The number of grades."""
         return sum(map(len, self.grades.values()))
 
     def of(self, queries: Sequence[str], passages: Sequence[str]) -> Sequence[int]:
-        """The grades under the first name that the file knows, of those of a query and those of a passage."""
+        """The grades of the first (query, passage) pair found in the file; empty if there is none."""
         names = ((query, passage) for passage in passages for query in queries)
         return next((self.grades[name] for name in names if name in self.grades), ())
 
 
 def read_labels(path: Path, rater: str | None = None) -> Labels:
-    """The labels of a file; `rater` names the column of a file that holds the grades of several.
+    """Read the labels of a file; `rater` names the grade column if the file holds grades by several raters.
 
-    CSV, TSV and JSON lines have a query, a passage (id or text) and a grade; anything else is read as qrels: query,
-    iteration, passage, grade. A grade is a whole number; lines with one below 0 are left out, and counted. Raises
-    DataError with file and line.
+    CSV, TSV and JSON lines have a query, a passage (id or text) and a grade; any other file is read as qrels: query,
+    iteration, passage, grade. A grade is a whole number up to 9; lines with a grade below 0 are counted and skipped.
+    Raises DataError with file and line if the file cannot be read, is malformed or contains no label.
     """
     read = _COLUMNAR.get(path.suffix.lower(), _qrels)
     grades: dict[tuple[str, str], list[int]] = {}
@@ -54,26 +55,26 @@ def read_labels(path: Path, rater: str | None = None) -> Labels:
     for line, row in read(path):
         query, passage = _named(line, row, QUERY), _named(line, row, PASSAGE)
         if rater and rater not in row:
-            raise line.fault(f"has no column '{rater}'; there is {', '.join(map(str, row))[:100]}")
+            raise line.fault(f"has no column '{rater}'; columns: {', '.join(map(str, row))[:100]}")
         grade = _grade(line, row[rater] if rater else _named(line, row, GRADE))
         if grade < 0:
             unjudged += 1
         else:
             grades.setdefault((query, passage), []).append(grade)
     if not grades:
-        raise DataError(f"{path}: holds no label")
+        raise DataError(f"{path}: contains no label")
     return Labels(path, grades, unjudged)
 
 
 def both_raters(path: Path) -> bool:
-    """Whether a file has a column of grades by people and one by a judge."""
+    """Whether a file has a column `people` and a column `judge`."""
     read = _COLUMNAR.get(path.suffix.lower())
     first = next(read(path), None) if read else None
     return first is not None and all(rater in first[1] for rater in RATERS)
 
 
 def labels_sha256(path: Path) -> str:
-    """What identifies the labels by content; raises DataError where they cannot be read."""
+    """The SHA-256 of the file's content. Raises DataError if the file cannot be read."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
@@ -105,7 +106,7 @@ _COLUMNAR: Mapping[str, Callable[[Path], Iterator[tuple[Line, Mapping[str, Any]]
     ".jsonl": _json,
     ".json": _json,
 }
-"""How to read a file whose columns have names, by suffix."""
+"""Readers of files with named columns, by suffix."""
 
 
 def _qrels(path: Path) -> Iterator[tuple[Line, Mapping[str, Any]]]:
@@ -121,7 +122,7 @@ def _qrels(path: Path) -> Iterator[tuple[Line, Mapping[str, Any]]]:
 def _named(line: Line, row: Mapping[str, Any], names: Sequence[str]) -> str:
     found = next((name for name in names if name in row), None)
     if found is None:
-        raise line.fault(f"has no column {' or '.join(names)}; there is {', '.join(map(str, row))[:100]}")
+        raise line.fault(f"has no column {' or '.join(names)}; columns: {', '.join(map(str, row))[:100]}")
     value = row[found]
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
         raise line.fault(f"{found}: expected text, got {value!r:.40}")

@@ -1,4 +1,4 @@
-"""The roles of components that ask a language model: through the harness' calls, cache and budget."""
+"""Roles of components that call a language model; the harness makes the calls, with its cache and budget."""
 
 import dataclasses
 from abc import abstractmethod
@@ -18,15 +18,17 @@ from harness.storage.digest import digest
 
 
 class LlmComponent(Prompter, Component):
-    """A component that asks a language model: what its answers depend on follows from its settings and its prompt."""
+    """A component that calls a language model; its answers are identified by its settings and its prompt."""
 
     def facts(self) -> dict[str, str]:
+        """The digest of the prompt, besides the facts of the other base classes."""
         return {**super().facts(), "prompt": prompt_digest(self)}
 
     def labelling(self) -> dict[str, Any]:
+        """What identifies a stored answer: role, name, version, prompt and the settings that affect the answer."""
         known = identity(self)
         record = {name: known[name] for name in ("role", "name", "version", "source") if name in known}
-        # Neither where and how the model is asked, which is told apart, nor what serves only the scores.
+        # The model and server settings are recorded separately, and `post_answer` settings do not change an answer.
         left_out = {field.name for field in dataclasses.fields(Prompter)}
         left_out |= post_answer_names(self)
         asked = {name: value for name, value in settings(self).items() if name not in left_out}
@@ -35,7 +37,7 @@ class LlmComponent(Prompter, Component):
 
 @lru_cache(maxsize=256)
 def prompt_digest(prompter: Prompter) -> str:
-    """What identifies the wording and the form of a prompt, by those of one about a sample."""
+    """A digest of the prompt's wording and answer schema, computed from a sample task."""
     prompt = prompter.prompt((prompter.sample(),))
     schema = prompt.schema.json_schema(list(prompt.slots))
     return digest([prompt.system, prompt.document, prompt.user, schema])[:16]
@@ -43,90 +45,94 @@ def prompt_digest(prompter: Prompter) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class LlmChunker(LlmComponent, Chunker):
-    """Cuts a document where a language model says, through the harness' calls, cache and budget.
+    """Cuts a document at boundaries chosen by a language model; the harness makes the calls, with cache and budget.
 
-    At most the share `max_failed` of the questions may stay without an answer, which the results then tell.
+    At most the fraction `max_failed` of the questions may fail; the results report how many did.
     """
 
     max_failed: Fraction = post_answer(0.02)
 
     @abstractmethod
     def tasks(self, doc: Document) -> list[Task]:
-        """What is asked about the document, in order; none where there is nothing to decide."""
+        """The questions about the document, in order; empty if there is nothing to decide."""
 
     @abstractmethod
     def join(self, doc: Document, answers: Sequence[Answer]) -> Spans:
-        """The chunks, given an answer or a failure for each task."""
+        """Return the chunks, given an answer or a failure for each task."""
 
     def split(self, doc: Document) -> Spans:
-        raise TypeError("the model is asked by the harness; see `join`")
+        """Not supported: always raises TypeError."""
+        raise TypeError("the harness calls the model; see `join`")
 
 
 @dataclasses.dataclass(frozen=True)
 class LlmAugmenter(LlmComponent, Augmenter):
-    """An augmenter whose contexts a language model writes, through the harness' calls, cache and budget.
+    """An augmenter whose contexts a language model writes; the harness makes the calls, with its cache and budget.
 
-    At most the share `max_failed` of the chunks may be left without a context, which the results then tell; beyond,
-    the run stops, and the next one asks for the missing ones again.
+    At most the fraction `max_failed` of the chunks may be left without a context; the results report how many were.
+    If more fail, the run stops, and the next run asks again for the missing contexts.
     """
 
     max_failed: Fraction = post_answer(0.02)
 
     @abstractmethod
     def tasks(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[Task]:
-        """What is asked for the context of each span, in order; spans that share a context share a task."""
+        """One task per span, in order; spans that share a context have equal tasks."""
 
     def augment(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
-        raise TypeError("contexts that a model writes are asked for by the harness")
+        """Not supported: always raises TypeError."""
+        raise TypeError("the harness calls the model to write the contexts")
 
 
 UNGRADED = -1.0
-"""Stands for the score of a passage whose grade is missing."""
+"""The score of a passage whose grade is missing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class LlmReranker(LlmComponent, Reranker):
-    """A reranker that has a language model grade passages, through the harness' calls, cache and budget.
+    """A reranker that lets a language model grade passages; the harness makes the calls, with its cache and budget.
 
-    A passage whose grade is missing is dropped, with that reason; beyond the share `max_failed` of all passages the
-    run stops, and the next one asks for the missing ones again.
+    A passage without a grade is dropped with the reason "no grade". If more than the fraction `max_failed` of all
+    passages has no grade, the run stops, and the next run asks again for the missing grades.
     """
 
     max_failed: Fraction = post_answer(0.02)
 
     @abstractmethod
     def task(self, query: str, text: str) -> Task:
-        """What is asked about one passage."""
+        """The task that asks for the grade of one passage."""
 
     @abstractmethod
     def value(self, label: Label) -> float:
-        """The score a label stands for, at least 0."""
+        """Convert a label to a score of at least 0."""
 
     def score(self, query: str, texts: Sequence[str]) -> Floats:
-        raise TypeError("grades that a model gives are asked for by the harness")
+        """Not supported: always raises TypeError."""
+        raise TypeError("the harness calls the model to grade the passages")
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
-        # A failure is no grade: kept as a number, it would move those of others as soon as scores are scaled.
+        """Drop passages without a grade, then rank the others by score and keep the best `k`."""
+        # Removed before ranking: a placeholder score would shift the others if a later step rescales scores.
         outcome = super().select(query, [hit for hit in hits if hit.score != UNGRADED])
         missing = [Drop(hit, "no grade") for hit in hits if hit.score == UNGRADED]
         return Outcome(outcome.kept, outcome.dropped + missing)
 
 
 def few_enough(prompter: LlmChunker | LlmAugmenter | LlmReranker, found: Sequence[Answer], what: str) -> int:
-    """How many outcomes are failures; raises JudgeError where that is more than the share `max_failed`."""
+    """Count the failures. Raises JudgeError if they are more than the fraction `max_failed` of all outcomes."""
     failed = [outcome for outcome in found if isinstance(outcome, Failure)]
     if len(failed) > prompter.max_failed * len(found):
         message = f"{len(failed)} of {len(found)} {what}, such as {failed[0]}"
-        raise JudgeError(f"{prompter.role} {prompter.name()}: {message}; run again to ask for those once more")
+        raise JudgeError(f"{prompter.role} {prompter.name()}: {message}; run again to retry them")
     return len(failed)
 
 
 @dataclasses.dataclass(frozen=True)
 class LlmJudge(LlmComponent, Judge):
-    """A judge that asks a language model, by `Prompter`'s means.
+    """A judge that calls a language model; see `Prompter`.
 
-    `repeats` judgments are taken of each thing, and their scores averaged; each has its own place in the cache. Where
-    more than the share `max_failed` of the queries has no value, no mean is told.
+    Each task is judged `repeats` times and the scores are averaged; each repeat has its own cache entry. If more than
+    the fraction `max_failed` of the queries has no value, no mean is reported.
     """
 
     repeats: Annotated[int, Field(gt=0, le=10)] = post_answer(1)
@@ -135,14 +141,15 @@ class LlmJudge(LlmComponent, Judge):
     uses_model: ClassVar[bool] = True
 
     def labelling(self) -> dict[str, Any]:
-        # Passages that share a call may sway each other; which ones they are is left to chance, that they do is not.
+        """What identifies a stored answer; includes whether each passage is judged in a call of its own."""
+        # Passages in the same call can influence each other, so answers from single-passage calls are kept separate.
         return super().labelling() | {"isolated": getattr(self, "batch", 0) == 1}
 
     def claims(self) -> Prompter | None:
-        """What lists the claims of a reference answer, for a judge that needs them; see `claims_task`."""
+        """The prompter that lists the claims of a reference answer, if the judge needs them; see `claims_task`."""
         return None
 
 
 def claims_task(case: Case) -> Task:
-    """What is asked to list the claims of a query's reference answer."""
+    """The task that asks for the claims of a query's reference answer."""
     return Task(case.query.text, (), case.query.answer or "")

@@ -1,19 +1,19 @@
-"""Batches for models on this machine, made so that a text's result does not depend on the company it is in."""
+"""Batches for local models, padded so that a text's result does not depend on the other texts in its batch."""
 
 from collections.abc import Iterator
 from typing import Any
 
 BATCH = 8
-"""Rows of every batch. Small batches of like lengths waste the least padding on a CPU."""
+"""Rows per batch. Small batches of similar lengths waste the least padding on a CPU."""
 STEP = 16
 """Batches are padded to a multiple of this many tokens."""
 
 
 def padded_batches(tokenizer: Any, encoded: Any, longest: int) -> Iterator[tuple[list[int], Any]]:
-    """Row numbers of `encoded`, at most `BATCH`, and their padded features; rows beyond those named are filling.
+    """Yield up to `BATCH` row numbers of `encoded` and their padded features; the remaining rows are filler.
 
-    Every batch has the same number of rows, and a length that depends on each of its texts alone, at most `longest`:
-    so the arithmetic for a text is always the same.
+    Every batch has `BATCH` rows. Its length in tokens, at most `longest`, is the rounded-up length of each of its
+    texts, so the arithmetic for a text is the same in every batch.
     """
     by_length: dict[int, list[int]] = {}
     for row, ids in enumerate(encoded["input_ids"]):

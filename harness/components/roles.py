@@ -1,4 +1,4 @@
-"""The roles that components play in a trial: what each is given, and what it returns."""
+"""The component roles of a trial: the inputs and outputs of each."""
 
 import dataclasses
 from abc import abstractmethod
@@ -36,43 +36,45 @@ class Chunker(Component):
 
     @abstractmethod
     def split(self, doc: Document) -> Spans:
-        """Half-open `(start, end)` offsets into `doc.text`; `doc.tokens` tells token lengths."""
+        """Return half-open `(start, end)` character offsets into `doc.text`; `doc.tokens` has the token positions."""
 
 
 class ScalesChunker(Chunker):
-    """Cuts a document several times over; each chunk is tagged by the scale it belongs to."""
+    """Cuts a document at several scales; each chunk is tagged with its scale."""
 
     @abstractmethod
     def tilings(self, doc: Document) -> list[Spans]:
-        """The spans of each scale, the finest first."""
+        """Return the spans of each scale, finest first."""
 
     def split(self, doc: Document) -> Spans:
+        """Return the distinct spans of all scales, in order."""
         return sorted({span for spans in self.tilings(doc) for span in spans})
 
 
 class EmbeddingChunker(Chunker):
-    """Cuts a document by vectors of its pieces, which the trial's embedder gives: each piece is embedded once."""
+    """Cuts a document by the vectors of its pieces; the harness embeds each piece once, with the trial's embedder."""
 
     @abstractmethod
     def pieces(self, doc: Document) -> Spans:
-        """What is embedded, in order."""
+        """Return the spans to embed, in order."""
 
     @abstractmethod
     def join(self, doc: Document, pieces: Spans, vectors: Vectors) -> Spans:
-        """The chunks, given the unit vector of each piece, (pieces, dimensions)."""
+        """Return the chunks; `vectors` has one unit vector per piece, (pieces, dimensions)."""
 
     def split(self, doc: Document) -> Spans:
-        raise TypeError("the pieces are embedded by the harness; see `join`")
+        """Not supported: always raises TypeError."""
+        raise TypeError("the harness embeds the pieces; see `join`")
 
 
 class Augmenter(Component):
-    """Gives each chunk a context that is indexed with it and never credited as evidence."""
+    """Adds to each chunk a context that is indexed with it but never counted as evidence."""
 
     role: ClassVar[str] = "augmenter"
 
     @abstractmethod
     def augment(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
-        """One context per span, in order; the empty string for none."""
+        """Return one context per span, in order; an empty string means no context."""
 
 
 class Embedder(Component):
@@ -80,44 +82,44 @@ class Embedder(Component):
 
     role: ClassVar[str] = "embedder"
     metered: ClassVar[bool] = False
-    """Whether texts are paid for; nothing is then embedded just to measure how long it takes."""
+    """Whether embedding costs money; if so, the harness embeds nothing only to measure latency."""
 
     def advice(self) -> str | None:
-        """What someone should know who uses these settings; None where all is well."""
+        """A warning for users of these settings; None if there is nothing to warn about."""
         return None
 
     @property
     def label(self) -> str:
-        """The name, and that of its model."""
+        """The component name and the model name."""
         return " ".join([self.name(), str(getattr(self, "model", ""))]).strip()
 
     @property
     def price(self) -> float | None:
-        """Dollars per million tokens; None where that is not known."""
+        """The price in dollars per million tokens; None if it is unknown."""
         return None if self.metered else 0.0
 
     @property
     def stated_price(self) -> float | None:
-        """The dollars per million tokens that the settings name; None where they name none."""
+        """The price set in the settings, in dollars per million tokens; None if it is not set."""
         return None
 
     def price_with(self, given: tuple[float, float] | None) -> float | None:
-        """Dollars per million tokens: of the settings, else as `given` on the command line (IN,OUT), else as listed."""
+        """Dollars per million tokens: from the settings, else `given` on the command line (IN,OUT), else listed."""
         if not self.metered or given is None or self.stated_price is not None:
             return self.price
         return given[0]
 
     @abstractmethod
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
-        """One vector per text, (texts, dimensions) float32, whatever the batch the text travels in."""
+        """Return one vector per text, (texts, dimensions) float32; vectors must not depend on the batch."""
 
 
 Scale = Literal["unit", "cosine", "raw"]
-"""What scores are: within 0 and 1; cosines; or of no known range, such as BM25's."""
+"""The kind of scores: between 0 and 1; cosines; or of unknown range, such as BM25's."""
 
 
 class Retriever(Component):
-    """Ranks chunks for queries. `search` returns at most `depth` chunk numbers per query, best first."""
+    """Ranks chunks for queries; `search` returns at most `depth` chunk numbers per query, best first."""
 
     role: ClassVar[str] = "retriever"
     uses_vectors: ClassVar[bool] = False
@@ -125,24 +127,24 @@ class Retriever(Component):
 
     @property
     def scale(self) -> Scale:
-        """What its scores are."""
+        """The kind of scores it returns."""
         return "raw"
 
     @property
     def parts(self) -> "tuple[Retriever, ...]":
-        """The retrievers a fusion draws on; empty for a retriever that searches an index itself."""
+        """The retrievers that a fusion merges; empty for a retriever that searches an index itself."""
         return ()
 
     def index_settings(self) -> dict[str, Any]:
-        """The settings that decide the index; trials that differ only in others share it."""
+        """The settings that decide the index; trials that differ only in other settings share it."""
         return {name: value for name, value in settings(self).items() if name != "depth"}
 
     def index(self, texts: Sequence[str], corpus: Vectors | None = None) -> Artifact:
-        """What `search` needs besides vectors, as arrays; `corpus` as in `search`."""
+        """Build what `search` needs besides vectors; `texts` are the chunks, `corpus` is as in `search`."""
         return Artifact()
 
     def exact(self) -> "Retriever | None":
-        """For a retriever that only approximates: the one it approximates, which its recall is measured against."""
+        """For approximate search: the exact retriever that its recall is measured against; else None."""
         return None
 
     @abstractmethod
@@ -151,31 +153,32 @@ class Retriever(Component):
     ) -> Rankings:
         """Rank chunks for all queries in one call.
 
-        `corpus` holds one vector per chunk and `vectors` one per query, both None unless `uses_vectors`; `texts` are
-        the queries.
+        `texts` are the queries. `corpus` has one vector per chunk, (chunks, dimensions), and `vectors` one per query,
+        (queries, dimensions); both are None unless `uses_vectors` is true.
         """
 
 
 class Replay(Retriever):
-    """A retriever that searches nothing: the rankings are in a file that the data set's manifest names as a `run`."""
+    """A retriever that reads its rankings from a file, listed as a `run` in the data set's manifest."""
 
     run: str
 
     @abstractmethod
     def replay(self, path: Path, queries: Sequence[str], first: Mapping[str, int]) -> Rankings:
-        """The rankings in the file for the ids of queries, in order; `first` is the first chunk of each document."""
+        """Read the rankings for query ids, in their order; `first` maps each document id to its first chunk."""
 
     def search(
         self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
     ) -> Rankings:
+        """Not supported: always raises TypeError."""
         raise TypeError("a recorded ranking is not searched; see `replay`")
 
 
 class FusionContext(NamedTuple):
-    """What a fusion may look at besides the rankings: one query, what its `index` made, and the corpus.
+    """The inputs of a fusion besides the rankings: one query, the result of its own `index`, and the corpus.
 
-    `vector` has shape (dimensions,), `vectors` (chunks, dimensions), both of unit length; None unless the fusion itself
-    sets `uses_vectors`.
+    `vector` has shape (dimensions,) and `vectors` (chunks, dimensions), both of unit length; both are None unless the
+    fusion itself sets `uses_vectors`.
     """
 
     query: str
@@ -186,7 +189,7 @@ class FusionContext(NamedTuple):
 
 
 class Fusion(Retriever):
-    """A retriever that merges the rankings of its parts, each of which is searched and stored on its own."""
+    """A retriever that merges the rankings of its parts; each part is searched and stored separately."""
 
     @property
     @abstractmethod
@@ -200,17 +203,18 @@ class Fusion(Retriever):
     def search(
         self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
     ) -> Rankings:
+        """Not supported: always raises TypeError."""
         raise TypeError("a fusion is not searched itself; its parts are")
 
 
 class Selector(Component):
-    """One step from retrieved hits to the passages that are kept."""
+    """One step on the way from retrieved hits to the selected passages."""
 
     role: ClassVar[str] = "selector"
     spends_budget: ClassVar[bool] = False
-    """Whether what this step drops is lost to a budget, in the words of the loss ledger."""
+    """Whether loss attribution counts what this step drops as lost to a budget."""
     needs: ClassVar[tuple[Scale, ...]] = ("unit", "cosine", "raw")
-    """The kinds of scores this step can make sense of."""
+    """The kinds of scores that this step accepts."""
 
     @property
     def uses_vectors(self) -> bool:
@@ -218,27 +222,27 @@ class Selector(Component):
         return False
 
     def scale(self, before: Scale) -> Scale:
-        """What the scores are after this step."""
+        """The kind of scores after this step, given the kind before it."""
         return before
 
     @abstractmethod
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
-        """The hits to keep, in rank order, and those dropped with a reason; the input is left as it is."""
+        """Return the hits to keep, in rank order, and the dropped ones with reasons; `hits` must not be modified."""
 
 
 def best_hits_first(hits: Iterable[Hit]) -> list[Hit]:
-    """Hits by score, the greatest first, those that tie in the order of document and start.
+    """Sort hits by descending score; ties are ordered by document, start and end.
 
-    Scores are compared to nine decimals, so that the last bits of a sum decide nothing.
+    Scores are rounded to nine decimals first, so that floating-point noise does not change the order.
     """
     return sorted(hits, key=lambda hit: (-round(hit.score, 9), hit.chunk.doc, hit.chunk.start, hit.chunk.end))
 
 
 @dataclasses.dataclass(frozen=True)
 class Reranker(Selector):
-    """A step that scores pairs of query and passage anew and keeps the best `k` (None: all).
+    """A step that rescores pairs of query and passage and keeps the best `k` (None: all).
 
-    The harness asks for the scores, each pair once for all trials, and hands them in as those of the hits.
+    The harness computes the scores, each pair once for all trials, and passes them to `select` as the hits' scores.
     """
 
     metered: ClassVar[bool] = False
@@ -247,63 +251,64 @@ class Reranker(Selector):
     k: Positive | None = dataclasses.field(default=None, metadata={"post_answer": True}, kw_only=True)
 
     def scale(self, before: Scale) -> Scale:
+        """Always `raw`: the range of the new scores is unknown."""
         return "raw"
 
     def requests(self, texts: int) -> int:
-        """How many requests so many texts of one query take."""
+        """The number of requests needed to score `texts` texts for one query."""
         return 1 if texts else 0
 
     def usd(self, requests: int) -> float | None:
-        """The dollars that `requests` of them cost; None where that is not known."""
+        """The cost of `requests` requests in dollars; None if it is unknown."""
         return 0.0
 
     @abstractmethod
     def score(self, query: str, texts: Sequence[str]) -> Floats:
-        """How well each text answers the query, greater being better, (texts,); whatever texts go along."""
+        """Return one relevance score per text, (texts,), higher is better; it must not depend on the other texts."""
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
-        # Hits that tie keep the order they came in.
+        """Rank by score and keep the best `k`; ties keep their order."""
         ranked = sorted(hits, key=lambda hit: -round(hit.score, 9))
         kept = len(ranked) if self.k is None else self.k
         return Outcome(ranked[:kept], [Drop(hit, f"reranked below {kept}") for hit in ranked[kept:]])
 
 
 def asks_models(step: Selector) -> bool:
-    """Whether a step needs what models have to work out about the passages."""
+    """Whether a step needs model output for the passages: vectors or rerank scores."""
     return step.uses_vectors or isinstance(step, Reranker)
 
 
 class Judge(Component):
-    """Says how good a selection is for a query. A failure to say so is a failure, never a number.
+    """Scores how good a selection is for a query. A failed judgment stays a failure and never becomes a number.
 
-    `measures` are the names of its scores, the headline first.
+    `measures` are the names of its scores, the primary metric first.
     """
 
     role: ClassVar[str] = "judge"
     measures: ClassVar[tuple[str, ...]] = ()
     uses_model: ClassVar[bool] = False
-    """Whether a language model is asked: what it says is then uncalibrated until compared with people."""
+    """Whether it calls a language model; its scores are uncalibrated until compared with human labels."""
     divided_by_k: ClassVar[tuple[str, ...]] = ()
-    """The measures that divide by the judge's `k` even where fewer passages are selected."""
+    """The measures that divide by the judge's `k` even if fewer passages are selected."""
 
     def caution(self) -> str:
-        """What readers must know of a judge that asks no model; empty where there is nothing to say."""
+        """A caution for readers of scores from a judge that uses no model; empty if there is none."""
         return ""
 
     @abstractmethod
     def tasks(self, case: Case) -> Sequence[Task]:
-        """What has to be judged before `score` can tell; empty where it is plain already."""
+        """The tasks to judge before `score` is called; empty if none is needed."""
 
     @abstractmethod
     def score(self, case: Case, judgments: Mapping[Task, Judgment]) -> Verdict:
-        """The scores of one query, given a judgment for each of its tasks."""
+        """Return the scores of one query, given a judgment for each of its tasks."""
 
 
 def judge_measures(judges: Sequence[Judge]) -> dict[str, tuple[str, Judge, str]]:
-    """What judges measure: from a measure's name to the judge's label, the judge, and its own word for it.
+    """Map the name of each measure to the judge's label, the judge, and the judge's own name for the measure.
 
-    Where a judge occurs again, its measures are numbered as it is: `context_precision_2`. Raises ConfigError where two
-    judges measure something of the same name.
+    If a judge occurs again, its measures get the same number as its label: `context_precision_2`. Raises ConfigError
+    if two judges have a measure of the same name.
     """
     found: dict[str, tuple[str, Judge, str]] = {}
     for label, judge in zip(step_labels(judges), judges, strict=True):
@@ -318,11 +323,11 @@ def judge_measures(judges: Sequence[Judge]) -> dict[str, tuple[str, Judge, str]]
 
 
 class LocalJudge(Judge):
-    """A judge that works its judgments out by itself."""
+    """A judge that computes its judgments locally, without a language model server."""
 
     @abstractmethod
     def decide(self, tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -> Mapping[Task, Judgment]:
-        """A judgment for each task; `embed` gives unit vectors of sentences, (texts, dimensions) float32."""
+        """Return a judgment for each task; `embed` returns unit vectors of texts, (texts, dimensions) float32."""
 
 
 ROLES: Mapping[str, type[Component]] = {

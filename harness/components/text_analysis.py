@@ -1,4 +1,4 @@
-"""Text analysis for whatever matches words: words, stop words, stems."""
+"""Text analysis for lexical matching: tokenization, stop words and stemming."""
 
 import re
 from functools import lru_cache
@@ -9,7 +9,7 @@ StopWords = Literal["none", "lucene"]
 
 _WORD = re.compile(r"\w+")
 _POSSESSIVE = re.compile(r"['’]s\b")
-# Lucene's English stop set: the 33 words its EnglishAnalyzer leaves out.
+# Lucene's English stop set: the 33 words that its EnglishAnalyzer removes.
 _LUCENE = frozenset(
     [
         "a",
@@ -50,7 +50,10 @@ _LUCENE = frozenset(
 
 
 class Analyzer:
-    """Lower-cased Unicode words without possessives and stop words, stemmed: the steps of Lucene's EnglishAnalyzer."""
+    """Turns a text into lower-cased, stemmed Unicode words, as Lucene's EnglishAnalyzer does.
+
+    Possessives and stop words are removed before stemming.
+    """
 
     def __init__(self, stemmer: Stemmer, stop_words: StopWords) -> None:
         self._stop = _LUCENE if stop_words == "lucene" else frozenset()

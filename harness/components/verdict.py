@@ -1,4 +1,4 @@
-"""What judgments come to: a value only where all of them are there, and bounds that hold whatever the others are."""
+"""Scores computed from judgments: a value if no judgment is missing, and bounds that hold in any case."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -8,10 +8,10 @@ from harness.llm.answers import Failure, Judgment
 
 
 class Score(NamedTuple):
-    """One measure of one query. `value` is None unless every judgment it rests on is there.
+    """One measure of one query. `value` is None if a judgment that it needs is missing.
 
-    `low` and `high` bound it whatever the missing judgments would have been (Manski, Partial Identification of
-    Probability Distributions, 2003); they equal `value` where none is missing.
+    `low` and `high` are bounds for any outcome of the missing judgments (Manski, Partial Identification of
+    Probability Distributions, 2003); they equal `value` if none is missing.
     """
 
     value: float | None
@@ -20,22 +20,24 @@ class Score(NamedTuple):
 
     @classmethod
     def exactly(cls, value: float) -> "Score":
+        """A score without missing judgments."""
         return cls(value, value, value)
 
     @classmethod
     def between(cls, low: float, high: float, *, complete: bool) -> "Score":
+        """A score within bounds; `complete` says that no judgment is missing, so that `low` is the value."""
         return cls(low if complete else None, low, high)
 
     @classmethod
     def mean(cls, scores: Sequence["Score"]) -> "Score":
-        """The mean over repeats; it has a value only where all of them have."""
+        """The mean over repeats; it has a value only if all of them have one."""
         low = math.fsum(score.low for score in scores) / len(scores)
         high = math.fsum(score.high for score in scores) / len(scores)
         return cls.between(low, high, complete=all(score.value is not None for score in scores))
 
 
 class Finding(NamedTuple):
-    """What was judged about one thing: a passage, by its rank from 1, or an item of what is needed, by its text."""
+    """The judgments of one passage, given by its rank from 1, or of one needed item, given by its text."""
 
     rank: int | None
     item: str
@@ -43,11 +45,12 @@ class Finding(NamedTuple):
 
     @property
     def failures(self) -> list[Failure]:
+        """The judgments that failed."""
         return [judgment for judgment in self.judgments if isinstance(judgment, Failure)]
 
 
 class Verdict(NamedTuple):
-    """All of a judge about one query: a score per measure, None where the query cannot have one, and the findings."""
+    """A judge's result for one query: a score per measure, None if the query cannot have one, and the findings."""
 
     scores: Mapping[str, Score | None]
     findings: tuple[Finding, ...] = ()
@@ -55,16 +58,16 @@ class Verdict(NamedTuple):
 
 
 def share(relevant: Sequence[bool | None], of: int) -> Score:
-    """The relevant among `of`; None stands for one that is not known."""
+    """The number of relevant items divided by `of`; None marks an item whose relevance is unknown."""
     sure, open_ = sum(known is True for known in relevant), sum(known is None for known in relevant)
     return Score.between(sure / of, (sure + open_) / of, complete=not open_)
 
 
 def average_precision(relevant: Sequence[bool | None], of: int | None = None) -> Score:
-    """Mean over the relevant of the precision at their rank, divided by their number or by `of`.
+    """The sum of the precisions at the ranks of relevant passages, divided by their number or by `of`.
 
-    Divided by their number it is what RAG toolkits call context precision: blind to irrelevant passages behind the last
-    relevant one. `of` = k counts those too. No relevant passage gives 0.
+    Divided by their number, it is what RAG toolkits call context precision: it ignores irrelevant passages after the
+    last relevant one. With `of` = k these count too. It is 0 if no passage is relevant.
 
     >>> average_precision([True, False, False, False]).value, average_precision([True, False, False, False], of=4).value
     (1.0, 0.25)
@@ -74,9 +77,9 @@ def average_precision(relevant: Sequence[bool | None], of: int | None = None) ->
 
 
 def _extreme(relevant: Sequence[bool | None], of: int | None, best: Callable[[float, float], float]) -> float:
-    """The least or greatest average precision over all ways to fill in what is not known.
+    """The minimum or maximum average precision over all values of the unknown labels.
 
-    Labels seen so far matter only through how many are relevant: a table of sums by that number, rank by rank.
+    Dynamic programming over ranks: for each number of relevant passages so far, the extreme sum of precisions.
     """
     sums: dict[int, float] = {0: 0.0}
     for rank, known in enumerate(relevant, 1):

@@ -1,4 +1,4 @@
-"""Splitters of other libraries: exact offsets, or a loud error."""
+"""Splitters from other libraries: exact offsets, or an error."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ CASES: list[Chunker] = [
 
 @pytest.mark.parametrize("chunker", CASES, ids=repr)
 def test_offsets_on_the_cookbook(chunker: Chunker) -> None:
-    """On all 48 documents, Korean, Hindi and emoji included: in order, and nothing of the text is lost."""
+    """On all 48 documents, including Korean, Hindi and emoji: chunks are in order and no text is lost."""
     for doc in load_dataset(ROOT / "datasets" / "cookbook", "validation").documents:
         spans = chunker.split(doc)
         assert [start for start, _ in spans] == sorted(start for start, _ in spans)
@@ -42,12 +42,12 @@ def test_offsets_on_the_cookbook(chunker: Chunker) -> None:
         for start, end in spans:
             assert 0 <= start < end <= len(doc.text)
             covered |= set(range(start, end))
-        lost = "".join(sign for at, sign in enumerate(doc.text) if at not in covered and not sign.isspace())
+        lost = "".join(char for at, char in enumerate(doc.text) if at not in covered and not char.isspace())
         assert lost == ""
 
 
 def test_lengths_in_tokens() -> None:
-    """Four words a chunk, where four characters would be one word; the tokenizer is named as everywhere else."""
+    """Lengths are in words: four words per chunk. An unknown tokenizer name gets the usual error message."""
     doc = Document("d", "one two three four five six seven eight nine ten")
     split = LangChain(options={"chunk_size": 4, "chunk_overlap": 0}, length_function="words").split(doc)
     assert [doc.text[a:b] for a, b in split] == ["one two three four", "five six seven eight", "nine ten"]
@@ -59,8 +59,8 @@ def test_lengths_in_tokens() -> None:
         LangChain(length_function="wrods").split(doc)
 
 
-def test_the_bundled_ranks_are_found_in_every_process() -> None:
-    """Where nothing of ours has used tiktoken before, as on a warm store: a splitter's own use finds them, offline."""
+def test_bundled_ranks_are_found_in_every_process() -> None:
+    """A splitter that uses tiktoken finds them offline, even if the harness itself has not used it (warm store)."""
     code = (
         "from harness.components.chunkers import LangChain\nfrom harness.core.records import Document\n"
         "made = LangChain('TokenTextSplitter', {'encoding_name': 'o200k_base', 'chunk_size': 3, 'chunk_overlap': 0})\n"
@@ -74,16 +74,16 @@ def test_the_bundled_ranks_are_found_in_every_process() -> None:
     assert (done.stdout, done.returncode) == ("2\n", 0), done.stderr
 
 
-def test_a_text_that_repeats_itself() -> None:
-    """Forty equal paragraphs: each piece at its own place, where a search from the front finds the first."""
+def test_repetitive_text() -> None:
+    """Forty equal paragraphs: each piece is aligned with its own copy, not with the first one."""
     paragraph = "The same words again and again, in every paragraph of this text."
     doc = Document("d", "\n\n".join([paragraph] * 40))
     spans = LangChain(options={"chunk_size": 80, "chunk_overlap": 0}).split(doc)
     assert [start for start, _ in spans] == [at * (len(paragraph) + 2) for at in range(40)]
 
 
-def test_pieces_in_place() -> None:
-    """Apart by white space, overlapping, and with a separator left out."""
+def test_alignment_of_pieces() -> None:
+    """Pieces separated by white space, overlapping pieces, and a missing separator."""
     text = "one two three -- four five"
     assert aligned(text, ["one two", "three -- four five"], "x") == [(0, 7), (8, 26)]
     assert aligned(text, ["one two three", "three -- four", "four five"], "x") == [(0, 13), (8, 21), (17, 26)]
@@ -96,16 +96,16 @@ def test_pieces_in_place() -> None:
     ("text", "pieces", "expected"),
     [
         ("one two three", ["one two", "three!"], "x: piece 2 'three!' is not next in the document"),
-        ("one two three", ["ONE two", "three"], "x: piece 1 'ONEtwo' does not follow"),
-        ("one two three", ["three", "one two"], "does not follow"),
+        ("one two three", ["ONE two", "three"], "x: piece 1 'ONEtwo' is not next"),
+        ("one two three", ["three", "one two"], "is not next"),
         ("ab ab ab ab ab c", ["ab ab ab", "ab ab ab", "c"], "x: piece 1 'ababab' could be in two places"),
         ("z a-sep a b", ["z", "a", "b"], "x: piece 2 'a' could be in two places"),
         ("a" + " word" * 50, ["a"], "x: the end of the text is in no piece"),
-        ("a" + " word" * 50 + " z", ["a", "z"], "does not follow"),
+        ("a" + " word" * 50 + " z", ["a", "z"], "is not next"),
     ],
 )
-def test_loud_errors(text: str, pieces: list[str], expected: str) -> None:
-    """Changed text, changed order, an ambiguous overlap, text left out."""
+def test_alignment_errors(text: str, pieces: list[str], expected: str) -> None:
+    """Changed text, changed order, an ambiguous overlap, missing text."""
     with pytest.raises(ConfigError, match=expected):
         aligned(text, pieces, "x")
 
@@ -121,7 +121,7 @@ def test_loud_errors(text: str, pieces: list[str], expected: str) -> None:
         (LlamaIndex("MarkdownNodeParser"), "chunker llama_index: MarkdownNodeParser: AttributeError"),
     ],
 )
-def test_what_cannot_be_built(chunker: Any, expected: str) -> None:
-    """One line that names the class or the option."""
+def test_splitters_that_cannot_be_built(chunker: Any, expected: str) -> None:
+    """The error is one line that names the class or the option."""
     with pytest.raises(ConfigError, match=expected):
         chunker.split(Document("d", "Some text."))

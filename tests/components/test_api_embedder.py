@@ -1,4 +1,4 @@
-"""The `api` embedder against a real HTTP server that speaks OpenAI's embeddings protocol."""
+"""The `api` embedder against a real HTTP server with OpenAI's embeddings API."""
 
 import json
 import threading
@@ -21,7 +21,7 @@ from harness.running.models import Models
 
 
 class Server(ThreadingHTTPServer):
-    """Answers with `[length of the text, position]`, in reverse order; first with the statuses it is told."""
+    """Answers with the queued HTTP statuses first, then with `[length of the text, position]` in reverse order."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -75,7 +75,7 @@ def api(server: Server, **settings: Any) -> Api:
 
 
 def test_batches_prompts_and_order(server: Server) -> None:
-    """Two requests of two and one; vectors in the order of the texts, whatever order the server answers in."""
+    """Two requests, of two texts and one; vectors are in the order of the texts, not of the answer."""
     made = api(server, batch=2, query_prompt="q: ", dimensions=2).embed(["a", "bb", "ccc"], queries=True)
     assert made.vectors.tolist() == [[4, 0], [5, 1], [6, 0]]
     assert [request["input"] for request in server.requests] == [["q: a", "q: bb"], ["q: ccc"]]
@@ -85,19 +85,19 @@ def test_batches_prompts_and_order(server: Server) -> None:
 
 
 def test_an_empty_text_is_not_sent_empty(server: Server) -> None:
-    """Servers refuse it."""
+    """Servers reject empty texts."""
     assert api(server).embed([""]).vectors.tolist() == [[1, 0]]
 
 
-def test_a_busy_server_is_asked_again(server: Server) -> None:
-    """429 and 500, then the answer."""
+def test_a_busy_server_is_retried(server: Server) -> None:
+    """Status 429, then 500, then the answer."""
     server.statuses = [429, 500]
     assert len(api(server).embed(["a"]).vectors) == 1
     assert len(server.requests) == 3
 
 
-def test_a_refusal_is_one_line(server: Server) -> None:
-    """Without the key in it."""
+def test_a_rejected_request_is_one_line(server: Server) -> None:
+    """The message does not contain the key."""
     server.statuses = [401]
     with pytest.raises(ConfigError, match="embedder api: some-model at http://127.0.0.1") as caught:
         api(server).embed(["a"])
@@ -106,8 +106,8 @@ def test_a_refusal_is_one_line(server: Server) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_missing_vectors_are_told(server: Server) -> None:
-    """An answer for fewer texts than were sent must not shift the others."""
+def test_missing_vectors_are_an_error(server: Server) -> None:
+    """A vector missing from the answer must not shift the others."""
     server.lose = 1
     with pytest.raises(ConfigError, match="returned 1 vectors for 2 texts"):
         api(server).embed(["a", "b"])
@@ -120,8 +120,8 @@ def test_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
         Api(base_url="http://127.0.0.1:9/none").embed(["a"])
 
 
-def test_a_run_tells_what_embedding_costs(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Tokens of all chunks and queries times the price, before in the plan and after in the result."""
+def test_a_run_reports_embedding_costs(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Tokens of all chunks and queries times the price, in the plan before the run and in the result after it."""
     embedder = api(server, usd_per_million_tokens=2.0)
     base = Trial("garden", Fixed(20), Dense(), tokenizer="words", embedder=embedder, metrics=("recall@3",))
     study = Experiment("paid", base, base_dir=tmp_path)
@@ -146,8 +146,8 @@ def test_a_run_tells_what_embedding_costs(server: Server, garden_data: Path, tmp
         ("all-MiniLM-L6-v2", None),
     ],
 )
-def test_models_that_want_prefixes(model: str, prompts: tuple[str, str] | None) -> None:
-    """Told where they are missing; nothing is told where either is set."""
+def test_models_that_need_prefixes(model: str, prompts: tuple[str, str] | None) -> None:
+    """There is a warning if both prompts are missing, and none if either is set."""
     assert expected_prompts(model) == prompts
     advice = Local(model).advice()
     if prompts is None:
@@ -159,8 +159,8 @@ def test_models_that_want_prefixes(model: str, prompts: tuple[str, str] | None) 
         assert Api(model=model).advice() == advice
 
 
-def test_paid_embedding_is_told_capped_and_held_back(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """For the index, for chunks cut by vectors, and for steps that compare: nothing is sent that may not be."""
+def test_paid_embedding_is_reported_capped_and_blocked(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """For the index, for chunkers that use vectors, and for steps that compare: nothing disallowed is sent."""
     paid = Api(model="e", usd_per_million_tokens=1000.0)
     base = Trial("garden", Fixed(20), Dense(), embedder=paid, tokenizer="words", metrics=("recall@3",))
     steps = (Normalize(), MMR(2))

@@ -1,4 +1,4 @@
-"""Approximate search with FAISS: against brute force in numpy and against hnswlib, the same in every run."""
+"""Approximate search with FAISS: compared with brute force in numpy and with hnswlib, and reproducible."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def exact() -> Rankings:
 
 
 def test_flat_is_brute_force(exact: Rankings) -> None:
-    """Every hit of every query, but for the last digit of a score."""
+    """The same hits for every query; scores are equal up to rounding."""
     found = searched(Dense(10))
     assert overlap(found, exact) > 0.995
     assert found.scores == pytest.approx(exact.scores, abs=2e-5)
@@ -43,8 +43,8 @@ def test_flat_is_brute_force(exact: Rankings) -> None:
 @pytest.mark.parametrize(
     ("retriever", "min_value"), [(Dense(10, ann="hnsw"), 0.97), (Dense(10, ann="ivf", probes=20), 0.9)]
 )
-def test_approximations_find_most(retriever: Dense, min_value: float, exact: Rankings) -> None:
-    """With true cosines for what they find."""
+def test_approximate_search_finds_most_neighbours(retriever: Dense, min_value: float, exact: Rankings) -> None:
+    """The scores of the neighbours found are exact cosines."""
     found = searched(retriever)
     assert overlap(found, exact) >= min_value
     cosines = unit(QUERIES) @ unit(CORPUS).T
@@ -54,34 +54,34 @@ def test_approximations_find_most(retriever: Dense, min_value: float, exact: Ran
 
 
 def test_more_effort_finds_more(exact: Rankings) -> None:
-    """From one of a hundred cells to all of them, which is exact."""
+    """From probing one of a hundred cells to probing all of them, which is exact."""
     shares = [overlap(searched(Dense(10, ann="ivf", probes=probes)), exact) for probes in (1, 8, 100)]
     assert shares[0] < shares[1] < shares[2]
     assert shares[2] > 0.995
 
 
 def test_hnsw_is_as_good_as_hnswlib(exact: Rankings) -> None:
-    """The same parameters in another implementation of the paper: a like share of the exact neighbours."""
+    """With the same parameters, another implementation of the paper has a similar recall."""
     hnswlib = pytest.importorskip("hnswlib")
-    theirs = hnswlib.Index(space="cosine", dim=32)
-    theirs.init_index(max_elements=6000, ef_construction=200, M=32, random_seed=1)
-    theirs.set_num_threads(1)
-    theirs.add_items(CORPUS)
-    theirs.set_ef(100)
-    ids, distances = theirs.knn_query(QUERIES, k=10)
+    reference = hnswlib.Index(space="cosine", dim=32)
+    reference.init_index(max_elements=6000, ef_construction=200, M=32, random_seed=1)
+    reference.set_num_threads(1)
+    reference.add_items(CORPUS)
+    reference.set_ef(100)
+    ids, distances = reference.knn_query(QUERIES, k=10)
     rows = [(row.astype(np.int64), 1 - distance) for row, distance in zip(ids, distances, strict=True)]
     assert overlap(searched(Dense(10, ann="hnsw")), exact) == pytest.approx(overlap(Rankings.of(rows), exact), abs=0.03)
 
 
 @pytest.mark.parametrize("ann", ["hnsw", "ivf"])
 def test_an_index_is_the_same_in_every_run(ann: Any) -> None:
-    """To the byte: threads and clocks have no part in it."""
+    """The index is byte-identical; threads and timing do not affect it."""
     one, other = (Dense(10, ann=ann).index([], CORPUS).arrays["faiss"] for _ in range(2))
     assert np.array_equal(one, other)
 
 
 def test_few_chunks_make_few_cells() -> None:
-    """A corpus smaller than the number of lists, of one chunk, and of none."""
+    """A corpus smaller than the number of lists, of one chunk, and of no chunk."""
     for count in (60, 1, 0):
         retriever = Dense(5, ann="ivf")
         corpus = CORPUS[:count]
@@ -89,8 +89,8 @@ def test_few_chunks_make_few_cells() -> None:
         assert len(found.row(0)[0]) == min(5, count)
 
 
-def test_recall_against_exact_is_told(garden_data: Path, tmp_path: Path) -> None:
-    """As `ann_recall`; a trial that searches exactly has none. Search settings share one index."""
+def test_recall_against_exact_search_is_logged(garden_data: Path, tmp_path: Path) -> None:
+    """Logged as `ann_recall`, except for exact search. Trials that differ in search settings share one index."""
     base = Trial("garden", Fixed(5), Dense(10), embedder=Hashing(64), tokenizer="words")
     grid = {
         "retriever": [

@@ -18,7 +18,7 @@ hot
 
 
 def test_the_path_above_each_chunk() -> None:
-    """Title first, once; a lower level closes deeper ones; code fences hold no headings."""
+    """The title comes first and only once; a heading closes deeper ones; fenced code contains no headings."""
     doc = Document("d", TEXT, "Bread")
     at = [TEXT.index(word) for word in ("intro", "fold", "still", "hot")]
     assert Heading().augment(doc, [(start, start + 1) for start in at]) == [
@@ -29,13 +29,13 @@ def test_the_path_above_each_chunk() -> None:
     ]
 
 
-def test_a_title_that_is_no_heading_leads() -> None:
-    """And a document without either has no context."""
+def test_a_title_that_is_not_a_heading_comes_first() -> None:
+    """A document without title and headings has no context."""
     assert Heading(" / ").augment(Document("d", TEXT, "Book"), [(8, 9)]) == ["Book / Bread"]
     assert Heading().augment(Document("d", "plain"), [(0, 5)]) == [""]
 
 
-def test_signs_that_are_no_marks() -> None:
-    """`C#` keeps its sign, closing marks need a space before them; an inline code span opens no block."""
+def test_characters_that_are_not_markup() -> None:
+    """`C#` keeps its `#`: closing number signs need a space before them. An inline code span opens no code block."""
     text = "# Learn C#\n```inline```\n## Two ##\nbody"
     assert Heading().augment(Document("d", text), [(len(text) - 1, len(text))]) == ["Learn C# > Two"]

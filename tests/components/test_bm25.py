@@ -18,7 +18,7 @@ QUERIES = [" ".join(RNG.choice(VOCABULARY, RNG.integers(1, 6))) for _ in range(4
 ]
 
 
-def ours(**settings: object) -> list[dict[int, float]]:
+def harness_scores(**settings: object) -> list[dict[int, float]]:
     retriever = BM25(depth=80, stemmer="none", stop_words="none", **settings)  # type: ignore[arg-type]
     found = retriever.search(retriever.index(TEXTS), None, QUERIES, None)
     rows = [found.row(at) for at in range(len(QUERIES))]
@@ -27,9 +27,9 @@ def ours(**settings: object) -> list[dict[int, float]]:
 
 @pytest.mark.parametrize(("k1", "b"), [(1.5, 0.75), (0.9, 0.4), (2.0, 0.0), (1.2, 1.0)])
 def test_okapi_is_rank_bm25(k1: float, b: float) -> None:
-    """Score for score and rank for rank, words in over half of the chunks (negative idf) included."""
+    """Equal scores and ranks, including words in more than half of the chunks (negative idf)."""
     reference = BM25Okapi([text.split() for text in TEXTS], k1=k1, b=b)
-    for query, got in zip(QUERIES, ours(k1=k1, b=b, variant="okapi"), strict=True):
+    for query, got in zip(QUERIES, harness_scores(k1=k1, b=b, variant="okapi"), strict=True):
         scores = reference.get_scores(query.split())
         assert got == pytest.approx({at: scores[at] for at in got}, abs=1e-8)
         shares = {at for at, text in enumerate(TEXTS) if set(text.split()) & set(query.split())}
@@ -40,10 +40,10 @@ def test_okapi_is_rank_bm25(k1: float, b: float) -> None:
 
 @pytest.mark.parametrize(("k1", "b"), [(0.9, 0.4), (1.5, 0.75)])
 def test_lucene_is_bm25s(k1: float, b: float) -> None:
-    """bm25s keeps the constant factor k1 + 1 out too."""
+    """bm25s leaves out the constant factor k1 + 1, too."""
     reference = bm25s.BM25(method="lucene", k1=k1, b=b, dtype="float64")
     reference.index([text.split() for text in TEXTS], show_progress=False)
-    for query, got in zip(QUERIES, ours(k1=k1, b=b), strict=True):
+    for query, got in zip(QUERIES, harness_scores(k1=k1, b=b), strict=True):
         known = [word for word in query.split() if word in VOCABULARY and any(word in text.split() for text in TEXTS)]
         scores = reference.get_scores(known) if known else np.zeros(len(TEXTS))
         assert got == pytest.approx({at: scores[at] for at in got}, rel=1e-6)
@@ -58,8 +58,8 @@ def test_two_words_by_hand() -> None:
     assert scores[0] == pytest.approx(np.log(2) / (1 + 1.0 * (0.5 + 0.5 * 2 / 1.5)), abs=1e-9)
 
 
-def test_the_analyzer_lowers_stems_and_drops() -> None:
-    """As Lucene's English analyzer does; stop words only as whole words."""
+def test_the_analyzer_lowercases_stems_and_removes_stop_words() -> None:
+    """Like Lucene's English analyzer; only whole words are stop words."""
     assert Analyzer("porter", "lucene")("The Baker’s loaves WERE rising into theory") == [
         "baker",
         "loav",

@@ -1,4 +1,4 @@
-"""Selectors that choose how many hits and which, on hits worked by hand."""
+"""Selectors that choose how many hits to keep and which, on hand-computed examples."""
 
 import re
 from pathlib import Path
@@ -61,14 +61,14 @@ def scores_of(outcome: Outcome) -> list[float]:
     ],
 )
 def test_normalize(method: Any, expected: list[float]) -> None:
-    """Of 4, 1, 0, 1: the mean is 1.5, the standard deviation sqrt(2.25); ranks 1, 2, 4, 2 of four."""
+    """For 4, 1, 0, 1 the mean is 1.5, the standard deviation sqrt(2.25), and the ranks are 1, 2, 4, 2."""
     outcome = Normalize(method).select(ASKED, scored(4, 1, 0, 1))
     assert scores_of(outcome) == pytest.approx(expected)
     assert kept(outcome) == [0, 1, 2, 3]
 
 
 def test_normalize_of_equal_scores() -> None:
-    """All 1 by min-max and rank, all 0 by z-score; also of negative ones."""
+    """All 1 with min-max and rank, all 0 with z-score; negative scores, too."""
     for method, value in (("min_max", 1.0), ("rank", 1.0), ("z_score", 0.0)):
         assert scores_of(Normalize(method).select(ASKED, scored(-2, -2))) == [value, value]  # type: ignore[arg-type]
 
@@ -76,11 +76,11 @@ def test_normalize_of_equal_scores() -> None:
 @pytest.mark.parametrize(
     ("scores", "count"),
     [
-        ([0.92, 0.88, 0.75, 0.45], 3),  # the source's own example: 0.45 is under 0.7
-        ([0.95, 0.74, 0.73], 3),  # 0.74 is under 0.8 x 0.95, but two are the least; 0.73 is not under 0.8 x 0.74
+        ([0.92, 0.88, 0.75, 0.45], 3),  # the source's own example: 0.45 is below 0.7
+        ([0.95, 0.74, 0.73], 3),  # 0.74 is below 0.8 x 0.95, but min_k is 2; 0.73 is not below 0.8 x 0.74
         ([0.95, 0.9, 0.71, 0.7], 2),  # 0.71 < 0.8 x 0.9 = 0.72
-        ([0.9, 0.9, 0.72, 0.7], 4),  # exactly 0.8 x 0.9 is no cliff
-        ([0.3, 0.2, 0.1], 2),  # the least, though none is good
+        ([0.9, 0.9, 0.72, 0.7], 4),  # exactly 0.8 x 0.9 is not a sharp drop
+        ([0.3, 0.2, 0.1], 2),  # min_k, though no score is good
         ([0.9] * 12, 10),
         ([], 0),
     ],
@@ -90,15 +90,15 @@ def test_adaptive(scores: list[float], count: int) -> None:
     assert len(Adaptive().select(ASKED, scored(*scores)).kept) == count
 
 
-def test_adaptive_says_why() -> None:
-    """The first hit that ends the ranking gives the reason for all."""
+def test_adaptive_gives_the_reason() -> None:
+    """The hit that ends the ranking gives the reason for all dropped hits."""
     outcome = Adaptive().select(ASKED, scored(0.9, 0.85, 0.6, 0.5))
     assert [drop.reason for drop in outcome.dropped] == ["score 0.6 < 0.7"] * 2
     assert Adaptive(threshold=0.1).select(ASKED, scored(0.9, 0.85, 0.6)).dropped[0].reason.startswith("score 0.6 < 0.8")
 
 
-def test_no_ratio_after_nothing() -> None:
-    """After a cosine of 0 or less no share of it can be told: the ranking ends once the least are kept."""
+def test_no_ratio_after_a_score_of_zero() -> None:
+    """After a cosine of 0 or less no ratio is defined: the ranking ends after `min_k` hits."""
     assert kept(Adaptive(1, 9, -1).select(ASKED, scored(0.2, 0.17, 0.0, 0.0))) == [0, 1]
     assert kept(Adaptive(0, 9, -1).select(ASKED, scored(-0.1, -0.1))) == [0]
 
@@ -109,13 +109,13 @@ def test_no_ratio_after_nothing() -> None:
         ("Who wrote it?", "factual", 2),
         ("When was it?", "factual", 2),
         ("Whenever it rains, the bread is damp", "balanced", 3),
-        ("What is the oven like in the old mill by the river at night?", "balanced", 3),  # ten words and more
+        ("What is the oven like in the old mill by the river at night?", "balanced", 3),  # ten words or more
         ("Please describe the oven", "exploratory", 5),
         ("Salt in bread", "balanced", 3),
     ],
 )
 def test_query_adaptive(text: str, name: str, count: int) -> None:
-    """Whole words; under all thresholds, so that each class keeps its least."""
+    """Only whole words match. All scores are below the thresholds, so each class keeps its `min_k`."""
     step = QueryAdaptive()
     assert step.query_class(text) == name
     outcome = step.select(Query("q", text), scored(*[0.1] * 20))
@@ -128,7 +128,7 @@ def test_query_adaptive(text: str, name: str, count: int) -> None:
     [
         ("What is Next.js?", {}, 3),  # qa 5 x 0.6
         ("useEffect cleanup function example", {}, 3),  # code 5 x 0.6
-        ("How do I deploy a Next.js app with Redis caching and PostgreSQL to Vercel?", {}, 9),  # 5 x 1.8, as coded
+        ("How do I deploy a Next.js app with Redis caching and PostgreSQL to Vercel?", {}, 9),  # qa 5 x 1.8
         ("What do I understand of classification?", {}, 3),  # neither `and` nor `class`
         ("one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen", {}, 5),
         ("Sum it up", {"task": "summarization"}, 9),  # 15 x 0.6
@@ -137,31 +137,31 @@ def test_query_adaptive(text: str, name: str, count: int) -> None:
     ],
 )
 def test_task_k(text: str, metadata: dict[str, str], k: int) -> None:
-    """Base by task, factor by complexity, both from the metadata where they stand there."""
+    """Base by task, factor by complexity, both from the metadata if set there."""
     assert TaskK().k(Query("q", text, metadata=metadata))[0] == k
 
 
 def test_mentions_whole_words_and_phrases() -> None:
-    """Across line breaks, next to punctuation, in any case."""
+    """Across line breaks, next to punctuation, in upper or lower case."""
     assert mentions("Tell me: WHO?", ["who"])
     assert mentions("how\n many", ["how many"])
     assert not mentions("whose", ["who"])
 
 
 def test_confidence_k() -> None:
-    """0.9 and 0.5 of a range 0.9 to 0.1: the gap is half of it. 0.9 and 0.8: an eighth."""
+    """With a range of 0.9 to 0.1, the gap of 0.9 and 0.5 is half of it, that of 0.9 and 0.8 an eighth."""
     step = ConfidenceK(1, 3, 0.5)
     assert step.confidence(scored(0.9, 0.5, 0.1)) == pytest.approx(0.5)
     assert kept(step.select(ASKED, scored(0.9, 0.5, 0.1))) == [0]
     assert kept(step.select(ASKED, scored(0.9, 0.8, 0.1, 0.0))) == [0, 1, 2]
     assert step.confidence(scored(0.4, 0.4)) == 0
     assert step.confidence(scored(0.4)) == 1
-    # The same for any scale and offset: BM25, cosines, negative ones.
+    # The same for any scale and offset: BM25, cosines, negative scores.
     assert step.confidence(scored(-1, -5, -9)) == pytest.approx(0.5)
 
 
 def test_elbow() -> None:
-    """The first drop over 0.1 at or behind the least; an earlier one does not count, an exact 0.1 is none."""
+    """The first drop over 0.1 at rank `min_k` or later; an earlier drop does not count, nor one of exactly 0.1."""
     assert kept(Elbow(0.1, 2).select(ASKED, scored(0.9, 0.5, 0.48, 0.3, 0.1))) == [0, 1, 2]
     assert kept(Elbow(0.1, 3).select(ASKED, scored(0.9, 0.2))) == [0, 1]
     assert kept(Elbow(0.1, 1, 4, "max_k").select(ASKED, scored(0.9, 0.8, 0.7, 0.6, 0.5))) == [0, 1, 2, 3]
@@ -176,19 +176,19 @@ def pointing(*hits: tuple[float, tuple[float, float]]) -> list[Hit]:
 
 
 def test_mmr_by_hand() -> None:
-    """After the first, its twin is worth 0.7 x 0.89 - 0.3 x 1 = 0.323, the other 0.7 x 0.5 - 0 = 0.35."""
+    """After the first choice, its duplicate scores 0.7 x 0.89 - 0.3 x 1 = 0.323, the other 0.7 x 0.5 - 0 = 0.35."""
     hits = pointing((0.9, (1, 0)), (0.89, (1, 0)), (0.5, (0, 1)))
     outcome = MMR(2, 0.7, None).select(ASKED, hits)
     assert kept(outcome) == [0, 2]
-    assert outcome.dropped[0].reason == "cosine 1.00 to one chosen"
+    assert outcome.dropped[0].reason == "cosine 1.00 to a chosen hit"
     assert kept(MMR(2, 0.8, None).select(ASKED, hits)) == [0, 1]  # 0.712 - 0.2 = 0.512 over 0.4
     assert kept(MMR(1, 0.7, 2).select(ASKED, hits)) == [0]
 
 
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 14), k=st.integers(1, 14), relevance=st.floats(0, 1))
 @settings(max_examples=150, deadline=None)
-def test_mmr_is_langchains(seed: int, n: int, k: int, relevance: float) -> None:
-    """The same choice in the same order, where the scores are the cosines to the query."""
+def test_mmr_matches_langchain(seed: int, n: int, k: int, relevance: float) -> None:
+    """The same choice in the same order, if the scores are the cosines to the query."""
     rng = np.random.default_rng(seed)
     vectors = rng.normal(size=(n, 6))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -196,11 +196,11 @@ def test_mmr_is_langchains(seed: int, n: int, k: int, relevance: float) -> None:
     query /= np.linalg.norm(query)
     cosines = vectors @ query
     hits = [Hit(Chunk("d", 10 * at, 10 * at + 5, "t", vector=vectors[at]), float(cosines[at])) for at in range(n)]
-    ours = kept(MMR(k, relevance, None).select(ASKED, hits))
-    theirs = [int(at) for at in maximal_marginal_relevance(query, list(vectors), relevance, k)]
-    # Cosines are compared to five decimals here: where that decides, both are as good.
-    assert ours == theirs or worth(ours, vectors, cosines, relevance) == pytest.approx(
-        worth(theirs, vectors, cosines, relevance), abs=2e-5
+    chosen = kept(MMR(k, relevance, None).select(ASKED, hits))
+    reference = [int(at) for at in maximal_marginal_relevance(query, list(vectors), relevance, k)]
+    # The harness rounds cosines to five decimals; where that changes the choice, both choices are equally good.
+    assert chosen == reference or worth(chosen, vectors, cosines, relevance) == pytest.approx(
+        worth(reference, vectors, cosines, relevance), abs=2e-5
     )
 
 
@@ -213,14 +213,14 @@ def worth(order: list[int], vectors: Any, cosines: Any, relevance: float) -> lis
 
 
 def test_dedup_by_vectors() -> None:
-    """A cosine of 0.8 is under 0.9 and not under 0.8."""
+    """A cosine of 0.8 is below 0.9 and not below 0.8."""
     hits = pointing((0.9, (1, 0)), (0.8, (0.8, 0.6)), (0.7, (0, 1)))
     assert kept(Dedup(0.9, "vectors").select(ASKED, hits)) == [0, 1, 2]
     assert kept(Dedup(0.8, "vectors").select(ASKED, hits)) == [0, 2]
 
 
 def test_diversify() -> None:
-    """At most two of one document; then a diversity of at least 0.3 to every hit kept."""
+    """At most two hits per document, each with a diversity of at least 0.3 from every kept hit."""
     texts = ["knead the dough", "bake the loaf", "cool the rack", "knead the dough well"]
     hits = [Hit(Chunk("ab"[at // 3], at, at + 1, text), 1 - at / 10) for at, text in enumerate(texts)]
     outcome = Diversify(2, 0.3).select(ASKED, hits)
@@ -242,54 +242,54 @@ def dated(score: float, **metadata: Any) -> Hit:
         ({"date": "2026-01-01"}, 0.52),  # 30 days
         ({"date": "2025-11-03T08:00:00"}, 0.52),  # 89 days
         ({"date": "2025-11-02"}, 0.5),
-        ({"date": "2026-03-01"}, 0.55),  # later than now: as recent as can be
+        ({"date": "2026-03-01"}, 0.55),  # later than now: the most recent
         ({"source_type": "official"}, 0.53),
         ({"category": "bread"}, 0.55),
         ({"date": "2026-01-30", "source_type": "official", "category": "bread"}, 0.63),
     ],
 )
 def test_metadata_boost(metadata: dict[str, str], expected: float) -> None:
-    """As of the last of January."""
+    """Ages are relative to January 31."""
     query = Query("q", "?", metadata={"category": "bread"})
     outcome = MetadataBoost(now="2026-01-31").select(query, [dated(0.5, **metadata)])
     assert scores_of(outcome) == pytest.approx([expected])
 
 
-def test_boosts_are_capped_and_rank_anew() -> None:
-    """0.96 and all boosts are 1; a boosted 0.55 passes 0.56."""
+def test_boosts_are_capped_and_change_the_ranking() -> None:
+    """0.96 plus all boosts is 1; a boosted 0.55 moves ahead of 0.56."""
     step = MetadataBoost(now="2026-01-31")
     hits = [dated(0.96, date="2026-01-30", source_type="official"), dated(0.56), dated(0.55, source_type="official")]
     assert scores_of(step.select(ASKED, hits)) == pytest.approx([1.0, 0.58, 0.56])
 
 
-def test_a_date_that_is_none() -> None:
-    """Named with its document; and a `now` that is none at once."""
+def test_an_invalid_date() -> None:
+    """The error names the document; an invalid `now` is rejected at once."""
     with pytest.raises(ConfigError, match=r"document 'd': metadata.date must be a date such as 2026-01-31, got 'soon'"):
         MetadataBoost(now="2026-01-31").select(ASKED, [dated(0.5, date="soon")])
     assert MetadataBoost(now="today").problem() == "now: expected a date such as 2026-01-31, got 'today'"
 
 
 def test_keyword_shares() -> None:
-    """Of two texts, `rye` in one and `bread` in both: idf ln 2 and ln 1.2; `salt` in none: ln 6."""
+    """With two texts, `rye` in one and `bread` in both have idf ln 2 and ln 1.2; `salt` in none has ln 6."""
     rye, bread, salt = np.log1p(1.5 / 1.5), np.log1p(0.5 / 2.5), np.log1p(2.5 / 0.5)
     shares = keyword_shares("rye bread, salted", ["Rye breads", "A bread"])
     assert shares == pytest.approx([(rye + bread) / (rye + bread + salt), bread / (rye + bread + salt)])
 
 
 def test_multi_signal() -> None:
-    """Each signal scaled over both hits: the first is best by score, the second by date and authority: 0.7 and 0.3."""
+    """Each signal is scaled over both hits: the first wins by score, the second by date and authority: 0.7 and 0.3."""
     old = Hit(Chunk("a", 0, 1, "x", document=Document("a", "")), 0.9)
     new = Hit(
         Chunk("b", 0, 1, "y", document=Document("b", "", metadata={"date": "2026-01-31", "source_type": "official"})),
         0.1,
     )
     outcome = MultiSignal(now="2026-01-31").select(Query("q", "z"), [old, new])
-    # Neither has the word: both keyword signals are equal, which scales to 1.
+    # Neither hit has the word: equal keyword signals scale to 1.
     assert {hit.chunk.doc: hit.score for hit in outcome.kept} == pytest.approx({"a": 0.5 + 0.2, "b": 0.2 + 0.15 + 0.15})
 
 
 def test_weights_have_names() -> None:
-    """An unknown one is refused, and all of them 0."""
+    """An unknown weight is rejected, and so are weights that are all 0."""
     from harness.experiment.catalog import checked
 
     with pytest.raises(ConfigError, match="multi_signal has no setting 'novelty'"):
@@ -311,7 +311,7 @@ def piece(words: str, score: float, context: str = "") -> Hit:
 
 
 def test_merge_adjacent() -> None:
-    """Two have a space between them, the third stands apart; the merged one takes the better place and score."""
+    """Two hits have a space between them, the third is apart; the merged hit gets the better rank and score."""
     hits = [piece("Three four.", 0.9), piece("Seven eight.", 0.8), piece("One two.", 0.7)]
     outcome = MergeAdjacent().select(ASKED, hits)
     assert [(hit.chunk.text, hit.score, hit.chunk.tokens) for hit in outcome.kept] == [
@@ -323,29 +323,29 @@ def test_merge_adjacent() -> None:
 
 
 def test_merging_across_a_blank_line_overlaps_and_contexts() -> None:
-    """White space of any kind is nothing between; contexts are kept once each, and counted."""
+    """Any white space may lie between; each distinct context is kept once, and counted."""
     hits = [piece("Three four.", 0.5, "A"), piece("Five six.", 0.4, "B"), piece("four.\n\nFive", 0.3, "A")]
     (merged,) = MergeAdjacent().select(ASKED, hits).kept
     assert (merged.chunk.text, merged.chunk.context) == ("Three four.\n\nFive six.", "A\nB")
     assert (merged.chunk.tokens, merged.chunk.context_tokens) == (8, 4)
 
 
-def test_documents_are_not_merged() -> None:
-    """The same offsets of another document are another place."""
+def test_hits_of_different_documents_are_not_merged() -> None:
+    """The same offsets in another document are another passage."""
     other = Document("e", TEXT, tokens=DOC.tokens)
     hits = [piece("One two.", 0.9), Hit(Chunk("e", 8, 20, " Three four.", tokens=2, document=other), 0.8)]
     assert len(MergeAdjacent().select(ASKED, hits).kept) == 2
 
 
-def test_top_k_settles_ties_by_place() -> None:
-    """A retriever gives ties in the order of document and start, which top_k keeps."""
+def test_top_k_keeps_the_order_of_ties() -> None:
+    """A retriever returns ties in the order of document and start; `top_k` keeps that order."""
     assert kept(TopK(2).select(ASKED, scored(0.5, 0.5, 0.5))) == [0, 1]
 
 
-def test_vectors_after_bm25_are_told_and_few(
+def test_vectors_after_bm25_are_reported_and_few(
     garden_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only what it finds is embedded, and no query; the trial names its embedder."""
+    """Only the hits of BM25 are embedded, and no query; the trial names its embedder."""
     embedded: list[str] = []
     original = Hashing.embed
 
@@ -367,26 +367,26 @@ def test_vectors_after_bm25_are_told_and_few(
     assert plan(made, store=tmp_path / "s").calls == []
 
 
-def test_what_lies_inside_and_does_not_fit_is_dropped() -> None:
-    """Its text is there; its own context would make the passage too large."""
+def test_a_contained_hit_that_does_not_fit_is_dropped() -> None:
+    """Its text is already included; its own context would make the passage too long."""
     hits = [piece("One two. Three four.", 0.9, "A"), piece("Three four.", 0.8, "B")]
     outcome = MergeAdjacent(size=6).select(ASKED, hits)
     assert [hit.chunk.text for hit in outcome.kept] == ["One two. Three four."]
-    assert outcome.dropped[0].reason == "its text stands in d:0-20 and after"
+    assert outcome.dropped[0].reason == "its text is in the passage from d:0-20 on"
     assert MergeAdjacent(size=8).select(ASKED, hits).kept[0].chunk.context == "A\nB"
 
 
-def test_a_cut_that_is_there_already() -> None:
-    """Scales: the beginning of the parent that fits is the child, which is kept: nothing is shown twice."""
+def test_a_cut_hit_that_is_already_included() -> None:
+    """With scales, the part of the parent that fits can be a child that is kept already: no text is shown twice."""
     hits = [piece("One two.", 0.9), piece("One two. Three four.", 0.8), piece("Five six.", 0.7)]
     outcome = TokenBudget(4, "cut").select(ASKED, hits)
     assert [hit.chunk.text for hit in outcome.kept] == ["One two."]
-    assert outcome.dropped[0].reason == "2 left, and the beginning that fits is there already"
+    assert outcome.dropped[0].reason == "2 left, and the part that fits is already included"
     _check(TokenBudget(4, "cut"), hits, outcome)
 
 
 def test_tokens_of_a_cut_are_counted() -> None:
-    """An emoji of several tokens goes whole or not at all: what is told is what is there."""
+    """An emoji of several tokens is kept whole or not at all, so the token count is that of the kept text."""
     text = "🧑‍🍳🧑‍🍳🧑‍🍳 ok"
     doc = Document("d", text, tokens=TokenMap(Tokenizer("o200k_base").starts(text)))
     whole = Chunk("d", 0, len(text), text, tokens=doc.token_map().count(0, len(text)), document=doc)

@@ -1,4 +1,4 @@
-"""Each chunker on texts small enough to cut in one's head; tokens are words."""
+"""Each chunker on texts small enough to check by hand; tokens are words."""
 
 from pathlib import Path
 
@@ -19,12 +19,12 @@ def pieces(chunker: Chunker, text: str) -> list[str]:
 
 
 def test_fixed_by_tokens() -> None:
-    """Two words a chunk; the white space before a word belongs to the chunk before it."""
+    """Two words per chunk; the white space before a word belongs to the previous chunk."""
     assert pieces(Fixed(2), "a b c d e") == ["a b ", "c d ", "e"]
 
 
-def test_fixed_overlap_never_ends_in_a_chunk_inside_the_last() -> None:
-    """Windows of 3 stepping by 1 over 4 words: two chunks, no third one inside the second."""
+def test_fixed_overlap_adds_no_contained_last_chunk() -> None:
+    """Windows of 3 with a step of 1 over 4 words: two chunks, and no third chunk contained in the second."""
     assert pieces(Fixed(3, 2), "a b c d") == ["a b c ", "b c d"]
 
 
@@ -34,7 +34,7 @@ def test_fixed_by_characters() -> None:
 
 
 def test_sentences_are_packed_up_to_the_size() -> None:
-    """Signs are tokens: 'Rub in butter.' is 4. Two such sentences fit 8."""
+    """Punctuation marks are tokens: 'Rub in butter.' has 4. Two such sentences fit 8."""
     text = "Rub in butter. Add cold water. Chill it well."
     assert pieces(Sentence(8), text) == ["Rub in butter. Add cold water.", "Chill it well."]
 
@@ -46,7 +46,7 @@ def test_sentences_overlap_by_whole_sentences() -> None:
 
 
 def test_an_over_long_sentence_is_cut_not_dropped() -> None:
-    """And leaves no empty chunk."""
+    """There is no empty chunk."""
     assert pieces(Sentence(3), "one two three four five. Six.") == ["one two three", "four five.", "Six."]
 
 
@@ -56,7 +56,7 @@ def test_abbreviations_do_not_end_sentences() -> None:
 
 
 def test_paragraphs_between_any_blank_lines() -> None:
-    """CRLF, runs of blank lines, lines of white space only."""
+    """CRLF, several blank lines, lines that contain only white space."""
     assert pieces(Paragraph(), "a\r\n\r\nb b\nstill b\n \t\n\n\nc\n") == ["a", "b b\nstill b", "c"]
 
 
@@ -83,12 +83,12 @@ def test_recursive_keeps_runs_of_separators_together() -> None:
 
 @pytest.mark.parametrize("chunker", [Fixed, Sentence, Recursive])
 def test_overlap_must_be_smaller_than_size(chunker: type[Fixed]) -> None:
-    """Else a window would never move."""
+    """Otherwise a window would never move on."""
     assert "smaller than size" in str(chunker(10, 10).problem())
 
 
 def test_a_separator_ends_a_piece_or_begins_the_next() -> None:
-    """As LangChain's `keep_separator` has it; nothing of the text is lost either way."""
+    """As with LangChain's `keep_separator`; no text is lost either way."""
     text = "One two. Three four? Five"
     ends = Recursive(3, separators=(".", "?"))
     starts = Recursive(3, separators=(".", "?"), keep_separator="start")
@@ -97,18 +97,18 @@ def test_a_separator_ends_a_piece_or_begins_the_next() -> None:
 
 
 def test_langchain_cuts_at_the_same_places() -> None:
-    """With the same separators and lengths, each way of keeping them, on the first documents of the cookbook."""
+    """With the same separators and lengths, for both values of `keep_separator`, on the first cookbook documents."""
     documents = load_dataset(ROOT / "datasets" / "cookbook", "validation").documents[:12]
     separators = ("\n\n", "\n", ". ", " ")
     for keep in ("end", "start"):
         options = {"chunk_size": 40, "chunk_overlap": 0, "separators": list(separators), "keep_separator": keep}
-        theirs = LangChain(options=options, length_function="words")
-        ours = Recursive(40, separators=separators, keep_separator=keep)  # type: ignore[arg-type]
+        reference = LangChain(options=options, length_function="words")
+        recursive = Recursive(40, separators=separators, keep_separator=keep)  # type: ignore[arg-type]
         same = total = 0
         for doc in documents:
             mapped = Document(doc.id, doc.text, tokens=TokenMap(Tokenizer("words").starts(doc.text)))
-            found = set(ours.split(mapped))
-            wanted = theirs.split(mapped)
+            found = set(recursive.split(mapped))
+            wanted = reference.split(mapped)
             same += sum(span in found for span in wanted)
             total += len(wanted)
         assert same / total > 0.95, keep

@@ -1,4 +1,4 @@
-"""What every built-in of a role must hold, whatever else it does."""
+"""Contracts that every built-in component of a role must satisfy."""
 
 import itertools
 import json
@@ -70,7 +70,7 @@ WORDS = Tokenizer("words")
 
 
 def made_of(cls: type[Component]) -> Any:
-    """A component with its defaults; what asks a model has none for the model, what looks at dates none for today."""
+    """A component with its defaults; settings without a default, such as `model` and `now`, get a value."""
     required: dict[str, Any] = {"model": "some-model"} if issubclass(cls, Prompter) else {}
     required |= {"run": "some-run"} if issubclass(cls, Replay) else {}
     named = {f.name for f in fields(cls)}  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ TEXTS = [
 
 @pytest.mark.parametrize("cls", ALL)
 def test_declaration(cls: type[Component]) -> None:
-    """Frozen, defaults for every setting but the model, a first line that says what it does, JSON there and back."""
+    """Frozen, has a docstring, and survives a round trip through JSON."""
     made = made_of(cls)
     with pytest.raises(FrozenInstanceError):
         setattr(made, fields(made)[0].name if fields(made) else "x", 1)  # type: ignore[arg-type]
@@ -105,13 +105,16 @@ def test_declaration(cls: type[Component]) -> None:
 
 @pytest.mark.parametrize("cls", ALL)
 def test_runtime_settings_stay_out_of_the_identity(cls: type[Component]) -> None:
-    """And all others are in it."""
+    """All other settings are in it."""
     for field in fields(cls):  # type: ignore[arg-type]
         assert (field.name in settings_of(made_of(cls))) != bool(field.metadata.get("runtime"))
 
 
-def test_identities_are_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A changed default or version re-addresses what is stored, so it must be meant; results changed: raise it."""
+def test_identities_do_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A changed default or version changes the address of stored results, so it must be deliberate.
+
+    If results change, increase the version.
+    """
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     golden = json.loads((Path(__file__).parent / "identities.json").read_text())
     known = {f"{cls.role}.{cls.name()}": identity(made_of(cls)) for cls in ALL}
@@ -122,7 +125,7 @@ def test_identities_are_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("role", BUILTINS)
 def test_descriptions(role: str) -> None:
-    """Every built-in is described in one line that ends as a sentence."""
+    """The summary of every built-in ends with a full stop."""
     for _, summary, _ in describe(role):
         assert summary.endswith(".")
 
@@ -154,7 +157,7 @@ CHUNKER_CASES: list[Chunker] = [
 
 
 def tilings(chunker: Chunker, doc: Document) -> list[Spans]:
-    """The chunks by scale; a model, where one is asked, cuts before every third piece, and fails now and then."""
+    """The chunks of each scale; a simulated model cuts before every third piece and sometimes fails."""
     if isinstance(chunker, ScalesChunker):
         return chunker.tilings(doc)
     if isinstance(chunker, EmbeddingChunker):
@@ -173,7 +176,7 @@ def tilings(chunker: Chunker, doc: Document) -> list[Spans]:
 @pytest.mark.parametrize("chunker", CHUNKER_CASES, ids=repr)
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: repr(text[:12]))
 def test_chunkers_on_awkward_texts(chunker: Chunker, text: str) -> None:
-    """Empty, blank, one word, no boundary at all, CRLF, NUL."""
+    """Empty, blank, one word, no boundary, CRLF, NUL."""
     check_spans(chunker, text)
 
 
@@ -181,9 +184,7 @@ def test_chunkers_on_awkward_texts(chunker: Chunker, text: str) -> None:
 @given(text=st.text(st.sampled_from("ab é.\n\r\t #你🧑\u200d🍳!|-"), max_size=120))
 @settings(max_examples=60, deadline=None)
 def test_chunkers_on_any_text(chunker: Chunker, text: str) -> None:
-    """Spans lie in range, cover every character that is not blank, are in order, and none lies inside the next or
-    last.
-    """
+    """Spans are in range and in order, cover every character that is not blank, and none contains the next one."""
     check_spans(chunker, text)
 
 
@@ -191,7 +192,7 @@ def test_chunkers_on_any_text(chunker: Chunker, text: str) -> None:
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
 @settings(max_examples=40, deadline=None)
 def test_chunkers_on_any_unicode(chunker: Chunker, text: str) -> None:
-    """The whole of Unicode, with a byte-level tokenizer."""
+    """All of Unicode, with a byte-level tokenizer."""
     check_spans(chunker, text, Tokenizer("o200k_base"))
 
 
@@ -205,7 +206,7 @@ def check_spans(chunker: Chunker, text: str, tokenizer: Tokenizer = WORDS) -> No
         if size is not None and getattr(chunker, "unit", getattr(chunker, "bound", "tokens")) == "tokens":
             tokens = doc.token_map()
             for start, end in spans:
-                # The tokens of one character cannot be parted: it alone may exceed the size.
+                # The tokens of one character cannot be split, so a single character may exceed the size.
                 assert tokens.count(start, end) <= size or tokens.count(start, end - 1) == 0
 
 
@@ -214,7 +215,7 @@ def check_tiling(doc: Document, spans: Spans) -> None:
     for start, end in spans:
         assert 0 <= start < end <= len(doc.text)
         covered |= set(range(start, end))
-    assert all(at in covered for at, sign in enumerate(doc.text) if not sign.isspace())
+    assert all(at in covered for at, character in enumerate(doc.text) if not character.isspace())
     assert [start for start, _ in spans] == sorted(start for start, _ in spans)
     for (start, end), (later, last) in itertools.pairwise(spans):
         assert not (start >= later and end <= last)
@@ -223,7 +224,7 @@ def check_tiling(doc: Document, spans: Spans) -> None:
 
 @pytest.mark.parametrize("cls", [cls for cls in AUGMENTERS if not issubclass(cls, Prompter)])
 def test_augmenters_give_a_context_per_span(cls: Any) -> None:
-    """In order, text, the same each time, whatever the text."""
+    """One string per span, the same each time, for any text."""
     for text in TEXTS:
         spans = [(0, len(text) // 2), (len(text) // 2, len(text))]
         contexts = cls().augment(document(text), spans)
@@ -247,7 +248,7 @@ def test_embedders_do_not_depend_on_the_batch(cls: Any) -> None:
     assert len(cls().embed([]).vectors) == 0
 
 
-# A recorded ranking searches nothing; tests/components/test_trec_run.py replays one.
+# A recorded ranking is not searched; tests/components/test_trec_run.py replays one.
 SEARCHING = [cls for cls in RETRIEVERS if not issubclass(cls, Replay)]
 RETRIEVER_CASES = [*(cls(depth=6) for cls in SEARCHING), Dense(6, ann="hnsw"), Dense(6, ann="ivf", lists=4, probes=2)]
 RETRIEVER_CASES += [BM25(6, variant="okapi", engine="rank_bm25"), Hybrid(6, fusion="weighted"), Dense(6, "dot")]
@@ -255,7 +256,7 @@ RETRIEVER_CASES += [BM25(6, variant="okapi", engine="rank_bm25"), Hybrid(6, fusi
 
 @pytest.mark.parametrize("retriever", RETRIEVER_CASES, ids=repr)
 def test_retrievers(retriever: Any) -> None:
-    """At most `depth` distinct chunks a query, best first, ties in chunk order, the same each time; also of nothing."""
+    """At most `depth` distinct chunks per query, best first, ties in chunk order, repeatable; also with no chunks."""
     texts = [f"chunk {n % 7} about {WORDS_OF_TOPIC[n % 5]}" for n in range(30)]
     queries = ["about salt", "", "nothing known", "chunk 3 about rye", "ägypten 🧑‍🍳"]
     for corpus in (texts, texts[:1], []):
@@ -361,9 +362,9 @@ SELECTOR_CASES: list[Selector] = [
 @given(hits=HITS)
 @settings(max_examples=80, deadline=None)
 def test_selectors(selector: Any, hits: list[Hit]) -> None:
-    """What is kept is a subset of the input, cut, or a merge of neighbours; the rest is dropped with a reason.
+    """Kept hits are input hits, cut hits, or merged neighbours; the rest is dropped with a reason.
 
-    The same each time, and the input is left as it was.
+    The outcome is deterministic, and the input is not modified.
     """
     before = list(hits)
     outcome = selector.select(QUERY, hits)
@@ -381,8 +382,8 @@ def test_selectors(selector: Any, hits: list[Hit]) -> None:
 
 
 @pytest.mark.parametrize("selector", SELECTOR_CASES, ids=repr)
-def test_selectors_on_nothing_and_on_one(selector: Any) -> None:
-    """Nothing comes of nothing; one hit of score 1 is kept by all but a budget that it does not fit."""
+def test_selectors_on_no_hit_and_on_one(selector: Any) -> None:
+    """No hits give no hits; a single hit with score 1 is kept."""
     assert selector.select(QUERY, []) == Outcome([], [])
     chunk = Chunk("d0", 0, 2, "x ", tokens=1, document=replace(LONG, id="d0"), vector=VECTORS[0])
     assert [hit.chunk for hit in selector.select(QUERY, [Hit(chunk, 1.0)]).kept] == [chunk]
@@ -390,8 +391,8 @@ def test_selectors_on_nothing_and_on_one(selector: Any) -> None:
 
 @pytest.mark.parametrize("selector", SELECTOR_CASES, ids=repr)
 @pytest.mark.filterwarnings("ignore:invalid value")
-def test_what_is_no_number_is_refused(selector: Any) -> None:
-    """Whatever a step makes of NaN or infinity, no selection comes of it."""
+def test_scores_that_are_not_finite_are_rejected(selector: Any) -> None:
+    """NaN and infinity never lead to a selection."""
     chunks = [Chunk("d0", at, at + 2, "x ", tokens=1, document=LONG, vector=VECTORS[0]) for at in (0, 2, 4)]
     for score in (math.nan, math.inf):
         hits = [Hit(chunk, score if at == 1 else 0.9) for at, chunk in enumerate(chunks)]
@@ -406,7 +407,7 @@ BUDGETS = [case for case in SELECTOR_CASES if isinstance(case, TokenBudget | Con
 @given(hits=HITS)
 @settings(max_examples=80, deadline=None)
 def test_budgets_are_never_exceeded(selector: Any, hits: list[Hit]) -> None:
-    """Whatever the way to overflow."""
+    """With every value of `overflow`."""
     limit = selector.tokens if isinstance(selector, TokenBudget) else selector.allocation.context
     assert sum(hit.chunk.tokens for hit in selector.select(QUERY, hits).kept) <= limit
 
@@ -414,7 +415,7 @@ def test_budgets_are_never_exceeded(selector: Any, hits: list[Hit]) -> None:
 @given(hits=HITS, k=st.integers(1, 14))
 @settings(max_examples=200, deadline=None)
 def test_mmr_with_relevance_one_is_top_k(hits: list[Hit], k: int) -> None:
-    """On a ranking, best first."""
+    """On hits sorted best first."""
     ranking = best_hits_first(hits)
     assert MMR(k, 1.0, None).select(QUERY, ranking).kept == TopK(k).select(QUERY, ranking).kept
 
@@ -422,8 +423,8 @@ def test_mmr_with_relevance_one_is_top_k(hits: list[Hit], k: int) -> None:
 @pytest.mark.parametrize("step", [Dedup(0.5), Dedup(0.9), Dedup(0.7, "vectors"), Diversify(2, 0.2), MergeAdjacent()])
 @given(hits=HITS)
 @settings(max_examples=80, deadline=None)
-def test_a_second_time_changes_nothing(step: Selector, hits: list[Hit]) -> None:
-    """Dedup, diversify and merge are idempotent."""
+def test_idempotent_steps(step: Selector, hits: list[Hit]) -> None:
+    """Applying dedup, diversify or merge twice is the same as once."""
     once = step.select(QUERY, hits).kept
     assert step.select(QUERY, once) == Outcome(once, [])
 
@@ -431,6 +432,6 @@ def test_a_second_time_changes_nothing(step: Selector, hits: list[Hit]) -> None:
 @given(hits=HITS, min_k=st.integers(1, 6), more=st.integers(0, 6), drop=st.floats(0.01, 1))
 @settings(max_examples=200, deadline=None)
 def test_elbow_keeps_its_minimum(hits: list[Hit], min_k: int, more: int, drop: float) -> None:
-    """At least `min_k` of what there is, at most `max_k`."""
+    """At least `min_k` hits, or all if there are fewer, and at most `max_k`."""
     kept = Elbow(drop, min_k, min_k + more).select(QUERY, best_hits_first(hits)).kept
     assert min(min_k, len(hits)) <= len(kept) <= min_k + more

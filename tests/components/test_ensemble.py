@@ -1,4 +1,4 @@
-"""Chunk ensembling worked by hand: parents, the four values of a score, merging, replacement."""
+"""Chunk ensembling computed by hand: parents, the four parts of a score, merging, replacement."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,7 @@ WORDS = Tokenizer("words")
 
 @dataclass
 class Tiled:
-    """Documents cut at given spans by scale, as a corpus in order of document, start and end."""
+    """Documents cut at given spans and scales, as a corpus sorted by document, start and end."""
 
     documents: list[str]
     spans: list[tuple[int, int, int, int]]
@@ -59,7 +59,7 @@ def view(query: str, corpus: Any = CORPUS, vectors: Any = None) -> _View:
 
 
 def test_parents() -> None:
-    """The two first sentences have one parent, the last its own; the coarsest have none."""
+    """The first two sentences share a parent, the last has its own; the coarsest chunks have none."""
     seen = view("rye")
     rye, oven, cats = (
         CORPUS.number(text) for text in ("Rye needs steam.", "The oven holds heat.", "Cats sleep all day.")
@@ -70,16 +70,16 @@ def test_parents() -> None:
 
 
 def test_completeness() -> None:
-    """Of rye and oven, which the parent has, each sentence has one; both stand in 2 of 5 chunks, so idf is the same."""
+    """The parent has rye and oven, each sentence has one of them; both are in 2 of 5 chunks, so their idf is equal."""
     seen = view("rye oven unicorn")
     assert seen.completeness(CORPUS.number("Rye needs steam.")) == pytest.approx(0.5)
     assert seen.completeness(CORPUS.number(TEXT[:37], 1)) == 1
-    # The parent of the last has none of the words: it adds nothing.
+    # The parent of the last one has none of the words, so its completeness is 1.
     assert seen.completeness(CORPUS.number("Cats sleep all day.")) == 1
 
 
 def test_completeness_weighs_by_idf() -> None:
-    """`steam` in 2 of 5 chunks: ln(1 + 3.5 / 2.5). `day`, whose stem is `dai`, stands in another parent."""
+    """`steam` is in 2 of 5 chunks: ln(1 + 3.5 / 2.5). `day`, with the stem `dai`, is in another parent."""
     seen = view("steam heat day")
     idf = np.log1p((5 - 2 + 0.5) / (2 + 0.5))
     assert seen.idf == pytest.approx({"steam": idf, "heat": idf, "dai": idf})
@@ -87,7 +87,7 @@ def test_completeness_weighs_by_idf() -> None:
 
 
 def test_intent() -> None:
-    """The best sentence has one of two stems of equal weight; halved where a duration is wanted and none is there."""
+    """The best sentence has one of two stems of equal weight; halved if a duration is expected and missing."""
     parent = CORPUS.number(TEXT[:37], 1)
     assert view("rye oven").intent(parent) == pytest.approx(0.5)
     assert view("how long rye oven").intent(parent) < view("rye oven").intent(parent) / 1.9
@@ -112,7 +112,7 @@ def test_intent() -> None:
     ],
 )
 def test_forms_of_answers(query: str, form: str, yes: str, no: str) -> None:
-    """By the words of the question; a question without one expects none."""
+    """The form follows from the words of the question; a query without a question word expects none."""
     assert expected(query) == form
     assert has_form(yes, form)
     assert not has_form(no, form)
@@ -136,7 +136,7 @@ VECTORS = np.array([[1, 0], [0, 1], [0.6, 0.8], [0.8, 0.6], [0, 1]], np.float32)
 def test_a_score_by_hand() -> None:
     """Ranks 1 and 2 of dense, 1 of BM25, c = 1: reciprocal ranks 1/2 + 1/2 and 1/3, scaled to 1 and 0.
 
-    The cosines of the two are 1 and 0.6, scaled to 1 and 0. With all four weights alike, and completeness and intent of
+    The cosines of the two are 1 and 0.6, scaled to 1 and 0. With four equal weights, and completeness and intent of
     the first 0.5 and 1 and of the second 1 and 0: (1 + 1 + 0.5 + 1) / 4 and (0 + 0 + 1 + 0) / 4.
     """
     retriever = Ensemble(fused=1, semantic=1, completeness=1, intent=1, complete=0, merge_tokens=0, c=1)
@@ -144,12 +144,12 @@ def test_a_score_by_hand() -> None:
     vectors = np.zeros((5, 2), np.float32)
     vectors[rye], vectors[cats] = (1, 0), (0.6, 0.8)
     found = fused(retriever, "rye", [([rye, cats], [1, 0.6]), ([rye], [3.0])], vectors)
-    # The parent holds rye as well: its own completeness is what it has of that, all of it.
+    # The parent contains rye, too, and the chunk has all of it: the completeness is 1.
     assert found == [("Rye needs steam.", pytest.approx(1.0)), ("Cats sleep all day.", pytest.approx(0.25))]
 
 
 def test_both_lists_count() -> None:
-    """A chunk that only one of the two finds is a candidate; the source's ensemble ignored the one."""
+    """A chunk found by only one of the two is a candidate; the ensemble of the source ignored one list."""
     retriever = Ensemble(complete=0, merge_tokens=0)
     dense, lexical = CORPUS.number("Rye needs steam."), CORPUS.number("Cats sleep all day.")
     found = fused(retriever, "anything", [([dense], [0.9]), ([lexical], [4.0])], VECTORS)
@@ -157,7 +157,7 @@ def test_both_lists_count() -> None:
 
 
 def test_neighbours_merge() -> None:
-    """Two sentences of one scale, next to each other, 9 words and stops together; not where 8 are the most."""
+    """Two adjacent sentences of one scale with 9 tokens together; they do not merge if the limit is 8."""
     rye, oven = CORPUS.number("Rye needs steam."), CORPUS.number("The oven holds heat.")
     lists = [([rye, oven], [0.9, 0.5]), ([], [])]
     assert [text for text, _ in fused(Ensemble(complete=0, merge_tokens=9), "x", lists, VECTORS)] == [TEXT[:37]]
@@ -165,15 +165,15 @@ def test_neighbours_merge() -> None:
     assert len(fused(Ensemble(complete=0, merge_tokens=9, merge_top=0), "x", lists, VECTORS)) == 2
 
 
-def test_what_stands_before_the_best_is_merged_too() -> None:
+def test_a_chunk_before_the_best_one_is_merged_too() -> None:
     """The passage then begins with the neighbour."""
     rye, oven = CORPUS.number("Rye needs steam."), CORPUS.number("The oven holds heat.")
     lists = [([oven, rye], [0.9, 0.5]), ([], [])]
     assert [text for text, _ in fused(Ensemble(complete=0, merge_tokens=9), "oven", lists, VECTORS)] == [TEXT[:37]]
 
 
-def test_a_parent_takes_the_place_of_what_lacks_context() -> None:
-    """Half of what the parent has of the query is under 0.6, not under 0.5; one parent takes the place of both."""
+def test_a_parent_replaces_an_incomplete_chunk() -> None:
+    """A completeness of one half is below 0.6 and not below 0.5; one parent replaces both chunks."""
     rye, oven = CORPUS.number("Rye needs steam."), CORPUS.number("The oven holds heat.")
     lists = [([rye, oven], [0.9, 0.5]), ([], [])]
     found = fused(Ensemble(complete=0.6, merge_tokens=0), "rye oven", lists, VECTORS)
@@ -181,8 +181,8 @@ def test_a_parent_takes_the_place_of_what_lacks_context() -> None:
     assert len(fused(Ensemble(complete=0.5, merge_tokens=0), "rye oven", lists, VECTORS)) == 2
 
 
-def test_one_text_is_given_once() -> None:
-    """A parent behind its child, and a child behind its parent, are passed over."""
+def test_no_text_is_returned_twice() -> None:
+    """A parent ranked after its child and a child ranked after its parent are skipped."""
     rye, whole = CORPUS.number("Rye needs steam."), CORPUS.number(TEXT[:37], 1)
     for first, second in ((rye, whole), (whole, rye)):
         found = fused(Ensemble(1, complete=0, merge_tokens=0), "x", [([first, second], [0.9, 0.5]), ([], [])], VECTORS)
@@ -197,8 +197,8 @@ def test_one_text_is_given_once() -> None:
     complete=st.sampled_from([0.0, 0.5, 1.0]),
 )
 @settings(max_examples=150, deadline=None)
-def test_passages_hold(sizes: tuple[int, ...], text: str, seed: int, merge: int, complete: float) -> None:
-    """Each begins with a chunk, none twice; what reaches beyond its chunk is within the limit; overlaps are gone."""
+def test_invariants_of_passages(sizes: tuple[int, ...], text: str, seed: int, merge: int, complete: float) -> None:
+    """Each begins with a distinct chunk; merged passages are within the limit; large overlaps are gone."""
     doc = Document("d", text, tokens=TokenMap(WORDS.starts(text)))
     spans: dict[tuple[int, int], int] = {}
     for scale, tiling in enumerate(Scales(sizes).tilings(doc)):
@@ -226,7 +226,7 @@ def test_passages_hold(sizes: tuple[int, ...], text: str, seed: int, merge: int,
 
 
 def test_a_merged_passage_in_a_launch(make_data: Any, tmp_path: Path) -> None:
-    """Shown and counted as it is, contexts included; and where a step drops it, the ledger names that step."""
+    """Shown and counted with its contexts; if a step drops it, loss attribution names that step."""
     text = "Rye dough needs hot steam early. Rye dough needs dry heat later. Cats sleep. Dogs bark at night."
     quote = "steam early. Rye dough needs dry heat"
     start = text.index(quote)

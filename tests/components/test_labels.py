@@ -1,4 +1,4 @@
-"""Recorded grades: files of them, their agreement, and a judge that serves a grid from one."""
+"""Recorded grades: file formats, agreement, and a judge that reads its grades from a file."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def harness(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_three_formats_say_the_same(tmp_path: Path) -> None:
-    """CSV, JSON lines and qrels; below 0 was not judged, comments are skipped, a passage graded twice keeps both."""
+    """CSV, JSON lines and qrels; a grade below 0 means unjudged, comments are skipped, repeated grades are kept."""
     (tmp_path / "a.csv").write_text("query_id,doc_id,label\nq1,p1,3\nq1,p1,1\nq1,p2,-1\n")
     rows = [("q1", "p1", 3), ("q1", "p1", 1), ("q1", "p2", -1)]
     (tmp_path / "a.jsonl").write_text(
@@ -53,13 +53,13 @@ def test_three_formats_say_the_same(tmp_path: Path) -> None:
         ("a.jsonl", "{]\n", "a.jsonl:1: not valid JSON"),
         ("a.qrels", "q 0 p\n", "a.qrels:1: expected query, iteration, passage and grade, got 3 columns"),
         ("a.qrels", "q 0 p 12\n", "a.qrels:1: grade: expected a whole number from 0 to 9, got '12'"),
-        ("a.qrels", "\n", "a.qrels: holds no label"),
+        ("a.qrels", "\n", "a.qrels: contains no label"),
         ("none.csv", None, "none.csv: No such file"),
         ("none.qrels", None, "none.qrels: no such file"),
     ],
 )
 def test_faults_of_a_file(tmp_path: Path, name: str, content: str | None, what: str) -> None:
-    """One line with file and line."""
+    """The error is one line with the file and the line number."""
     if content is not None:
         (tmp_path / name).write_text(content)
     with pytest.raises(DataError) as caught:
@@ -73,7 +73,7 @@ def test_graded_kappa_by_hand() -> None:
 
 
 def test_agreement_of_two_files_by_hand(tmp_path: Path) -> None:
-    """Relevant from 2: both, people only, neither; the second grade of p1 is held against the judge's second."""
+    """Relevant from grade 2: both, people only, neither; the second grades of p1 are compared with each other."""
     (tmp_path / "people.csv").write_text("query,passage,grade\nq1,p1,3\nq1,p1,0\nq1,p2,2\nq2,p9,1\n")
     (tmp_path / "judge.csv").write_text("query,passage,grade\nq1,p1,2\nq1,p1,1\nq1,p2,0\n")
     found = labels_agreement(read_labels(tmp_path / "judge.csv"), read_labels(tmp_path / "people.csv"))
@@ -91,7 +91,7 @@ def test_agreement_of_two_files_by_hand(tmp_path: Path) -> None:
 
 
 def test_the_command_on_files(tmp_path: Path) -> None:
-    """Two files, or one with both columns; what does not go together is one line."""
+    """Two files, or one with both columns; files that do not match give a one-line error."""
     (tmp_path / "both.csv").write_text("query,passage,people,judge\n" + "q1,p1,3,3\nq1,p2,0,0\nq2,p1,2,0\n" * 5)
     (tmp_path / "people.qrels").write_text("q1 0 p1 3\nq1 0 p2 0\n")
     (tmp_path / "judge.qrels").write_text("q1 0 p1 2\nq1 0 p2 0\n")
@@ -129,7 +129,7 @@ grid: {selector.k: [2, 3]}
 
 
 def test_a_grid_judged_from_a_file(garden_data: Path, tmp_path: Path) -> None:
-    """By document: each passage of bed0 has grade 2, others 0; bed1 has none, which is a failure and no number."""
+    """By document: passages of bed0 have grade 2, others 0; bed1 has no grade, which is a failure, not a number."""
     experiment = tmp_path / "x.yaml"
     experiment.write_text(GARDEN)
     queries = [json.loads(line) for line in (garden_data / "queries/validation.jsonl").read_text().splitlines()]
@@ -155,7 +155,7 @@ def test_a_grid_judged_from_a_file(garden_data: Path, tmp_path: Path) -> None:
 
 
 def test_one_text_under_two_ids_keeps_both_grades(make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """By id each has its own; a file that goes by text and grades it twice, differently, leaves it open."""
+    """With ids, each has its own grade; a file that uses texts and has two different grades leaves it undecided."""
     text = "Salt the water until it tastes of the sea."
     make_data(
         [{"id": "a", "text": text}, {"id": "b", "text": text}], [{"id": "q", "text": "salt water", "evidence": []}]
@@ -173,13 +173,13 @@ def test_one_text_under_two_ids_keeps_both_grades(make_data: Callable[..., Path]
     assert judged({"passage": "a", "grade": 3}, {"passage": "b", "grade": 0})[0] == 0.5
     assert judged({"text": text, "grade": 3})[0] == 1.0
     value, example = judged({"text": text, "grade": 3}, {"text": text, "grade": 0})
-    assert (value != value, "is graded twice, differently" in example) == (True, True)
+    assert (value != value, "has conflicting grades" in example) == (True, True)
 
 
 def test_a_file_must_be_named(tmp_path: Path) -> None:
-    """And be there."""
+    """The file must exist, too."""
     (tmp_path / "x.yaml").write_text(GARDEN.replace("labels: labels.csv, ", ""))
-    with pytest.raises(ConfigError, match="judges\\[0\\].recorded: labels: name the file of recorded grades"):
+    with pytest.raises(ConfigError, match="judges\\[0\\].recorded: labels: set this to the file of recorded grades"):
         read_experiment(tmp_path / "x.yaml")
     (tmp_path / "x.yaml").write_text(GARDEN)
     with pytest.raises(ConfigError, match="recorded: labels: .*labels.csv does not exist"):

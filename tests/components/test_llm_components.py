@@ -1,4 +1,4 @@
-"""The chunker and the augmenter that ask a model: what is asked, what is believed, what is told and paid."""
+"""The chunker and the augmenters that call a model: what is asked, accepted, reported and paid."""
 
 import re
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def study(base_dir: Path, **parts: Any) -> Experiment:
 
 
 def test_every_gap_is_decided_once() -> None:
-    """20 pieces, 19 gaps, windows of six with two pieces of margin: the last one has one gap left."""
+    """20 pieces, 19 gaps, windows of six with two pieces of margin: the last window has one gap."""
     tasks = CHUNKER.tasks(DOC)
     shown = [(len(task.texts), task.item) for task in tasks]
     # The first window begins with piece 1: its margin is piece 0 alone.
@@ -67,14 +67,14 @@ def test_cuts_by_hand() -> None:
 
 
 def test_a_missing_answer_leaves_cuts_to_the_size() -> None:
-    """Forty words and stops are eight pieces; nothing is lost."""
+    """Forty tokens are eight pieces; no text is lost."""
     chunks = [TEXT[start:end] for start, end in CHUNKER.join(DOC, [Failure("timeout")] * 4)]
     assert " ".join(chunks) == TEXT
     assert [len(re.findall(r"\d+", chunk)) for chunk in chunks] == [8, 8, 4]
 
 
 def test_only_numbers_that_were_asked_about_count() -> None:
-    """The form names them; one given twice is one."""
+    """The schema lists them; a number given twice counts once."""
     task = CHUNKER.tasks(DOC)[0]
     prompt = CHUNKER.prompt((task,))
     begins = prompt.schema.json_schema(["division"])["properties"]["division"]["properties"]["begins"]
@@ -84,11 +84,11 @@ def test_only_numbers_that_were_asked_about_count() -> None:
 
 
 def test_the_chunker_in_a_launch(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Told, asked once, capped, stored; exact offsets; the same without a server the second time."""
+    """Planned, asked once, capped, stored; offsets are exact; a second run works without a server."""
     made = study(tmp_path)
     planned = plan(made, store=tmp_path / "s", models=Models(price=(1, 2)))
     assert planned.calls[0].startswith("llm (m): ")
-    assert planned.calls[-1] == "what else is embedded, retrieved and judged is known once the documents are cut"
+    assert planned.calls[-1] == "what else to embed, retrieve and judge is known once the documents are chunked"
     assert server.asked == []
     lines: list[str] = []
     launch = run(made, store=tmp_path / "s", log=False, notify=lines.append, models=Models(price=(1, 2), budget=1))
@@ -104,8 +104,8 @@ def test_the_chunker_in_a_launch(server: Server, garden_data: Path, tmp_path: Pa
     assert len(server.calls) == 0
 
 
-def test_a_chunker_without_answers_stops_or_says_so(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Nothing is cut by default in silence."""
+def test_a_chunker_without_answers_stops_or_reports_it(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """There is no silent default."""
 
     def half(asked: Asked) -> Any:
         return every_third(asked) if numbers(asked)[0] == 1 else "no JSON"
@@ -114,7 +114,8 @@ def test_a_chunker_without_answers_stops_or_says_so(server: Server, garden_data:
     with pytest.raises(JudgeError, match=r"chunker llm: \d+ of \d+ questions have no answer, such as invalid_json"):
         run(study(tmp_path), store=tmp_path / "s", log=False)
     launch = run(study(tmp_path, chunker=replace(CHUNKER, max_failed=1.0)), store=tmp_path / "s", log=False)
-    assert any(re.search(r"\d+ of \d+ questions where to cut have no answer", message) for message in launch.warnings)
+    warning = r"\d+ of \d+ questions about chunk boundaries have no answer"
+    assert any(re.search(warning, message) for message in launch.warnings)
 
 
 STEP = Questions("m", n=3)
@@ -125,8 +126,8 @@ def read(*questions: str) -> Any:
     return STEP.read(TASK, {"questions": questions}, STEP.prompt((TASK,)))
 
 
-def test_questions_that_the_passage_bears_out() -> None:
-    """Numbering is taken off, repetition is left out; what is no question or brings its own facts is not believed."""
+def test_questions_that_the_passage_supports() -> None:
+    """Numbering and repetitions are removed; text that is no question or adds facts of its own is rejected."""
     good = "How long does the loaf bake?"
     assert read(good) == Completion((good,))
     assert read(f"1. {good}", good, "At 230 degrees, what bakes?") == Completion(
@@ -140,7 +141,7 @@ def test_questions_that_the_passage_bears_out() -> None:
 
 
 def test_questions_are_indexed_and_not_credited(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """A call per chunk; the context counts in tokens and not as evidence."""
+    """One call per chunk; the context counts as tokens but not as evidence."""
 
     def prompter(asked: Asked) -> Any:
         words = " ".join(asked.fenced["passage"].split()[:5]).rstrip(".,")
@@ -172,5 +173,5 @@ NEIGHBOURS = "One is here. Two is here. Three is here. Four is here."
     ],
 )
 def test_neighbours(span: tuple[int, int], step: Neighbors, context: str) -> None:
-    """Sentences before and after; of one that the chunk cuts, the rest as well."""
+    """Sentences before and after; the rest of a cut sentence is included."""
     assert step.augment(Document("d", NEIGHBOURS), [span]) == [context]

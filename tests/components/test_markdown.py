@@ -1,4 +1,4 @@
-"""Structure that stays whole where it fits, and what becomes of what does not."""
+"""Blocks that fit stay whole; longer ones are cut at their structure."""
 
 import pytest
 
@@ -17,18 +17,18 @@ def cut(text: str, size: int) -> list[str]:
 SECTIONS = "# Bread\n\nFlour and water.\n\n## Crust\n\nHot oven.\n\n## Crumb\n\nLong rise.\n\n# Soup\n\nSlow heat."
 
 
-def test_what_fits_is_not_cut() -> None:
-    """24 words and marks."""
+def test_a_document_that_fits_is_not_cut() -> None:
+    """24 tokens."""
     assert cut(SECTIONS, 40) == [SECTIONS]
 
 
 def test_cut_before_the_highest_headings() -> None:
-    """Two parts of the first level, the first of them 17 words and marks."""
+    """Two first-level sections; the first has 17 tokens."""
     assert cut(SECTIONS, 22) == [SECTIONS[: SECTIONS.index("\n\n# Soup")], "# Soup\n\nSlow heat."]
 
 
 def test_then_before_lower_ones_and_small_neighbours_are_joined() -> None:
-    """Each is 6: at 12 the first part is cut before its second-level headings, and the first two fit together."""
+    """Each has 6 tokens: with size 12 the first section is cut at its subheadings, and the first two parts fit."""
     assert cut(SECTIONS, 12) == [
         "# Bread\n\nFlour and water.\n\n## Crust\n\nHot oven.",
         "## Crumb\n\nLong rise.",
@@ -37,7 +37,7 @@ def test_then_before_lower_ones_and_small_neighbours_are_joined() -> None:
 
 
 def test_a_heading_stays_with_what_follows() -> None:
-    """Even where nothing stands between two headings, and where the block behind it must be cut."""
+    """Even if there is no text between two headings, and if the block after it must be cut."""
     text = "# A\n\n## B\n\n" + "one two three four five six seven eight nine ten."
     parts = cut(text, 8)
     assert parts[0].startswith("# A\n\n## B\n\none")
@@ -62,13 +62,13 @@ def test_lists_tables_and_code_stay_whole() -> None:
     ],
 )
 def test_long_blocks_are_cut_between_items_and_rows(block: str, parts: list[str]) -> None:
-    """A nested list stays with its item; a table's head keeps its rule."""
+    """A nested list stays with its item; a table header stays with its delimiter row."""
     size = max(map(WORDS.count, parts))
     assert cut(block, size) == parts
 
 
 def test_code_is_cut_between_lines() -> None:
-    """And a line too long for a chunk as `recursive` cuts it."""
+    """A line too long for a chunk is cut like `recursive` does."""
     text = "```\na = 1\nb = 2\nc = 3\n```"
     assert all(part.strip("`\n").count("=") <= 2 for part in cut(text, 10))
     assert all("\n".join(cut(text, 10)).count(line) == 1 for line in ("a = 1", "b = 2", "c = 3"))
@@ -80,7 +80,7 @@ def test_line_ends_of_all_kinds() -> None:
     assert cut(text, 5) == ["# A\r\n\r\none two", "# B\r\n\r\nthree four"]
 
 
-def test_a_hash_in_code_is_no_heading() -> None:
-    """Nor is one without a space."""
+def test_a_hash_in_code_is_not_a_heading() -> None:
+    """A `#` without a space after it is not a heading either."""
     text = "```\n# comment\n```\n\n#hashtag\n\n# Real\n\ntext"
     assert cut(text, WORDS.count("```\n# comment\n```\n\n#hashtag"))[1] == "# Real\n\ntext"

@@ -1,4 +1,4 @@
-"""Reranking: a cross-encoder, a server and a language model; scores asked for once, paid once, told beforehand."""
+"""Reranking: a cross-encoder, a server and a language model; scores are computed and paid once, costs planned."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,15 +39,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def test_the_best_k_in_order() -> None:
-    """By the new scores; ties keep the order they came in; the others are dropped with a reason."""
+    """By the new scores; ties keep their order; the others are dropped with a reason."""
     hits = [Hit(Chunk("d", at, at + 1, "x"), score) for at, score in enumerate((0.2, 0.9, 0.2, 0.5))]
     outcome = Rerank(k=3).select(Query("q", "?"), hits)
     assert [hit.chunk.start for hit in outcome.kept] == [1, 3, 0]
     assert [(drop.hit.chunk.start, drop.reason) for drop in outcome.dropped] == [(2, "reranked below 3")]
 
 
-def test_the_cross_encoder_is_sentence_transformers_own(cross_encoder: Path) -> None:
-    """The same scores as its `predict`, for empty, long and foreign texts; and whatever texts go along."""
+def test_the_cross_encoder_matches_sentence_transformers(cross_encoder: Path) -> None:
+    """The same scores as `predict` for empty, long and non-English texts, independent of the other texts."""
     from sentence_transformers import CrossEncoder
 
     step = Rerank(model=str(cross_encoder))
@@ -59,14 +59,14 @@ def test_the_cross_encoder_is_sentence_transformers_own(cross_encoder: Path) -> 
     assert len(step.score("?", [])) == 0
 
 
-def test_a_model_that_is_not_there() -> None:
-    """One line with the name."""
-    with pytest.raises(ConfigError, match="selector rerank: the model 'no/such' is neither a folder, nor cached"):
+def test_a_missing_model() -> None:
+    """The error is one line with the name."""
+    with pytest.raises(ConfigError, match="selector rerank: the model 'no/such' is not a folder, not cached"):
         Rerank(model="no/such").score("?", ["x"])
 
 
 def test_a_pair_is_scored_once(garden_data: Path, tmp_path: Path, cross_encoder: Path, monkeypatch: Any) -> None:
-    """Across depths, numbers kept, and launches; the model itself, known by content, may move."""
+    """Once for all depths, values of `k` and launches; a model folder may move, as its content identifies it."""
     asked: list[tuple[str, str]] = []
     original = Rerank.score
 
@@ -85,13 +85,13 @@ def test_a_pair_is_scored_once(garden_data: Path, tmp_path: Path, cross_encoder:
     again = run(replace(made, grid={**grid, "selector.rerank.k": [1, 2, 3, 4]}), store=tmp_path / "s", log=False)
     assert len(asked) == before
     assert not {"chunk", "index", "retrieve"} & set(again.work)
-    # What reranking took when it was asked counts for every trial that uses it.
+    # The time that reranking took counts for every trial that uses the scores.
     assert launch.results[0].efficiency["select_p50_ms"] > launch.results[0].efficiency["retrieve_p50_ms"]
     assert launch.results[0].efficiency["step_rerank_input"] <= 6
 
 
 def test_workers_change_nothing(garden_data: Path, tmp_path: Path, cross_encoder: Path) -> None:
-    """Selections that need models are made in the one process that holds them."""
+    """Selections that need models are made in the one process that has loaded them."""
     made = study(tmp_path, Rerank(model=str(cross_encoder), k=3), TopK(2), grid={"chunker.size": [20, 30]})
     alone = run(made, store=tmp_path / "a", log=False)
     together = run(made, store=tmp_path / "b", log=False, workers=2)
@@ -101,7 +101,7 @@ def test_workers_change_nothing(garden_data: Path, tmp_path: Path, cross_encoder
 
 @pytest.mark.parametrize("shape", ["cohere", "voyage", "tei"])
 def test_servers_answer_in_three_ways(server: Server, shape: str) -> None:
-    """`results`, `data`, or a bare list of `score`; best first, so that indices have to be heeded."""
+    """`results`, `data`, or a plain list of `score`; sorted by score, so that the indices must be used."""
 
     def behave(asked: Asked) -> Any:
         body = asked.body if "documents" in asked.body else {**asked.body, "documents": asked.body["texts"]}
@@ -120,7 +120,7 @@ def test_servers_answer_in_three_ways(server: Server, shape: str) -> None:
 
 
 def test_many_texts_go_in_several_requests(server: Server) -> None:
-    """`at_once` at a time, put together again."""
+    """At most `at_once` texts per request; the scores are put together in order."""
     step = RerankApi(base_url=server.url, at_once=2)
     assert step.score("a b", ["a", "b", "c", "a b", "b"]).tolist() == [0.5, 0.5, 0, 1, 0.5]
     assert len(server.asked) == 3
@@ -129,16 +129,16 @@ def test_many_texts_go_in_several_requests(server: Server) -> None:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ({"results": [{"index": 0, "relevance_score": 1}]}, "1 of 2 texts were given a score"),
+        ({"results": [{"index": 0, "relevance_score": 1}]}, "1 of 2 texts have a score"),
         ({"results": [{"index": 7, "relevance_score": 1}]}, "expected {index, relevance_score} below index 2"),
         ({"results": [{"index": 0, "relevance_score": "high"}]}, "expected {index, relevance_score}"),
         ({"results": [{"index": 0, "relevance_score": True}]}, "expected {index, relevance_score}"),
-        ({"answer": 42}, "0 of 2 texts were given a score"),
+        ({"answer": 42}, "0 of 2 texts have a score"),
         (Raw(401, {"error": {"message": "no such key"}}), "no such key"),
     ],
 )
-def test_what_is_no_ranking_is_refused(server: Server, answer: Any, expected: str) -> None:
-    """One line that names the server; nothing is guessed."""
+def test_invalid_answers_are_rejected(server: Server, answer: Any, expected: str) -> None:
+    """The error is one line that names the server; no score is guessed."""
     server.behave = lambda asked: answer
     with pytest.raises(ConfigError) as caught:
         RerankApi(base_url=server.url, retries=0).score("?", ["a", "b"])
@@ -146,12 +146,14 @@ def test_what_is_no_ranking_is_refused(server: Server, answer: Any, expected: st
     assert server.url in str(caught.value)
 
 
-def test_requests_are_told_capped_and_accounted(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """One a query; not sent where the budget does not cover them, nor without a price, nor offline."""
+def test_requests_are_planned_capped_and_accounted(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """One per query; none is sent beyond the budget, without a price, or offline."""
     step = RerankApi(base_url=server.url, model="r", usd_per_thousand=2.0, k=3)
     made = study(tmp_path, step)
-    assert plan(made, store=tmp_path / "s").calls == ["rerank_api (r): at most 13 requests a trial, $0.0260"]
-    with pytest.raises(JudgeError, match=r"--budget 0.01: not enough is left for rerank_api \(r\), which costs \$0.0240"):
+    assert plan(made, store=tmp_path / "s").calls == ["rerank_api (r): at most 13 requests per trial, $0.0260"]
+    with pytest.raises(
+        JudgeError, match=r"--budget 0.01: not enough is left for rerank_api \(r\), which costs \$0.0240"
+    ):
         run(made, store=tmp_path / "s", log=False, models=Models(budget=0.01))
     with pytest.raises(JudgeError, match="--offline sends nothing"):
         run(made, store=tmp_path / "s", log=False, models=Models(offline=True))
@@ -172,19 +174,19 @@ def test_requests_are_told_capped_and_accounted(server: Server, garden_data: Pat
 
 
 def graded(asked: Asked) -> Any:
-    """A passage is the better the more of the question's words it has; nothing about cedar can be graded."""
+    """The grade is higher the more of the question's words a passage has; passages about cedar cannot be graded."""
     words = set(asked.question.lower().split())
     record = {slot: {"grade": min(10, len(words & set(text.lower().split())))} for slot, text in asked.fenced.items()}
     return {slot: entry for slot, entry in record.items() if "cedar" not in asked.fenced[slot].lower()}
 
 
 def test_a_language_model_reranks(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Told beforehand, asked in batches, pooled over trials, by grade and then by the order before; stored for good."""
+    """Planned, asked in batches, pooled over trials, sorted by grade and then by previous order; stored permanently."""
     server.behave = lambda asked: {slot: {"grade": len(text) % 11} for slot, text in asked.fenced.items()}
     made = study(tmp_path, RerankLlm("m", k=3), grid={"selector.rerank_llm.k": [2, 3], "retriever.depth": [6, 12]})
     lines: list[str] = []
     planned = plan(made, store=tmp_path / "s", models=Models(price=(1, 2)))
-    assert planned.calls == ["rerank_llm (m): grades for at most 156 passages a trial"]
+    assert planned.calls == ["rerank_llm (m): grades for at most 156 passages per trial"]
     launch = run(made, store=tmp_path / "s", log=False, notify=lines.append, models=Models(price=(1, 2), budget=1))
     assert [line.partition(" calls")[0] for line in lines] == [f"rerank_llm (m): {len(server.calls)}"]
     seen = [(asked.question, text) for asked in server.calls for text in asked.fenced.values()]
@@ -198,7 +200,7 @@ def test_a_language_model_reranks(server: Server, garden_data: Path, tmp_path: P
 
 
 def test_missing_grades_are_dropped_or_stop_the_run(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Above the share that may be missing the run stops and says so; below, such passages are dropped."""
+    """If more than `max_failed` are missing, the run stops with an error; otherwise such passages are dropped."""
     server.behave = graded
     step = RerankLlm("m")
     with pytest.raises(JudgeError, match=r"rerank_llm: \d+ of \d+ passages have no grade, such as missing_label"):
@@ -217,7 +219,7 @@ def test_missing_grades_are_dropped_or_stop_the_run(server: Server, garden_data:
 
 
 def test_never_the_judges_model(garden_data: Path, tmp_path: Path) -> None:
-    """Whatever the provider's prefix and the case."""
+    """Provider prefix and case are ignored."""
     from judges import ContextPrecision
 
     base = replace(study(tmp_path, RerankLlm("Some-Model")).base, judges=(ContextPrecision("vendor/some-model"),))
@@ -225,9 +227,9 @@ def test_never_the_judges_model(garden_data: Path, tmp_path: Path) -> None:
         Experiment("x", base, base_dir=tmp_path).trials()
 
 
-def test_a_reranker_that_gives_no_numbers(garden_data: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    """NaN and a wrong count are refused with its name."""
-    for scores, message in ((np.full(99, np.nan), "not a number"), (np.zeros(0), "gave scores of shape")):
+def test_a_reranker_that_returns_invalid_scores(garden_data: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """NaN and a wrong count are rejected with its name."""
+    for scores, message in ((np.full(99, np.nan), "not a number"), (np.zeros(0), "returned scores of shape")):
 
         def score(self: Rerank, query: str, texts: Any, scores: Any = scores) -> Any:
             return scores[: len(texts)]
@@ -237,15 +239,15 @@ def test_a_reranker_that_gives_no_numbers(garden_data: Path, tmp_path: Path, mon
             run(study(tmp_path, Rerank(model="x")), store=tmp_path / message[:3], log=False)
 
 
-def test_a_failed_grade_moves_no_other() -> None:
-    """Dropped with its reason: scaled scores of the others are as they would be without it."""
+def test_a_failed_grade_does_not_affect_the_others() -> None:
+    """It is dropped with a reason; scaled scores of the others are the same as without it."""
     hits = [Hit(Chunk("d", at, at + 1, "x"), score) for at, score in enumerate((10.0, UNGRADED, 1.0, 0.0))]
     outcome = RerankLlm("m").select(Query("q", "?"), hits)
     assert [hit.score for hit in outcome.kept] == [10, 1, 0]
     assert outcome.dropped == [Drop(hits[1], "no grade")]
 
 
-def test_copies_are_scored_and_timed_once(make_data: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_duplicates_are_scored_and_timed_once(make_data: Any, tmp_path: Path, monkeypatch: Any) -> None:
     """Ten documents of one text are one pair; the model is loaded before the clock starts."""
     asked: list[int] = []
 
@@ -261,8 +263,8 @@ def test_copies_are_scored_and_timed_once(make_data: Any, tmp_path: Path, monkey
     assert asked == [1, 1]  # the warm-up, and the pair
 
 
-def test_requests_beyond_one_a_query_are_counted(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Five passages at a time: what is told, capped and accounted is what is sent."""
+def test_several_requests_per_query_are_counted(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Five passages per request: the planned, capped and accounted requests are the ones sent."""
     step = RerankApi(base_url=server.url, model="r", usd_per_thousand=2.0, at_once=5)
     lines: list[str] = []
     launch = run(study(tmp_path, step), store=tmp_path / "s", log=False, notify=lines.append, models=Models(budget=1))
@@ -272,8 +274,8 @@ def test_requests_beyond_one_a_query_are_counted(server: Server, garden_data: Pa
     assert launch.results[0].efficiency["rerank_usd"] == pytest.approx(sent * 0.002)
 
 
-def test_an_unknown_price_is_no_price(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Then what a query costs is not told, and why."""
+def test_an_unknown_price(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """The cost per query is not reported, and the reason is."""
     made = replace(study(tmp_path, RerankApi(base_url=server.url)), reader=Reader(price=0.4))
     launch = run(made, store=tmp_path / "s", log=False)
     assert "usd_per_query" not in launch.results[0].efficiency

@@ -1,4 +1,4 @@
-"""Each selector on hits worked by hand."""
+"""Each selector on hand-computed examples."""
 
 import numpy as np
 
@@ -38,13 +38,13 @@ def test_top_k() -> None:
 
 
 def test_threshold_keeps_equality_and_may_keep_nothing() -> None:
-    """0.7 is at least 0.7."""
+    """A score of 0.7 passes a threshold of 0.7."""
     assert starts(Threshold(0.7).select(Query("q", "?"), HITS)) == ([0, 100, 200], [300])
     assert starts(Threshold(1).select(Query("q", "?"), HITS))[0] == []
 
 
 def test_budget_overflow() -> None:
-    """Of 9 tokens the first takes 5. stop: nothing more; skip: 3 fit, then not 2; cut: 4 of 8."""
+    """The first hit takes 5 of 9 tokens. stop: no more hits; skip: 3 fit, then 2 do not; cut: 4 of 8."""
     assert starts(TokenBudget(9, "stop").select(Query("q", "?"), HITS)) == ([0], [100, 200, 300])
     assert starts(TokenBudget(9, "skip").select(Query("q", "?"), HITS)) == ([0, 200], [100, 300])
     cut = TokenBudget(9, "cut").select(Query("q", "?"), HITS)
@@ -52,8 +52,8 @@ def test_budget_overflow() -> None:
     assert (cut.kept[1].chunk.tokens, cut.kept[1].chunk.end, len(cut.kept[1].chunk.text)) == (4, 108, 8)
 
 
-def test_dedup_keeps_the_better_of_near_copies() -> None:
-    """Words of three letters and more, case aside: the second is the first; the third shares half."""
+def test_dedup_keeps_the_better_of_near_duplicates() -> None:
+    """Words of at least three letters, ignoring case: the second equals the first; the third shares half."""
     texts = ["Whisk the eggs well", "WHISK THE EGGS well, so", "whisk the cream now"]
     hits = [hit(100 * n, 5, 1 - n / 10, text) for n, text in enumerate(texts)]
     outcome = Dedup(0.9).select(Query("q", "?"), hits)
@@ -62,6 +62,6 @@ def test_dedup_keeps_the_better_of_near_copies() -> None:
 
 
 def test_dedup_of_texts_without_words() -> None:
-    """Nothing is divided by zero; only equal texts are copies."""
+    """There is no division by zero; only equal texts are duplicates."""
     hits = [hit(0, 1, 0.3, "a b"), hit(10, 1, 0.2, "c"), hit(20, 1, 0.1, "a b")]
     assert starts(Dedup().select(Query("q", "?"), hits)) == ([0, 10], [20])

@@ -1,4 +1,4 @@
-"""Runs of other systems, imported and replayed: trec_eval's own qrels, run and printed output, end to end."""
+"""Imported and replayed runs of other systems: trec_eval's own qrels, run and printed output, end to end."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +18,7 @@ from harness.data.importers import Options, import_dataset
 from harness.running.launch_result import Launch
 from reports import compare, report
 
-OURS = {
+METRICS = {
     "map": "map",
     "recip_rank": "mrr",
     "ndcg": "ndcg",
@@ -37,7 +37,7 @@ OURS = {
 
 def launched(data: Path, store: Path, *, run_name: str = "results") -> Launch:
     trial = Trial(
-        str(data), Fixed(size=64), TrecRun(run=run_name), selector=(TopK(k=1000),), metrics=tuple(set(OURS.values()))
+        str(data), Fixed(size=64), TrecRun(run=run_name), selector=(TopK(k=1000),), metrics=tuple(set(METRICS.values()))
     )
     return run(Experiment("replay", trial, []), store=store, log=False)
 
@@ -49,7 +49,7 @@ def imported(folder: Path, target: Path) -> Path:
 
 
 def test_trec_evals_own_output_end_to_end(shared: Callable[[str], Path], tmp_path: Path) -> None:
-    """Every measure we have, for every query and as a mean, equals what trec_eval printed, to 4 decimals."""
+    """Every shared measure, per query and as a mean, equals the output of trec_eval to 4 decimals."""
     folder = shared("trec-eval")
     (result,) = launched(imported(folder, tmp_path / "data"), tmp_path / "store").results
     printed = [
@@ -57,16 +57,16 @@ def test_trec_evals_own_output_end_to_end(shared: Callable[[str], Path], tmp_pat
     ]
     compared = 0
     for name, query, expected in printed:
-        if name in OURS:
-            values = result.scores[OURS[name]]
-            value = result.mean(OURS[name]) if query == "all" else values[result.queries.index(query)]
+        if name in METRICS:
+            values = result.scores[METRICS[name]]
+            value = result.mean(METRICS[name]) if query == "all" else values[result.queries.index(query)]
             assert value == pytest.approx(float(expected), abs=5.1e-5), (name, query)
             compared += 1
     assert compared > 100
 
 
 def test_queries_that_returned_nothing_count_as_zero(shared: Callable[[str], Path], tmp_path: Path) -> None:
-    """As `trec_eval -c` has it: one judged query is missing from the run, and every mean falls by its share."""
+    """As with `trec_eval -c`: one judged query is missing from the run and counts as 0 in every mean."""
     folder, shorter = shared("trec-eval"), tmp_path / "source"
     shorter.mkdir()
     (shorter / "qrels.test").write_bytes((folder / "qrels.test").read_bytes())
@@ -74,11 +74,11 @@ def test_queries_that_returned_nothing_count_as_zero(shared: Callable[[str], Pat
     left_out = lines[0].split()[0]
     (shorter / "results.test").write_text("".join(line for line in lines if line.split()[0] != left_out))
     (result,) = launched(imported(shorter, tmp_path / "data"), tmp_path / "store").results
-    theirs = _pytrec_eval(shorter)
-    for name, metric in OURS.items():
+    reference = _pytrec_eval(shorter)
+    for name, metric in METRICS.items():
         if metric == "gm_map":
             continue
-        mean = sum(values.get(name, 0.0) for values in theirs.values()) / len(result.queries)
+        mean = sum(values.get(name, 0.0) for values in reference.values()) / len(result.queries)
         assert result.scores[metric].mean() == pytest.approx(mean, abs=1e-6), name
     assert result.scores["map"][result.queries.index(left_out)] == 0
 
@@ -110,20 +110,20 @@ def tiny(tmp_path: Path) -> Path:
 
 
 def test_ties_and_ranks(tiny: Path, tmp_path: Path) -> None:
-    """By score, ties by document from the end of the alphabet, whatever ranks are written; absent golds are missed."""
+    """By score, ties by descending document id, ignoring the rank column; gold documents not in the run are missed."""
     import_dataset("trec", tiny, tmp_path / "data", options=Options(runs={"x": "run"}))
     trial = Trial(str(tmp_path / "data"), Fixed(size=9), TrecRun(run="x"), selector=(TopK(k=9),), metrics=("mrr",))
     launch = run(Experiment("ties", trial, []), store=tmp_path / "store", log=False)
     (result,) = launch.results
     assert result.scores["mrr"].tolist() == [pytest.approx(1 / 3), 0]
     assert [list(row) for row in result.evidence_outcomes] == [["found"], ["not_retrieved", "not_in_the_corpus"]]
-    assert "1 of 3 items of evidence are in documents that the corpus lacks: always missed" in launch.warnings
+    assert "1 of 3 evidence items are in documents missing from the corpus and cannot be found" in launch.warnings
     html = report(launch).html
     assert "not in the corpus" in html
 
 
 def test_comments_and_further_columns(tiny: Path, tmp_path: Path) -> None:
-    """As trec_eval's own test files have them: left out, the columns counted; # inside a name is part of it."""
+    """As in trec_eval's own test files: both are ignored; a # inside an id is part of it."""
     (tiny / "docs.tsv").write_text("a#1\tSalt.\nb\tFlour.\nc\tWater.\n")
     (tiny / "qrels").write_text("# judged in May\nq1 0 a#1 1 0.5\n# and June\nq1 0 b 0\nq2 0 c -1\nq2 0 b 1\n")
     (tiny / "run").write_text("# best run\nq1 Q0 a#1 1 2.0 x y z\nq2 Q0 b 1 1.0 x\n")
@@ -138,19 +138,19 @@ def test_comments_and_further_columns(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_queries_without_relevant_documents_may_count_as_zero(tiny: Path, tmp_path: Path) -> None:
-    """Left out by default; with `unanswerable: zero` they count, as trec_eval has it, and are not called left out."""
+    """Excluded by default; with `unanswerable: zero` they count, as in trec_eval, and are not reported as excluded."""
     (tiny / "qrels").write_text("q1 0 a 1\nq2 0 c 0\n")
     import_dataset("trec", tiny, tmp_path / "data", options=Options(runs={"x": "run"}))
     trial = Trial(str(tmp_path / "data"), Fixed(size=9), TrecRun(run="x"), selector=(TopK(k=9),), metrics=("hit",))
-    means, told = [], []
+    means, counts = [], []
     for unanswerable in ("skip", "zero"):
         counted = replace(trial, unanswerable=unanswerable)
         launch = run(Experiment(unanswerable, counted, []), store=tmp_path / "store", log=False)
         means.append(launch.results[0].mean("hit"))
         found = compare(launch)
-        told.append((found.queries, found.unanswerable, found.unmeasured))
+        counts.append((found.queries, found.unanswerable, found.unmeasured))
     assert means == [1.0, 0.5]
-    assert told == [(1, 1, 0), (2, 0, 0)]
+    assert counts == [(1, 1, 0), (2, 0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_queries_without_relevant_documents_may_count_as_zero(tiny: Path, tmp_pa
     ],
 )
 def test_faults_of_a_run(tiny: Path, tmp_path: Path, line: str, what: str) -> None:
-    """One line that names the file and the line."""
+    """The error is one line that names the file and the line."""
     (tiny / "run").write_text(line + "\n")
     trial = Trial(str(tmp_path / "data"), Fixed(size=9), TrecRun(run="run"), selector=(TopK(k=9),), metrics=("mrr",))
 
@@ -180,7 +180,7 @@ def test_faults_of_a_run(tiny: Path, tmp_path: Path, line: str, what: str) -> No
 
 
 def test_an_unknown_run(tiny: Path, tmp_path: Path) -> None:
-    """With what there is."""
+    """The error suggests a similar name."""
     import_dataset("trec", tiny, tmp_path / "data", options=Options(runs={"mine": "run"}))
     trial = Trial(str(tmp_path / "data"), Fixed(size=9), TrecRun(run="mien"), selector=(TopK(k=9),), metrics=("mrr",))
     with pytest.raises(DataError, match="no run named 'mien'. Did you mean 'mine'"):

@@ -1,4 +1,4 @@
-"""Chunkers that look at vectors: by hand, against LlamaIndex, and against every possible way to cut."""
+"""Chunkers that use vectors: checked by hand, against LlamaIndex, and against every possible segmentation."""
 
 import itertools
 from pathlib import Path
@@ -22,7 +22,7 @@ from harness.core.tokenizer import Tokenizer
 WORDS = Tokenizer("words")
 SENTENCES = ["Rye is dark.", "Rye is dense.", "Cats purr.", "Cats sleep.", "Cats purr and sleep."]
 TEXT = " ".join(SENTENCES)
-# Two subjects: cosines of neighbours are 1, 0, 1, 0.6.
+# Two topics: the cosines of neighbours are 1, 0, 1, 0.6.
 VECTORS = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [0.8, 0.6]], np.float32)
 
 
@@ -40,36 +40,36 @@ def test_neighbours_by_hand() -> None:
     assert gap_similarities(VECTORS, 2)[2] == pytest.approx(expected, abs=1e-5)
 
 
-def test_cut_under_a_threshold() -> None:
-    """0 is under 0.5, 0.6 is not; 0.6 is not under 0.6."""
+def test_cut_below_a_threshold() -> None:
+    """0 is below 0.5, 0.6 is not; 0.6 is not below 0.6."""
     assert cut(Semantic(threshold=0.5)) == ["Rye is dark. Rye is dense.", "Cats purr. Cats sleep. Cats purr and sleep."]
     assert len(cut(Semantic(threshold=0.6))) == 2
     assert len(cut(Semantic(threshold=0.61))) == 3
 
 
-def test_cut_beyond_a_percentile_of_distances() -> None:
+def test_cut_above_a_percentile_of_distances() -> None:
     """Distances 0, 1, 0, 0.4: the median is 0.2, the 75th percentile 0.55, the 100th cuts nothing."""
     assert len(cut(Semantic(percentile=50))) == 3
     assert len(cut(Semantic(percentile=75))) == 2
     assert len(cut(Semantic(percentile=100))) == 1
 
 
-def test_too_long_is_cut_at_the_weakest_gap() -> None:
-    """Nothing is under the threshold, but 19 words and stops are more than 12: between the subjects first."""
+def test_a_long_chunk_is_cut_at_the_weakest_gap() -> None:
+    """No gap is below the threshold, but 19 tokens are more than 12: the cut is between the topics first."""
     expected = ["Rye is dark. Rye is dense.", "Cats purr. Cats sleep. Cats purr and sleep."]
     assert cut(Semantic(size=12, threshold=-1)) == expected
 
 
-def test_too_short_joins_what_it_is_like() -> None:
-    """With a cut at every gap, each sentence of under 5 tokens joins the neighbour on the side of the higher cosine."""
+def test_a_short_chunk_joins_the_more_similar_neighbour() -> None:
+    """With a cut at every gap, each sentence below 5 tokens joins the neighbour with the higher cosine."""
     parts = cut(Semantic(size=50, min_size=5, threshold=1.0))
     assert all(WORDS.count(part) >= 5 for part in parts)
     assert " ".join(parts) == TEXT
     assert parts[0] == "Rye is dark. Rye is dense."
 
 
-def test_a_text_of_one_sentence_and_of_none() -> None:
-    """No gap, no vector, no fault."""
+def test_texts_of_one_sentence_and_of_none() -> None:
+    """Without gaps or vectors there is no error."""
     assert cut(Semantic(), VECTORS[:1], "Rye is dark.") == ["Rye is dark."]
     assert cut(Semantic(), VECTORS[:0], "") == []
     assert cut(ClusterSemantic(), VECTORS[:0], " \n") == []
@@ -77,8 +77,8 @@ def test_a_text_of_one_sentence_and_of_none() -> None:
 
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 25), percentile=st.integers(0, 100))
 @settings(max_examples=80, deadline=None)
-def test_semantic_is_llama_indexs(seed: int, n: int, percentile: int) -> None:
-    """The same cuts for the same sentences and vectors, each sentence taken alone."""
+def test_semantic_matches_llama_index(seed: int, n: int, percentile: int) -> None:
+    """The same cuts for the same sentences and vectors, with each sentence embedded alone."""
     from llama_index.core.embeddings import BaseEmbedding
     from llama_index.core.node_parser import SemanticSplitterNodeParser
 
@@ -105,9 +105,9 @@ def test_semantic_is_llama_indexs(seed: int, n: int, percentile: int) -> None:
     for group, row in zip(groups, rows, strict=True):
         group["combined_sentence_embedding"] = [float(x) for x in row]
     distances = parser._calculate_distances_between_sentence_groups(groups)
-    theirs = parser._build_node_chunks(groups, [round(distance, 5) for distance in distances])
-    ours = cut(Semantic(10_000, percentile=percentile), rows, text)
-    assert [part.replace(" ", "") for part in ours] == [part.replace(" ", "") for part in theirs]
+    reference = parser._build_node_chunks(groups, [round(distance, 5) for distance in distances])
+    chunks = cut(Semantic(10_000, percentile=percentile), rows, text)
+    assert [part.replace(" ", "") for part in chunks] == [part.replace(" ", "") for part in reference]
 
 
 def total(vectors: Any, bounds: list[int]) -> float:
@@ -122,8 +122,8 @@ def total(vectors: Any, bounds: list[int]) -> float:
 
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 9), longest=st.integers(1, 9))
 @settings(max_examples=150, deadline=None)
-def test_no_way_to_cut_is_better(seed: int, n: int, longest: int) -> None:
-    """Of all ways into chunks of at most `longest` pieces, none has a greater sum."""
+def test_no_segmentation_is_better(seed: int, n: int, longest: int) -> None:
+    """No segmentation into chunks of at most `longest` pieces has a higher sum."""
     rng = np.random.default_rng(seed)
     vectors = rng.normal(size=(n, 3)) + 0.5
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -139,34 +139,34 @@ def test_no_way_to_cut_is_better(seed: int, n: int, longest: int) -> None:
 
 
 def test_clusters_by_hand() -> None:
-    """Two subjects of two and three pieces: within them pairs are over the mean, across them under it."""
+    """Two topics of two and three pieces: pairs within a topic are above the mean, pairs across topics below."""
     vectors = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [0, 1]], float)
     assert best_cuts(vectors, np.zeros(5, int)) == [2]
-    # All alike: every pair is exactly the mean, any way is as good, and the fewest cuts win.
+    # All vectors equal: every pair equals the mean, all segmentations tie, and the fewest cuts win.
     assert best_cuts(np.ones((4, 1)), np.zeros(4, int)) == []
 
 
 def clustered(chunker: ClusterSemantic) -> tuple[Spans, Spans]:
-    """Pieces and chunks of a text, by hashed words."""
+    """Pieces and chunks of a text, with vectors of hashed words."""
     doc = Document("d", TEXT, tokens=TokenMap(WORDS.starts(TEXT)))
     pieces: Spans = chunker.pieces(doc)
     return pieces, chunker.join(doc, pieces, Hashing(32).embed([TEXT[a:b] for a, b in pieces]).vectors)
 
 
-def test_a_chunk_holds_as_many_pieces_as_the_published_code_allows() -> None:
-    """`size // piece` of them, however few tokens they have: three pieces of alike texts where six would fit."""
+def test_a_chunk_has_as_many_pieces_as_the_published_code_allows() -> None:
+    """`size // piece` pieces, even if they have few tokens: three pieces of similar texts although six would fit."""
     alike = np.ones((6, 1), np.float32)
     text = "a b. " * 6
     doc = Document("d", text, tokens=TokenMap(WORDS.starts(text)))
     pieces: Spans = [(5 * n, 5 * n + 4) for n in range(6)]
-    # Where all are alike any way is as good, and the fewest cuts win: two chunks of three pieces.
+    # All pieces are equal, so all segmentations tie and the fewest cuts win: two chunks of three pieces.
     assert ClusterSemantic(size=18, piece=6).join(doc, pieces, alike) == [(0, 14), (15, 29)]
     assert ClusterSemantic(size=18, piece=6, bound="tokens").join(doc, pieces, alike) == [(0, 29)]
 
 
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 12), longest=st.integers(1, 12))
 @settings(max_examples=100, deadline=None)
-def test_the_published_program_finds_no_greater_sum(seed: int, n: int, longest: int) -> None:
+def test_the_published_program_finds_no_higher_sum(seed: int, n: int, longest: int) -> None:
     """A plain version of the report's dynamic program, pair by pair, reaches the same reward."""
     rng = np.random.default_rng(seed)
     vectors = rng.normal(size=(n, 3)) + 0.5
@@ -180,12 +180,12 @@ def test_the_published_program_finds_no_greater_sum(seed: int, n: int, longest: 
         best.append(max(best[start] + reward[start:end, start:end].sum() for start in starts))
     first = np.maximum(np.arange(n) - longest + 1, 0)
     bounds = [0, *best_cuts(vectors, first), n]
-    ours = sum(reward[lo:hi, lo:hi].sum() for lo, hi in itertools.pairwise(bounds))
-    assert ours == pytest.approx(best[-1], abs=1e-5)
+    reached = sum(reward[lo:hi, lo:hi].sum() for lo, hi in itertools.pairwise(bounds))
+    assert reached == pytest.approx(best[-1], abs=1e-5)
 
 
 def test_no_chunk_is_larger_than_its_size_in_tokens() -> None:
-    """And each begins and ends with pieces of at most `piece` tokens."""
+    """Each chunk begins and ends with pieces of at most `piece` tokens."""
     pieces, spans = clustered(ClusterSemantic(size=9, piece=4, bound="tokens"))
     doc = Document("d", TEXT, tokens=TokenMap(WORDS.starts(TEXT)))
     assert all(doc.token_map().count(*span) <= 9 for span in spans)
@@ -193,7 +193,7 @@ def test_no_chunk_is_larger_than_its_size_in_tokens() -> None:
 
 
 def test_each_sentence_is_embedded_once(garden_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In batches, through the cache: a second setting, another chunker of the same sentences, a second launch: none."""
+    """In batches and cached: other settings, another chunker with the same sentences, or a second launch embed none."""
     batches: list[list[str]] = []
     original = Hashing.embed
 
@@ -216,7 +216,7 @@ def test_each_sentence_is_embedded_once(garden_data: Path, tmp_path: Path, monke
 
 
 def test_the_embedder_is_part_of_the_chunking(garden_data: Path, tmp_path: Path) -> None:
-    """Even where BM25 searches: other vectors, other chunks; and the params name it."""
+    """Even with BM25 retrieval: other vectors give other chunks, and the params name the embedder."""
     base = Trial("garden", Semantic(threshold=0.5), BM25(), embedder=Hashing(64), tokenizer="words")
     grid = {"embedder": [Hashing(64), Hashing(8, pairs=False)]}
     launch = run(Experiment("semantic", base, grid, base_dir=tmp_path), store=tmp_path / "s", log=False)

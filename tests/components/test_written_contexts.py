@@ -1,4 +1,4 @@
-"""Contexts written by a model: what is asked, in which order, what is believed, and what is paid."""
+"""Contexts written by a model: what is asked, in which order, what is accepted, and what is paid."""
 
 import asyncio
 from dataclasses import replace
@@ -24,7 +24,7 @@ DOC = Document("d", TEXT, "Kitchen")
 
 
 def context_of(asked: Asked) -> Any:
-    """The first words of the document, and of the passage where there is one."""
+    """The first words of the document, and of the passage if there is one."""
     words = " ".join(asked.fenced["document"].split()[:12])
     return {asked.slots[0]: {"text": f"Here is the context: {words} {asked.fenced.get('passage', '')[:30]}"}}
 
@@ -43,7 +43,7 @@ def study(base_dir: Path, *augmenters: Any) -> Experiment:
 
 
 def test_one_call_per_chunk_and_one_per_document(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Told beforehand, made once, shared by trials, nothing on a second run; contexts are indexed and not credited."""
+    """Planned, made once, shared by trials, none on a second run; contexts are indexed but not counted as evidence."""
     lines: list[str] = []
     made = study(tmp_path, NoContext(), Heading(), Situate("m"), Summary("m"))
     planned = plan(made, store=tmp_path / "s", models=Models(price=(1, 2)))
@@ -64,10 +64,10 @@ def test_one_call_per_chunk_and_one_per_document(server: Server, garden_data: Pa
     assert stored_launch(made, store=tmp_path / "s").results[2].means() == situated.means()
 
 
-def test_the_document_goes_first_and_its_first_call_goes_ahead(
+def test_the_document_comes_first_and_its_first_call_is_sent_alone(
     server: Server, garden_data: Path, tmp_path: Path
 ) -> None:
-    """No second call about a document before the first is answered; its calls begin with the same bytes."""
+    """No second call about a document before the first is answered; all its calls begin with the same bytes."""
     under_way: dict[str, int] = {}
     together: set[str] = set()
     answered: set[str] = set()
@@ -93,8 +93,8 @@ def test_the_document_goes_first_and_its_first_call_goes_ahead(
         assert len(heads) == 1
 
 
-def test_what_follows_the_first_call_flies_together(server: Server, make_data: Any, tmp_path: Path) -> None:
-    """One document, many chunks: after the first, as many at once as allowed."""
+def test_later_calls_about_a_document_run_in_parallel(server: Server, make_data: Any, tmp_path: Path) -> None:
+    """One document, many chunks: after the first call, as many in parallel as allowed."""
     text = " ".join(f"Row {n} grows beside row {n + 1} and needs water." for n in range(60))
     make_data([{"id": "d", "text": text}], [{"id": "q", "text": "row?", "evidence": []}], name="garden")
     flying, most = [0], [0]
@@ -103,7 +103,7 @@ def test_what_follows_the_first_call_flies_together(server: Server, make_data: A
     async def counted(raw: Raw, writer: Any) -> bool:
         flying[0] += 1
         most[0] = max(most[0], flying[0])
-        for _ in range(200):  # lets every request that is on its way arrive
+        for _ in range(200):  # lets every pending request arrive
             await asyncio.sleep(0.0001)
         flying[0] -= 1
         return await original(raw, writer)
@@ -114,7 +114,7 @@ def test_what_follows_the_first_call_flies_together(server: Server, make_data: A
 
 
 def test_contexts_that_trials_share_are_asked_once(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """One summary a document, however it is cut."""
+    """One summary per document, for any chunker."""
     base = study(tmp_path, Summary("m")).base
     made = Experiment("written", replace(base, augmenter=Summary("m")), {"chunker.size": [20, 30]}, base_dir=tmp_path)
     lines: list[str] = []
@@ -124,7 +124,7 @@ def test_contexts_that_trials_share_are_asked_once(server: Server, garden_data: 
 
 
 def test_failures_stop_before_anything_is_indexed(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """No trial runs on half of its contexts; the next run asks for the missing ones only."""
+    """No trial runs with only some of its contexts; the next run asks only for the missing ones."""
     good: list[Asked] = []
 
     def breaking(asked: Asked) -> Any:
@@ -144,15 +144,15 @@ def test_failures_stop_before_anything_is_indexed(server: Server, garden_data: P
     assert launch.warnings == []
 
 
-def test_a_few_may_fail_and_are_told(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Under `max_failed`: those chunks have no context, and the results say so."""
+def test_a_few_may_fail_and_are_reported(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Below `max_failed`, those chunks have no context, and the results report it."""
     server.behave = lambda asked: (
         {"context": {"text": "I'm sorry, I cannot help with that."}}
         if asked.fenced["passage"].startswith("Amber row 0-0")
         else context_of(asked)
     )
     launch = run(study(tmp_path, Situate("m", max_failed=0.2)), store=tmp_path / "s", log=False)
-    assert any("have no context: the model's was refused" in warning for warning in launch.warnings)
+    assert any("have no context: the model gave no valid one" in warning for warning in launch.warnings)
 
 
 @pytest.mark.parametrize(
@@ -170,15 +170,15 @@ def test_a_few_may_fail_and_are_told(server: Server, garden_data: Path, tmp_path
         ("Quantum chromodynamics governs hadrons.", "evidence_unverified"),
     ],
 )
-def test_what_is_believed(text: str, expected: str) -> None:
-    """Phrases of models are taken off; refusals, tales and words or numbers from elsewhere are failures."""
+def test_which_contexts_are_accepted(text: str, expected: str) -> None:
+    """Opening phrases are removed; refusals, long retellings and ungrounded words or numbers are failures."""
     found = checked_context(text, f"{DOC.title}\n{TEXT}", 0.8)
     assert (found.text if isinstance(found, Completion) else found.kind) == expected
     assert isinstance(found, Completion | Failure)
 
 
 def test_a_long_document_is_shown_in_part_with_its_outline() -> None:
-    """Never cut in silence: outline, the part around the chunk, and where it lies."""
+    """The excerpt has the outline, the part around the chunk, and its position, so truncation is visible."""
     long = Document("d", "# One\n\n" + "alpha " * 3000 + "\n# Two\n\n" + "omega " * 3000)
     start = long.text.index("omega")
     shown = excerpt(long, start, start + 60, 4000)
@@ -190,7 +190,7 @@ def test_a_long_document_is_shown_in_part_with_its_outline() -> None:
 
 
 def test_contexts_of_equal_chunks_in_equal_documents_are_asked_once() -> None:
-    """By content, not by name; another title is another question."""
+    """Tasks depend on content, not on document ids; another title is another task."""
     situate = Situate("m")
     same = Document("other-id", TEXT, "Kitchen")
     assert situate.addresses(situate.tasks(DOC, [(0, 20)])) == situate.addresses(situate.tasks(same, [(0, 20)]))

@@ -1,4 +1,4 @@
-"""Augmenters: one class per file, each giving chunks a context that is indexed and never credited."""
+"""Augmenters: one class per file, each adding a context to chunks that is indexed but never counted as evidence."""
 
 from harness.components.augmenters.heading import Heading
 from harness.components.augmenters.neighbors import Neighbors

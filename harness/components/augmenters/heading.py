@@ -1,4 +1,4 @@
-"""Where in its document a chunk stands."""
+"""Heading paths as context."""
 
 import re
 from bisect import bisect_right
@@ -21,6 +21,7 @@ class Heading(Augmenter):
     separator: str = " > "
 
     def augment(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
+        """Return the heading path of each span; the title is not repeated if it is the first heading."""
         begins, paths = _paths(doc.text)
         contexts = []
         for start, _ in spans:
@@ -33,14 +34,14 @@ class Heading(Augmenter):
 
 
 def _unclosed(heading: str) -> str:
-    """A heading without the number signs that may close it."""
+    """A heading without its closing number signs, if any."""
     text = heading.rstrip(" \t")
     bare = text.rstrip("#")
     return bare.rstrip(" \t") if bare != text and (not bare or bare[-1] in " \t") else text
 
 
 def _paths(text: str) -> tuple[list[int], list[tuple[str, ...]]]:
-    """Where each heading begins, and the headings in force from there on, outermost first."""
+    """The start offset of each heading, and the heading path from there on, outermost first."""
     begins: list[int] = []
     paths: list[tuple[str, ...]] = []
     open_headings: dict[int, str] = {}

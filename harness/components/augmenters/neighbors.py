@@ -1,4 +1,4 @@
-"""What stands right before and after a chunk."""
+"""Neighbouring sentences as context."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from harness.core.sentences import sentence_spans
 
 @dataclass(frozen=True)
 class Neighbors(Augmenter):
-    """The `before` sentences (NLTK Punkt) before the chunk and the `after` behind it, joined by `gap`.
+    """The `before` sentences (NLTK Punkt) before the chunk and the `after` sentences after it, joined by `gap`.
 
-    Of a sentence that the chunk cuts, the rest comes with them.
+    If the chunk cuts a sentence, the rest of that sentence is included.
     """
 
     before: NotNegative = 1
@@ -23,13 +23,14 @@ class Neighbors(Augmenter):
     language: str = "english"
 
     def augment(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
+        """Return the neighbouring sentences of each span; an empty string if there are none."""
         sentences = sentence_spans(doc.text, self.language)
         if not sentences:
             return [""] * len(spans)
         starts, ends = [start for start, _ in sentences], [end for _, end in sentences]
         contexts = []
         for start, end in spans:
-            # The sentences in which the chunk begins and ends, and as many further as are wanted.
+            # The sentences in which the chunk begins and ends, then `before` and `after` more.
             first = max(0, bisect_right(ends, start) - self.before)
             last = min(len(sentences), bisect_left(starts, end) + self.after) - 1
             head = doc.text[starts[min(first, len(starts) - 1)] : start] if self.before else ""

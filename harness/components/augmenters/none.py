@@ -1,4 +1,4 @@
-"""No context at all."""
+"""No context."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +9,13 @@ from harness.core.records import Document
 
 @dataclass(frozen=True)
 class NoContext(Augmenter):
-    """No context: chunks are indexed as they stand."""
+    """No context: only the text of the chunk is indexed."""
 
     @classmethod
     def name(cls) -> str:
-        return "none"  # None is not a class name
+        """Always "none"."""
+        return "none"  # None cannot be a class name
 
     def augment(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
+        """Return an empty string for each span."""
         return [""] * len(spans)

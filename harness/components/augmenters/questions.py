@@ -1,4 +1,4 @@
-"""Questions that a chunk answers, written by a language model."""
+"""Hypothetical questions as context, written by a language model."""
 
 import re
 from collections.abc import Sequence
@@ -46,9 +46,9 @@ _ASKING = frozenset(
 class Questions(LlmAugmenter):
     """Up to `n` hypothetical questions that the chunk answers, written by a language model: one call per chunk.
 
-    A question is left out that is no question, repeats another, or has a number or more than a share of 1 - `grounded`
-    content words that neither the passage nor the title has. Nogueira et al., Document Expansion by Query Prediction,
-    2019.
+    A question is left out if it does not end with a question mark, repeats another, or contains a number, or more than
+    the fraction 1 - `grounded` of content words, found neither in the passage nor in the title. After Nogueira et al.,
+    Document Expansion by Query Prediction, 2019.
     """
 
     n: Annotated[int, Field(gt=0, le=10)] = 3
@@ -57,12 +57,15 @@ class Questions(LlmAugmenter):
     slot: ClassVar[str] = "questions"
 
     def tasks(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[Task]:
+        """Return one task per span, with the text of the span and the document's title."""
         return [Task("", (doc.text[start:end],), str(self.n), doc.title) for start, end in spans]
 
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
+        """Put each task into a call of its own."""
         return [(task,) for task in sorted(tasks)]
 
     def prompt(self, batch: Sequence[Task]) -> Prompt:
+        """Return the prompt that asks for up to `n` questions about one passage."""
         (task,) = batch
         code = nonce([task.reference, *task.texts])
         title = f"Title of the document:\n\n{fence('title', code, task.reference)}\n\n" if task.reference else ""
@@ -72,6 +75,7 @@ class Questions(LlmAugmenter):
         return Prompt(SYSTEM, user, schema, {self.slot: task}, output=30 * self.n)
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Completion | Failure:
+        """Return the accepted questions, one per line, or a Failure if none is accepted."""
         kept: dict[str, None] = {}
         reasons: list[str] = []
         for text in entry["questions"]:

@@ -1,4 +1,4 @@
-"""What a chunk is about within its document, written by a language model."""
+"""Contextual retrieval: a context for each chunk, written by a language model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ nothing.
 class Situate(Writer):
     """A sentence or two that place each chunk in its document, written by a language model (contextual retrieval).
 
-    One call per chunk, the document first, so that a server can cache it for the document's other chunks (Anthropic,
-    Introducing Contextual Retrieval, 2024). Of a document beyond `window` characters the model sees its outline and
-    the part around the chunk. A context is refused unless the share `grounded` of its content words, and all of its
-    numbers, occur in the document.
+    One call per chunk; the document comes first, so that a server can cache it for the document's other chunks
+    (Anthropic, Introducing Contextual Retrieval, 2024). If a document is longer than `window` characters, the model
+    sees its outline and the part around the chunk. A context is rejected unless the fraction `grounded` of its content
+    words and all of its numbers occur in the document.
     """
 
     system: ClassVar[str] = SYSTEM
@@ -34,9 +34,11 @@ class Situate(Writer):
     output: ClassVar[int] = 110
 
     def tasks(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[Task]:
+        """Return one task per span: the part of the document that is shown, and the passage."""
         return [
             Task("", (excerpt(doc, start, end, self.window),), doc.text[start:end], doc.title) for start, end in spans
         ]
 
     def request(self, task: Task) -> str:
+        """Return the part of the prompt that shows the passage."""
         return f"The passage:\n\n{fence('passage', nonce([task.item]), task.item)}"

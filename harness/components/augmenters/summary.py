@@ -1,4 +1,4 @@
-"""What a document is about, written by a language model."""
+"""Document summaries as context, written by a language model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ count for nothing.
 class Summary(Writer):
     """A summary of the document for all of its chunks, written by a language model: one call per document.
 
-    Of a document beyond `window` characters the model sees the outline and the beginning. A summary is refused unless
-    the share `grounded` of its content words, and all of its numbers, occur in the document.
+    If a document is longer than `window` characters, the model sees its outline and its beginning. A summary is
+    rejected unless the fraction `grounded` of its content words and all of its numbers occur in the document.
     """
 
     system: ClassVar[str] = SYSTEM
@@ -30,7 +30,9 @@ class Summary(Writer):
     output: ClassVar[int] = 120
 
     def tasks(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[Task]:
+        """Return the same task for every span, so that each document is asked about once."""
         return [Task("", (excerpt(doc, 0, 0, self.window),), "", doc.title)] * len(spans)
 
     def request(self, task: Task) -> str:
+        """Return the request for a summary."""
         return "Summarize it."

@@ -1,4 +1,4 @@
-"""What augmenters that have contexts written share: the document as it is shown, and the check of what comes back."""
+"""Shared parts of augmenters whose contexts a model writes: the shown document, and checks of the written text."""
 
 import re
 from abc import abstractmethod
@@ -14,7 +14,7 @@ from harness.core.records import Document
 from harness.llm import AnswerSchema, Completion, Entry, Failure, Prompt, Task, Text, fence, folded, nonce
 
 LONGEST = 900
-"""Characters of a context; beyond, it is no context but a retelling."""
+"""The maximum length of a context in characters; a longer text retells the document."""
 
 _HEADING = re.compile(r"(?m)^#{1,6}[ \t]+.*$")
 _OPENING = re.compile(
@@ -31,10 +31,10 @@ _FORM = AnswerSchema((("text", Text(1200)),))
 
 @dataclass(frozen=True)
 class Writer(LlmAugmenter):
-    """An augmenter that shows the model a document, one task a call, and believes only what the document bears out.
+    """An augmenter that shows the model a document, one task per call, and accepts only text grounded in it.
 
-    Of a document beyond `window` characters the model sees the outline and a part. A text is refused unless the share
-    `grounded` of its content words, and all of its numbers, occur in what was shown.
+    If a document is longer than `window` characters, the model sees its outline and a part of it. A text is rejected
+    unless the fraction `grounded` of its content words and all of its numbers occur in what was shown.
     """
 
     window: Annotated[int, Field(ge=2000)] = 60_000
@@ -45,29 +45,32 @@ class Writer(LlmAugmenter):
     output: ClassVar[int] = 120
 
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
+        """Put each task into a call of its own; tasks about the same document follow each other."""
         return [(task,) for task in sorted(tasks)]
 
     def shared(self, batch: Sequence[Task]) -> str:
-        """The document, title first: the same bytes for all chunks that see the same part of it."""
+        """Return the title and the document; equal for all chunks that see the same part, so servers can cache it."""
         (task,) = batch
         code = nonce([task.reference, task.texts[0]])
         title = f"Title:\n\n{fence('title', code, task.reference)}\n\n" if task.reference else ""
         return f"{title}{fence('document', code, task.texts[0])}"
 
     def prompt(self, batch: Sequence[Task]) -> Prompt:
+        """Return the prompt of one task: the shared document, then the request."""
         (task,) = batch
         return Prompt(self.system, self.request(task), _FORM, {self.slot: task}, self.shared(batch), output=self.output)
 
     @abstractmethod
     def request(self, task: Task) -> str:
-        """What is asked about the document."""
+        """Return the part of the prompt that follows the document."""
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Completion | Failure:
+        """Return the checked context, or a Failure that says why it is rejected."""
         return checked_context(entry["text"], f"{task.reference}\n{task.texts[0]}\n{task.item}", self.grounded)
 
 
 def excerpt(doc: Document, start: int, end: int, window: int) -> str:
-    """The document; or, where it is longer than `window`, its outline and as much as fits around `[start, end)`."""
+    """The document; if it is longer than `window` characters, its outline and the text around `[start, end)`."""
     if len(doc.text) <= window:
         return doc.text
     outline = "\n".join(found[0].strip() for found in _HEADING.finditer(doc.text))[: window // 4]
@@ -78,7 +81,7 @@ def excerpt(doc: Document, start: int, end: int, window: int) -> str:
 
 
 def checked_context(text: str, document: str, grounded: float) -> Completion | Failure:
-    """A context fit to be indexed, without the phrases models begin with; or why it is not."""
+    """Return a context without the model's opening phrases, or a Failure that says why it is rejected."""
     bare = " ".join(_OPENING.sub("", text, count=1).strip().strip('"“”').split())
     if not bare:
         return Failure("schema", "an empty context")
@@ -91,15 +94,17 @@ def checked_context(text: str, document: str, grounded: float) -> Completion | F
 
 
 def ungrounded(text: str, document: str, grounded: float, besides: frozenset[str] = frozenset()) -> str:
-    """What in a text a document does not bear out; empty where all its numbers, and the share `grounded` of its content
-    words, occur there. Words in `besides` need not.
+    """Describe what in a text is not supported by a document; empty if it is supported well enough.
+
+    That is, if all its numbers and the fraction `grounded` of its content words occur there. Content words have more
+    than three characters; words in `besides` are ignored.
     """
     there = set(_WORD.findall(folded(document)))
     words = {word for word in _WORD.findall(folded(text)) if len(word) > 3 and not word.isdigit()} - besides
     unknown = sorted(word for word in words if word not in there and word.removesuffix("s") not in there)
     numbers = sorted(set(_NUMBER.findall(text)) - set(_NUMBER.findall(document)))
     if numbers:
-        return f"numbers that the document does not have: {', '.join(numbers)[:80]}"
+        return f"numbers that are not in the document: {', '.join(numbers)[:80]}"
     if len(unknown) > (1 - grounded) * len(words):
         return f"{len(unknown)} of {len(words)} content words are not in the document: {', '.join(unknown)[:80]}"
     return ""

@@ -1,4 +1,4 @@
-"""Chunkers: one class per file, each cutting a document into spans."""
+"""Chunkers: one class per file, each splitting a document into spans."""
 
 from harness.components.chunkers.chonkie import Chonkie
 from harness.components.chunkers.cluster_semantic import ClusterSemantic

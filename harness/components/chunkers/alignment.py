@@ -1,4 +1,4 @@
-"""Where in a document the pieces stand that a splitter gave as text."""
+"""Find the offsets of the pieces that a splitter returned as text."""
 
 from collections.abc import Sequence
 
@@ -6,19 +6,19 @@ from harness.core.errors import ConfigError
 from harness.core.records import Spans
 
 _LONGEST_SEPARATOR = 40
-"""Characters that may be left out between two pieces: separators, not text."""
+"""The maximum number of characters missing between two pieces: enough for a separator, too few for text."""
 
 
 def aligned(text: str, pieces: Sequence[str], where: str) -> Spans:
-    """The span of each piece, in order; raises ConfigError where a piece is not in the text or could be in two places.
+    """The span of each piece, in order. Raises ConfigError if a piece is not in the text or could be in two places.
 
-    White space apart, pieces are a walk through the text: each begins after the one before it begins, ends after it
-    ends, and leaves out no more than a separator in between. A search from the front would find the first of several
-    copies, which for texts that repeat themselves is often the wrong one.
+    White space is ignored. Each piece must begin after the previous one begins and end after it ends, with no more
+    than a separator missing in between. A plain search from the start would find the first of several copies, which
+    in repetitive text is often the wrong one.
     """
     if not all(isinstance(piece, str) for piece in pieces):
         raise ConfigError(f"{where}: expected pieces of text, got {type(pieces[0]).__name__}")
-    places = [at for at, sign in enumerate(text) if not sign.isspace()]
+    places = [at for at, character in enumerate(text) if not character.isspace()]
     bare = "".join(text[at] for at in places)
     parts = [part for part in ("".join(piece.split()) for piece in pieces) if part]
     begins = _walk(bare, parts, where)
@@ -26,10 +26,10 @@ def aligned(text: str, pieces: Sequence[str], where: str) -> Spans:
 
 
 def _walk(text: str, parts: Sequence[str], where: str) -> list[int]:
-    """Where each part begins in a text, neither of which holds white space."""
+    """The start of each part in a text; neither contains white space."""
     begins: list[int] = []
     if "".join(parts) == text:
-        # Nothing is left out and nothing repeated: each part begins where the one before it ends.
+        # No text is missing or repeated: each part begins where the previous one ends.
         at = 0
         for part in parts:
             begins.append(at)
@@ -46,16 +46,16 @@ def _walk(text: str, parts: Sequence[str], where: str) -> list[int]:
 
 
 def _only_place(text: str, part: str, after: int, reached: int, where: str) -> int:
-    """Where a part begins: from `after` on, and such that it ends beyond `reached`."""
+    """The start of a part, at `after` or later, such that it ends after `reached`."""
     found: list[int] = []
     begin = text.find(part, max(after, reached - len(part) + 1))
     while 0 <= begin <= reached + _LONGEST_SEPARATOR:
         found.append(begin)
         begin = text.find(part, begin + 1)
     if not found:
-        raise ConfigError(f"{where} does not follow in the document; this splitter changes text, so it has no offsets")
+        raise ConfigError(f"{where} is not next in the document; this splitter changes the text, so it has no offsets")
     if len(found) > 1:
         raise ConfigError(
-            f"{where} could stand in two places; let it overlap less and keep separators, or use a chunker of ours"
+            f"{where} could be in two places; reduce the overlap and keep separators, or use a built-in chunker"
         )
     return found[0]

@@ -1,4 +1,4 @@
-"""Chunkers of chonkie."""
+"""Chunkers from chonkie."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,9 +10,9 @@ from harness.core.records import Document, Spans
 
 @dataclass(frozen=True)
 class Chonkie(Foreign):
-    """A chunker of chonkie, by class name and `options`, its sizes in its own units.
+    """A chunker from chonkie, given by class name and `options`, with sizes in its own units.
 
-    Its own offsets are used where they are those of the text it gives for all chunks; else the texts are aligned one
+    Its offsets are used if they match the text of every chunk; otherwise the texts are aligned with the document one
     after the other. Offsets are exact, or the run stops.
     """
 
@@ -22,6 +22,7 @@ class Chonkie(Foreign):
     splitter: str = "RecursiveChunker"
 
     def split(self, doc: Document) -> Spans:
+        """Return the spans of the chunks. Raises ConfigError if they cannot be aligned with the document."""
         chunks = self.asked(lambda splitter: list(splitter.chunk(doc.text))) if doc.text.strip() else []
         lines = [(int(chunk.start_index), int(chunk.end_index)) for chunk in chunks]
         if all(doc.text[start:end] == chunk.text for (start, end), chunk in zip(lines, chunks, strict=True)):

@@ -1,4 +1,4 @@
-"""The chunks whose parts are most alike, taken together."""
+"""Chunks with the highest total similarity within them."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -14,13 +14,13 @@ from harness.core.records import Document, Floats, Ints, Spans, Vectors
 
 @dataclass(frozen=True)
 class ClusterSemantic(EmbeddingChunker):
-    """Pieces of up to `piece` tokens, joined into chunks so that the sum of similarities within chunks is the greatest
-    there is.
+    """Pieces of up to `piece` tokens, joined into chunks so that the sum of similarities within chunks is maximal.
 
-    A pair of pieces counts its cosine less the mean cosine of all pairs of the document. Found by dynamic programming;
-    of equally good ways the one with the fewest cuts. A chunk holds at most `size // piece` pieces, as published, or
-    with `bound: tokens` as many as fit into `size` tokens. Pieces are cut as `recursive` cuts, by the same settings.
-    Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma 2024. Vectors are from the trial's embedder.
+    The similarity of a pair of pieces is its cosine minus the mean cosine of all pairs of the document. The optimum is
+    found by dynamic programming; ties are broken by the fewest cuts. A chunk has at most `size // piece` pieces, as
+    published, or with `bound: tokens` as many as fit into `size` tokens. Pieces are cut like those of `recursive`, with
+    the same settings. Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma 2024. Vectors come from
+    the trial's embedder.
     """
 
     size: Positive = 400
@@ -32,20 +32,23 @@ class ClusterSemantic(EmbeddingChunker):
     version: ClassVar[int] = 2
 
     def problem(self) -> str | None:
+        """An error message if a separator is empty or `piece` is more than `size`."""
         if "" in self.separators:
-            return "separators must not be empty; windows are cut where no separator occurs"
+            return "separators must not be empty; text without a separator is cut into windows anyway"
         return f"piece {self.piece} is more than size {self.size}" if self.piece > self.size else None
 
     def pieces(self, doc: Document) -> Spans:
+        """Return pieces of up to `piece` tokens."""
         return small_pieces(doc, self.piece, self.separators, self.keep_separator)
 
     def join(self, doc: Document, pieces: Spans, vectors: Vectors) -> Spans:
+        """Join the pieces at the best cuts."""
         if not pieces:
             return []
         return joined(pieces, best_cuts(vectors.astype(np.float64), self._first(doc, pieces)))
 
     def _first(self, doc: Document, pieces: Spans) -> Ints:
-        """The first piece with which a chunk may begin that ends with each piece; a piece alone is always a chunk."""
+        """For each piece, the first piece of the longest allowed chunk that ends with it; at worst the piece itself."""
         at = np.arange(len(pieces))
         if self.bound == "pieces":
             return np.asarray(np.maximum(at - self.size // self.piece + 1, 0))
@@ -56,10 +59,10 @@ class ClusterSemantic(EmbeddingChunker):
 
 
 def best_cuts(vectors: Floats, first: Ints) -> list[int]:
-    """Where to cut so that the sum over all pairs within chunks of (cosine - mean cosine of all pairs) is greatest.
+    """The cuts that maximize the sum, over all pairs within chunks, of (cosine - mean cosine of all pairs).
 
-    `vectors` are of unit length, (pieces, dimensions). A chunk that ends with piece j may begin with any of first[j] to
-    j. With prefix sums P of the vectors, the cosines of all pairs of a chunk sum to (|P_b - P_a|^2 - (b - a)) / 2.
+    `vectors` have unit length, (pieces, dimensions). A chunk that ends with piece j may begin with piece first[j] to j.
+    With prefix sums P of the vectors, the cosines of all pairs of a chunk sum to (|P_b - P_a|^2 - (b - a)) / 2.
     """
     n = len(vectors)
     sums = np.vstack([np.zeros(vectors.shape[1]), np.cumsum(vectors, axis=0)])
@@ -74,7 +77,7 @@ def best_cuts(vectors: Floats, first: Ints) -> list[int]:
         difference = sums[end] - sums[lo:end]
         width = end - np.arange(lo, end)
         within = ((difference**2).sum(axis=1) - (own[end] - own[lo:end])) / 2 - mean * width * (width - 1) / 2
-        # To six decimals, so that noise in the last bits never moves a cut.
+        # Rounded, so that floating-point noise never moves a cut.
         value = np.round(best[lo:end] + within, 6)
         at = np.lexsort((np.arange(lo, end), chunks[lo:end], -value))[0]
         best[end], chunks[end], begins[end] = best[lo + at] + within[at], chunks[lo + at] + 1, lo + at

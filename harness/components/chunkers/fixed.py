@@ -10,14 +10,16 @@ from harness.core.records import Document, Spans
 
 @dataclass(frozen=True)
 class Fixed(Chunker):
-    """Every `size` tokens or characters, each window repeating the last `overlap` of the one before."""
+    """Windows of `size` tokens or characters, each repeating the last `overlap` of the previous one."""
 
     size: Positive = 256
     overlap: NotNegative = 0
     unit: Unit = "tokens"
 
     def problem(self) -> str | None:
+        """An error message if `overlap` is not smaller than `size`."""
         return f"overlap {self.overlap} must be smaller than size {self.size}" if self.overlap >= self.size else None
 
     def split(self, doc: Document) -> Spans:
+        """Return the windows over the whole document."""
         return windows(doc, 0, len(doc.text), size=self.size, overlap=self.overlap, unit=self.unit)

@@ -1,4 +1,4 @@
-"""Splitters of other libraries, by the name of their class."""
+"""Splitters from other libraries, given by class name."""
 
 import importlib
 import importlib.metadata
@@ -19,12 +19,12 @@ from harness.core.tokenizer import Tokenizer, use_bundled_ranks
 T = TypeVar("T")
 
 Options = dict[str, JsonValue]
-"""Arguments of a splitter's constructor, as they stand in the file."""
+"""Arguments of a splitter's constructor, as written in the experiment file."""
 
 
 @dataclass(frozen=True)
 class Foreign(Chunker):
-    """A splitter of another library; the library's version is part of what it gives."""
+    """A splitter from another library; the library's version is part of the identity."""
 
     module: ClassVar[str] = ""
     package: ClassVar[str] = ""
@@ -33,20 +33,22 @@ class Foreign(Chunker):
     options: Options = field(default_factory=dict, hash=False)
 
     def facts(self) -> dict[str, str]:
+        """The installed version of the library; empty if it is not installed."""
         try:
             return {self.package: importlib.metadata.version(self.package)}
         except importlib.metadata.PackageNotFoundError:
             return {}
 
     def packages(self) -> dict[str, str]:
+        """The library, from the extra `adapters`."""
         return {self.module.partition(".")[0]: "adapters"}
 
     def length(self) -> str:
-        """What the splitter measures in, where it is told: `characters`, or a tokenizer; empty where it is not."""
+        """The unit passed to the splitter, `characters` or a tokenizer's name; empty to use the splitter's own unit."""
         return ""
 
     def asked(self, call: Callable[[Any], T]) -> T:
-        """What a call of the splitter gives; raises ConfigError where it cannot be made or does not do it."""
+        """Return the result of a call with the splitter. Raises ConfigError if it cannot be built or the call fails."""
         where = f"chunker {self.name()}"
         options = json.dumps(dict(self.options), sort_keys=True)
         splitter = _built(where, self.module, self.splitter, options, self.length())
@@ -54,9 +56,10 @@ class Foreign(Chunker):
 
 
 class TextSplitter(Foreign):
-    """One that gives only text: its pieces are aligned with the document."""
+    """A splitter that returns only text; its pieces are aligned with the document."""
 
     def split(self, doc: Document) -> Spans:
+        """Return the spans of the pieces. Raises ConfigError if they cannot be aligned with the document."""
         pieces = self.asked(lambda splitter: list(splitter.split_text(doc.text)))
         return aligned(doc.text, pieces, f"chunker {self.name()}: document '{doc.id}'")
 
@@ -80,7 +83,7 @@ def _built(where: str, module: str, name: str, options: str, length: str) -> Any
 
 
 def _explained(where: str, call: Callable[[], T]) -> T:
-    """A call into another library; whatever it raises is told in one line, as class and options are the user's."""
+    """Call into another library and report any exception in one line: the class and its options are user input."""
     try:
         return call()
     except HarnessError:

@@ -1,4 +1,4 @@
-"""Sentences, and how alike the texts on both sides of the gaps between them are."""
+"""Sentences, and the similarity of the texts on both sides of each gap between them."""
 
 import itertools
 
@@ -10,9 +10,9 @@ from harness.core.sentences import sentence_spans
 
 
 def sentences(doc: Document, language: str, size: int) -> Spans:
-    """The sentences of a document with the white space after them, those longer than `size` tokens in windows.
+    """The sentences of a document with the white space after them; sentences over `size` tokens are cut into windows.
 
-    Together they are the whole text.
+    Together they cover the whole text.
     """
     length = doc.token_map().count
     pieces: Spans = []
@@ -22,9 +22,9 @@ def sentences(doc: Document, language: str, size: int) -> Spans:
 
 
 def gap_similarities(vectors: Vectors, window: int) -> Floats:
-    """The cosine across each gap between neighbours, (pieces - 1,), to five decimals: beyond is noise.
+    """The cosine across each gap between neighbouring pieces, (pieces - 1,), rounded to five decimals to remove noise.
 
-    Each side is the mean of up to `window` unit vectors.
+    Each side is the mean of up to `window` unit vectors; `vectors` is (pieces, dimensions).
     """
     values = np.zeros(max(0, len(vectors) - 1))
     for at in range(len(values)):
@@ -37,7 +37,7 @@ def gap_similarities(vectors: Vectors, window: int) -> Floats:
 
 
 def joined(pieces: Spans, cuts: list[int]) -> Spans:
-    """The spans between cuts; a cut is the number of the piece that begins the next chunk.
+    """Join pieces between cuts; a cut is the number of the piece that begins the next chunk.
 
     >>> joined([(0, 4), (5, 9), (9, 12)], [2])
     [(0, 9), (9, 12)]

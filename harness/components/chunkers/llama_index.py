@@ -1,4 +1,4 @@
-"""Node parsers of LlamaIndex."""
+"""Node parsers from LlamaIndex."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,9 +8,10 @@ from harness.components.chunkers.foreign import TextSplitter
 
 @dataclass(frozen=True)
 class LlamaIndex(TextSplitter):
-    """A text splitter of llama_index.core.node_parser, by class name and `options`, its sizes in its own units.
+    """A text splitter from llama_index.core.node_parser, by class name and `options`, with sizes in its own units.
 
-    Offsets are exact, or the run stops: pieces are aligned one after the other, as a splitter gives only text.
+    Splitters return only text, so the pieces are aligned with the document one after the other: offsets are exact, or
+    the run stops.
     """
 
     module: ClassVar[str] = "llama_index.core.node_parser"

@@ -1,4 +1,4 @@
-"""Cuts where a language model sees a new subject begin."""
+"""Topic boundaries chosen by a language model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ for nothing. Only the numbers that the question names may be given; an empty lis
 
 @dataclass(frozen=True)
 class Llm(LlmChunker):
-    """Cuts where a language model says that a new subject begins, between pieces of up to `piece` tokens.
+    """Cuts at topic boundaries chosen by a language model, between pieces of up to `piece` tokens.
 
-    The document is asked about `window` pieces at a time, each with `margin` pieces before and after it for context, so
-    that all calls are independent and every gap is decided once. A chunk longer than `size` tokens is cut between
-    pieces; so are those of a window whose answer is missing. After the LLM chunker of Smith & Troynikov, Evaluating
-    Chunking Strategies for Retrieval, Chroma 2024.
+    Each call covers `window` pieces, with `margin` pieces before and after them for context, so that all calls are
+    independent and every gap is decided once. A chunk longer than `size` tokens is cut between pieces; so is a window
+    whose answer is missing. After the LLM chunker of Smith & Troynikov, Evaluating Chunking Strategies for Retrieval,
+    Chroma 2024.
     """
 
     size: Positive = post_answer(512)
@@ -41,31 +41,36 @@ class Llm(LlmChunker):
     slot: ClassVar[str] = "division"
 
     def problem(self) -> str | None:
+        """An error message if the server settings are invalid or `piece` is more than `size`."""
         return super().problem() or (
             f"piece {self.piece} is more than size {self.size}" if self.piece > self.size else None
         )
 
     def _windows(self, pieces: Spans) -> list[tuple[int, int]]:
-        """The pieces decided about together: from the first, not included in the question, to the last."""
+        """The pieces covered by each question, as (first, end); piece 0 always begins a chunk and is in none."""
         return [(at, min(at + self.window, len(pieces))) for at in range(1, len(pieces), self.window)]
 
     def tasks(self, doc: Document) -> list[Task]:
+        """Return one task per window of pieces."""
         pieces = small_pieces(doc, self.piece)
         made = []
         for first, last in self._windows(pieces):
             shown = range(max(0, first - self.margin), min(len(pieces), last + self.margin))
             texts = tuple(doc.text[slice(*pieces[at])] for at in shown)
-            # Numbers count from the first piece shown, so that equal stretches of text are the same task.
+            # Pieces are numbered from the first one shown, so that equal passages of text are the same task.
             made.append(Task("", texts, f"{first - shown[0]}-{last - shown[0]}", doc.title))
         return made
 
     def sample(self) -> Task:
+        """Return a sample task, used to identify the prompt."""
         return Task("", ("a text",) * 3, "1-3", "a title")
 
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
+        """Put each task into a call of its own."""
         return [(task,) for task in sorted(tasks)]
 
     def prompt(self, batch: Sequence[Task]) -> Prompt:
+        """Return the prompt that asks with which pieces a new passage begins."""
         (task,) = batch
         first, last = (int(number) for number in task.item.split("-"))
         code = nonce([task.reference, *task.texts])
@@ -79,9 +84,11 @@ class Llm(LlmChunker):
         )
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Completion:
+        """Return the distinct piece numbers of the answer, in order, as text."""
         return Completion(tuple(str(number) for number in sorted(set(entry["begins"]))))
 
     def join(self, doc: Document, answers: Sequence[Answer]) -> Spans:
+        """Cut at the answered pieces, then pack the pieces of longer chunks up to `size` tokens."""
         pieces = small_pieces(doc, self.piece)
         cuts: list[int] = []
         for (first, _), answer in zip(self._windows(pieces), answers, strict=True):

@@ -1,4 +1,4 @@
-"""Markdown by its structure."""
+"""Chunks that follow the structure of Markdown."""
 
 import itertools
 import re
@@ -19,21 +19,23 @@ _DEEPEST = 6
 
 @dataclass(frozen=True)
 class Markdown(Chunker):
-    """Sections and blocks of Markdown (CommonMark and tables): lists, tables, code blocks and paragraphs stay whole
-    where they fit `size` tokens.
+    """Sections and blocks of Markdown (CommonMark and tables): lists, tables, code blocks and paragraphs of up to
+    `size` tokens stay whole.
 
-    What fits is not cut. What does not is cut before its highest headings, else between blocks, list items, table rows
-    or lines, else as `recursive` does; neighbours are then joined up to the size. A heading stays with what follows it.
+    A section that fits is not cut. A longer one is cut before its highest-level headings, else between blocks, list
+    items, table rows or lines, else like `recursive`; neighbours are then joined up to `size`. A heading stays with the
+    text after it.
     """
 
     size: Positive = 512
 
     def split(self, doc: Document) -> Spans:
+        """Return the chunks without white space at their edges."""
         blocks = _blocks(doc.text)
         return tidied(doc.text, self._section(doc, 0, len(doc.text), 1, blocks))
 
     def _section(self, doc: Document, start: int, end: int, level: int, blocks: "Sequence[_Block]") -> Spans:
-        """The chunks of `[start, end)`, in which no heading above `level` is left but at its beginning."""
+        """The chunks of `[start, end)`; any heading in it above `level` is at its beginning."""
         length = doc.token_map().count
         if length(start, end) <= self.size:
             return [(start, end)] if start < end else []
@@ -56,7 +58,7 @@ class Markdown(Chunker):
         return chunks + packed(small, length, size=self.size)
 
     def _leaf(self, doc: Document, start: int, end: int, blocks: "Sequence[_Block]", length: Length) -> Spans:
-        """A section without headings inside, cut between blocks, and inside of those that are too long."""
+        """The chunks of a section without inner headings: cut between blocks, and inside blocks that are too long."""
         inside = [block for block in blocks if start <= block.start < end]
         edges = [block.start for before, block in itertools.pairwise(inside) if not before.heading]
         pieces: Spans = []
@@ -70,14 +72,14 @@ class Markdown(Chunker):
         return packed(pieces, length, size=self.size)
 
     def _parts(self, doc: Document, block: tuple[int, int], parts: Sequence[int], *, headed: bool) -> Spans:
-        """A block too long for one chunk: between its items, rows or lines where it has them, else as text."""
+        """The pieces of a block too long for one chunk: cut between items, rows or lines if any, else as text."""
         length = doc.token_map().count
         made: Spans = []
         for piece in pieces_at(parts, *block):
             if length(*piece) <= self.size:
                 made.append(piece)
                 continue
-            # A line break would part a heading from its text.
+            # A cut at a line break would separate a heading from its text.
             cut = Recursive(self.size, separators=(". ", " ")) if headed and not made else Recursive(self.size)
             made += cut.between(doc, *piece)
         return made
@@ -85,7 +87,7 @@ class Markdown(Chunker):
 
 @dataclass(frozen=True)
 class _Block:
-    """A block at the top level: where it starts, the level of its heading (0 for none), where its parts start."""
+    """A top-level block: its start, the level of its heading (0 if it is none), and the starts of its parts."""
 
     start: int
     heading: int
@@ -93,7 +95,7 @@ class _Block:
 
 
 def _blocks(text: str) -> list[_Block]:
-    """The blocks of a text in order."""
+    """The top-level blocks of a text, in order."""
     starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
 
     def at(line: int) -> int:
@@ -110,7 +112,7 @@ def _blocks(text: str) -> list[_Block]:
 
 
 def _part_lines(tokens: Sequence[Any], number: int) -> Iterator[int]:
-    """The lines at which the items of a list, the rows of a table or the lines of a code block begin."""
+    """The line numbers at which list items, table rows or lines of a code block begin."""
     block = tokens[number]
     if block.type in ("fence", "code_block", "html_block"):
         yield from range(*block.map)
@@ -126,5 +128,5 @@ def _part_lines(tokens: Sequence[Any], number: int) -> Iterator[int]:
 def _parser() -> Any:
     from markdown_it import MarkdownIt
 
-    # Blocks are all that is looked at; what is inside a line is left unread.
+    # Only blocks are used, so inline markup is not parsed.
     return MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])

@@ -1,4 +1,4 @@
-"""Measuring pieces of a document and packing neighbours into chunks of a size."""
+"""Measure pieces of a document and pack neighbours into chunks up to a size."""
 
 import itertools
 import re
@@ -16,15 +16,15 @@ _NOT_BLANK = re.compile(r"\S")
 
 
 def length_in(doc: Document, unit: Unit) -> Length:
-    """The function that measures a span of the document in a unit."""
+    """Return the function that measures a span of the document in a unit."""
     return doc.token_map().count if unit == "tokens" else lambda start, end: end - start
 
 
 def windows(doc: Document, start: int, end: int, *, size: int, overlap: int = 0, unit: Unit = "tokens") -> Spans:
-    """Spans of at most `size` units over `[start, end)`, each repeating at most the last `overlap` of the one before.
+    """Spans of at most `size` units over `[start, end)`, each repeating at most the last `overlap` of the previous one.
 
-    The last one ends at `end` and is never wholly inside the one before it. Only a single character of more tokens than
-    `size` exceeds it.
+    The last span ends at `end` and is never contained in the previous one. A span exceeds `size` only if it is a single
+    character of more than `size` tokens.
     """
     edges, lengths = _edges(doc, start, end, unit)
     spans: Spans = []
@@ -39,20 +39,20 @@ def windows(doc: Document, start: int, end: int, *, size: int, overlap: int = 0,
 
 
 def _edges(doc: Document, start: int, end: int, unit: Unit) -> tuple[Ints, Ints]:
-    """Where a span may be cut, both ends included, and how many units lie before each of these offsets."""
+    """The offsets at which a span may be cut, both ends included, and the number of units before each of them."""
     if unit == "characters":
         edges = np.arange(start, end + 1)
         return edges, edges - start
     starts = doc.token_map().starts
     lo, hi = np.searchsorted(starts, (start, end))
     edges = np.unique(np.concatenate([[start], starts[lo:hi], [end]]))
-    # White space before the first token is no edge of its own.
+    # No cut between leading white space and the first token.
     edges = np.delete(edges, 1) if hi > lo and starts[lo] > start else edges
     return edges, np.searchsorted(starts, edges) - lo
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without white space at its edges; empty where nothing else is in it."""
+    """The span without white space at its edges; an empty span if it contains nothing else."""
     first = _NOT_BLANK.search(text, start, end)
     if first is None:
         return start, start
@@ -62,7 +62,7 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def tidied(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
-    """Spans trimmed; the blank ones are left out, and those that then lie wholly inside a neighbour."""
+    """Trim spans, then drop blank spans and spans that are contained in a neighbour."""
     tidy: Spans = []
     for span in spans:
         start, end = trimmed(text, *span)
@@ -75,7 +75,7 @@ def tidied(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
 
 
 def pieces_at(edges: Iterable[int], start: int, end: int) -> Spans:
-    """The spans between consecutive edges, from `start` to `end`; every character lies in exactly one.
+    """The spans between consecutive edges, from `start` to `end`; every character is in exactly one of them.
 
     >>> pieces_at([4, 9], 0, 12)
     [(0, 4), (4, 9), (9, 12)]
@@ -86,10 +86,10 @@ def pieces_at(edges: Iterable[int], start: int, end: int) -> Spans:
 
 
 def packed(pieces: Spans, length: Length, *, size: int, overlap: int = 0) -> Spans:
-    """Join neighbouring pieces while they fit `size`; a chunk repeats up to `overlap` of the one before it.
+    """Join neighbouring pieces while they fit `size`; a chunk repeats up to `overlap` of the previous one.
 
-    Only whole pieces are repeated, and only where the next piece still fits behind them. A piece longer than `size`
-    becomes a chunk of its own: split it first.
+    Only whole pieces are repeated, and only if the next piece still fits after them. A piece longer than `size` becomes
+    a chunk of its own, so split such pieces first.
     """
     chunks: Spans = []
     first = 0
@@ -103,7 +103,7 @@ def packed(pieces: Spans, length: Length, *, size: int, overlap: int = 0) -> Spa
 
 
 def _resume(pieces: Spans, first: int, at: int, length: Length, size: int, overlap: int) -> int:
-    """The first piece of the next chunk, which must hold piece `at`."""
+    """The first piece of the next chunk, which must contain piece `at`."""
     begin = at
     while begin - 1 > first and length(pieces[begin - 1][0], pieces[at - 1][1]) <= overlap:
         if length(pieces[begin - 1][0], pieces[at][1]) > size:

@@ -1,4 +1,4 @@
-"""Paragraphs, alone or packed and split to a size."""
+"""Paragraphs, optionally packed and split to a size."""
 
 import re
 from dataclasses import dataclass
@@ -13,11 +13,12 @@ _BREAK = re.compile(r"(?:\r\n|\r|\n)(?:[^\S\r\n]*(?:\r\n|\r|\n))+")
 
 @dataclass(frozen=True)
 class Paragraph(Chunker):
-    """Paragraphs between blank lines; with a `size`, neighbours packed up to it and longer ones cut into windows."""
+    """Paragraphs between blank lines; with `size`, neighbours are packed up to it and longer ones cut into windows."""
 
     size: Positive | None = None
 
     def split(self, doc: Document) -> Spans:
+        """Return the paragraphs; `size` is in tokens."""
         pieces = pieces_at((match.end() for match in _BREAK.finditer(doc.text)), 0, len(doc.text))
         if self.size is not None:
             length = doc.token_map().count

@@ -1,4 +1,4 @@
-"""Separators in order of preference."""
+"""Recursive splitting at separators in order of preference."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,11 +16,10 @@ SENTENCES = ("\n\n", "\n", ". ", "? ", "! ", " ")
 
 @dataclass(frozen=True)
 class Recursive(Chunker):
-    """Split at the first separator that occurs, again inside what is still too long, then merge neighbours up to
-    `size`.
+    """Split at each separator in turn until the pieces fit `size`, and merge neighbouring pieces up to `size`.
 
-    A separator stays at the end of the piece before it, or at the start of the one behind it (`keep_separator: start`,
-    LangChain's way), so that no text is lost; where none occurs, windows are cut.
+    A separator stays at the end of the piece before it, or at the start of the piece after it (`keep_separator: start`,
+    as in LangChain), so that no text is lost. What is still too long is cut into windows.
     """
 
     size: Positive = 256
@@ -30,15 +29,17 @@ class Recursive(Chunker):
     keep_separator: KeepSeparator = "end"
 
     def problem(self) -> str | None:
+        """An error message if a separator is empty or `overlap` is not smaller than `size`."""
         if "" in self.separators:
-            return "separators must not be empty; windows are cut where no separator occurs"
+            return "separators must not be empty; text without a separator is cut into windows anyway"
         return f"overlap {self.overlap} must be smaller than size {self.size}" if self.overlap >= self.size else None
 
     def split(self, doc: Document) -> Spans:
+        """Return the chunks without white space at their edges."""
         return tidied(doc.text, self.between(doc, 0, len(doc.text)))
 
     def between(self, doc: Document, start: int, end: int) -> Spans:
-        """The chunks of one stretch of a document, which they cover to the character."""
+        """Return the chunks of `[start, end)`; together they cover every character of it."""
         return self._split(doc, start, end, self.separators, length_in(doc, self.unit))
 
     def _split(self, doc: Document, start: int, end: int, separators: tuple[str, ...], length: Length) -> Spans:
@@ -62,13 +63,13 @@ class Recursive(Chunker):
 def small_pieces(
     doc: Document, size: int, separators: tuple[str, ...] = SENTENCES, keep_separator: KeepSeparator = "end"
 ) -> Spans:
-    """Pieces of up to `size` tokens, sentences where they fit, for chunkers that put them together again."""
+    """Pieces of up to `size` tokens, whole sentences if they fit, for chunkers that join pieces into chunks."""
     cut = Recursive(size, separators=separators, keep_separator=keep_separator).split(doc)
     return [trimmed(doc.text, *span) for span in cut]
 
 
 def _edges(text: str, separator: str, start: int, end: int, keep: KeepSeparator) -> list[int]:
-    """Where each run of the separator inside `[start, end)` ends, or where it begins."""
+    """The offset at which each run of the separator in `[start, end)` ends, or at which it starts."""
     begins: list[int] = []
     ends: list[int] = []
     at = text.find(separator, start, end)

@@ -1,4 +1,4 @@
-"""Cuts where the subject changes."""
+"""Cuts between sentences with dissimilar vectors."""
 
 import itertools
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from harness.core.records import Document, Floats, Spans, Vectors
 
 @dataclass(frozen=True)
 class Semantic(EmbeddingChunker):
-    """Sentences, cut where the cosine of neighbours falls under `threshold`, or where it is not set, where the distance
+    """Sentences, cut where the cosine of neighbours is below `threshold`, or if that is not set, where the distance
     exceeds the document's `percentile` of distances.
 
-    No chunk has more than `size` tokens: a longer one is cut at its weakest gap, again and again. One under `min_size`
-    is joined to the neighbour it is more like, where that fits. Each side of a gap is the mean of `window` sentence
-    vectors, from the trial's embedder. After Kamradt, 5 Levels of Text Splitting, 2023, where each sentence is embedded
-    together with its neighbours.
+    No chunk has more than `size` tokens: a longer one is cut at its least similar gap until all parts fit. A chunk
+    below `min_size` tokens is joined to the more similar neighbour if the result fits. Each side of a gap is the mean
+    of `window` sentence vectors, from the trial's embedder. After Kamradt, 5 Levels of Text Splitting, 2023, where each
+    sentence is embedded together with its neighbours.
     """
 
     size: Positive = 512
@@ -33,33 +33,36 @@ class Semantic(EmbeddingChunker):
     language: str = "english"
 
     def problem(self) -> str | None:
+        """An error message if `min_size` is more than `size`."""
         return f"min_size {self.min_size} is more than size {self.size}" if self.min_size > self.size else None
 
     def pieces(self, doc: Document) -> Spans:
+        """Return the sentences without white space at their edges."""
         bare = (trimmed(doc.text, *piece) for piece in sentences(doc, self.language, self.size))
         return [span for span in bare if span[0] < span[1]]
 
     def join(self, doc: Document, pieces: Spans, vectors: Vectors) -> Spans:
-        alike = gap_similarities(vectors, self.window)
+        """Cut at dissimilar gaps, then split chunks over `size` and join chunks below `min_size`."""
+        cosines = gap_similarities(vectors, self.window)
         length = doc.token_map().count
         groups: list[tuple[int, int]] = []
-        for first, last in itertools.pairwise([0, *self._cuts(alike), len(pieces)]):
-            groups += self._fitting(pieces, first, last, alike, length)
-        return joined(pieces, [first for first, _ in self._grown(pieces, groups, alike, length)])
+        for first, last in itertools.pairwise([0, *self._cuts(cosines), len(pieces)]):
+            groups += self._fitting(pieces, first, last, cosines, length)
+        return joined(pieces, [first for first, _ in self._grown(pieces, groups, cosines, length)])
 
-    def _cuts(self, alike: Floats) -> list[int]:
-        """The numbers of the sentences that begin a new subject."""
+    def _cuts(self, cosines: Floats) -> list[int]:
+        """The numbers of the sentences that begin a new chunk."""
         if self.threshold is not None:
-            apart = alike < self.threshold
-        elif len(alike):
-            # In terms of distances, as Kamradt has it; a percentile is interpolated, its last bits decide nothing.
-            apart = 1 - alike > np.percentile(1 - alike, self.percentile) + 1e-9
+            apart = cosines < self.threshold
+        elif len(cosines):
+            # Distances, as in Kamradt. The percentile is interpolated, so the tolerance absorbs rounding errors.
+            apart = 1 - cosines > np.percentile(1 - cosines, self.percentile) + 1e-9
         else:
             return []
         return [int(at) + 1 for at in np.flatnonzero(apart)]
 
-    def _fitting(self, pieces: Spans, first: int, last: int, alike: Floats, length: Length) -> list[tuple[int, int]]:
-        """Pieces `first` to `last` (not included) in groups that fit the size."""
+    def _fitting(self, pieces: Spans, first: int, last: int, cosines: Floats, length: Length) -> list[tuple[int, int]]:
+        """Group pieces `first` to `last` (exclusive) so that each group fits `size`."""
         groups: list[tuple[int, int]] = []
         left = [(first, last)] if first < last else []
         while left:
@@ -67,14 +70,14 @@ class Semantic(EmbeddingChunker):
             if b - a < 2 or length(pieces[a][0], pieces[b - 1][1]) <= self.size:
                 groups.append((a, b))
                 continue
-            weakest = a + 1 + int(np.argmin(alike[a : b - 1]))
+            weakest = a + 1 + int(np.argmin(cosines[a : b - 1]))
             left += [(weakest, b), (a, weakest)]
         return groups
 
     def _grown(
-        self, pieces: Spans, groups: list[tuple[int, int]], alike: Floats, length: Length
+        self, pieces: Spans, groups: list[tuple[int, int]], cosines: Floats, length: Length
     ) -> list[tuple[int, int]]:
-        """The groups with those under `min_size` joined to a neighbour."""
+        """Join each group below `min_size` to a neighbour, if the result fits `size`."""
         grown = list(groups)
         at = 0
         while at < len(grown):
@@ -83,7 +86,7 @@ class Semantic(EmbeddingChunker):
                 at += 1
                 continue
             options = [
-                (alike[gap - 1], first)
+                (cosines[gap - 1], first)
                 for first, gap in ((at - 1, a), (at, b))
                 if 0 <= first < len(grown) - 1
                 and length(pieces[grown[first][0]][0], pieces[grown[first + 1][1] - 1][1]) <= self.size

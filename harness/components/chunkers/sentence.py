@@ -1,4 +1,4 @@
-"""Whole sentences packed up to a size."""
+"""Whole sentences, packed up to a size."""
 
 from dataclasses import dataclass
 
@@ -22,9 +22,11 @@ class Sentence(Chunker):
     language: str = "english"
 
     def problem(self) -> str | None:
+        """An error message if `overlap` is not smaller than `size`."""
         return f"overlap {self.overlap} must be smaller than size {self.size}" if self.overlap >= self.size else None
 
     def split(self, doc: Document) -> Spans:
+        """Return the chunks without white space at their edges."""
         pieces = sentences(doc, self.language, self.size)
         chunks = packed(pieces, doc.token_map().count, size=self.size, overlap=self.overlap)
         return tidied(doc.text, chunks)

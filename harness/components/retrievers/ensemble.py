@@ -1,4 +1,4 @@
-"""Chunk ensembling: all scales searched at once, and the right size found for each hit."""
+"""Chunk ensembling: search all scales at once and choose the right size for each hit."""
 
 import re
 from bisect import bisect_left
@@ -29,20 +29,20 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 @dataclass(frozen=True)
 class Ensemble(Fusion):
-    """Dense and BM25 search over all scales of the `scales` chunker, fused, scored, and brought to the right size.
+    """Dense and BM25 search over all scales of the `scales` chunker, fused, rescored, and resized to the best scale.
 
     The first `fetch` hits of both are candidates. A candidate's score is the weighted mean of four values in 0..1:
     `fused`, the sum of its reciprocal ranks 1 / (c + rank), scaled over the candidates (best 1, worst 0); `semantic`,
-    its cosine to the query, scaled likewise; `completeness`, of the query's stems that occur in its parent the
-    idf-weighted share that occurs in itself (1 without a parent, or where none occurs); and `intent`, the greatest
-    idf-weighted share of the query's stems in one of its sentences, halved where the sentence lacks the form of an
-    answer (`intent.py`). A chunk's parent is the one of the next coarser scale that shares most with it; idf = ln(1 +
-    (N - n + 0.5) / (n + 0.5)) over all chunks.
+    its cosine to the query, scaled in the same way; `completeness`, the idf-weighted fraction of the query stems in its
+    parent that also occur in the candidate (1 without a parent, or if the parent has none); and `intent`, the maximum
+    over its sentences of the idf-weighted fraction of query stems in the sentence, halved if the sentence lacks the
+    expected form of an answer (`intent.py`). A chunk's parent is the chunk of the next coarser scale that overlaps it
+    most; idf = ln(1 + (N - n + 0.5) / (n + 0.5)) over all chunks.
 
-    Candidates are then taken from the best on. One whose completeness is under `complete` gives way to its parent, and
-    so on. One that touches or overlaps a passage of the first `merge_top` is merged into it where both together have at
-    most `merge_tokens`, unless that would run into a third. One is passed over that lies by more than half inside a
-    passage, or a passage in it.
+    Candidates are then processed from best to worst. While the completeness is below `complete`, a chunk is replaced by
+    its parent. A chunk is skipped if it overlaps a passage by more than half of the shorter of the two. A chunk that
+    touches or overlaps one of the first `merge_top` passages is merged into it if both together have at most
+    `merge_tokens` tokens and the result overlaps no third passage.
     """
 
     uses_vectors: ClassVar[bool] = True
@@ -62,21 +62,25 @@ class Ensemble(Fusion):
 
     @property
     def scale(self) -> Scale:
+        """Always `unit`."""
         return "unit"
 
     @property
     def parts(self) -> tuple[Retriever, ...]:
+        """The dense and the BM25 retriever, both `fetch` deep."""
         return tuple(replace(part, depth=self.fetch) for part in (self.dense, self.bm25))
 
     def problem(self) -> str | None:
+        """An error message if all weights are 0."""
         total = self.fused + self.semantic + self.completeness + self.intent
         return None if total > 0 else "the weights fused, semantic, completeness and intent are all 0"
 
     def index_settings(self) -> dict[str, object]:
+        """Always empty: the stem counts depend only on the chunks."""
         return {}
 
     def index(self, texts: Sequence[str], corpus: Vectors | None = None) -> Artifact:
-        """In how many chunks each stem occurs."""
+        """Count the chunks in which each stem occurs."""
         counts: dict[str, int] = {}
         for text in texts:
             for stem in _stems(text):
@@ -85,6 +89,7 @@ class Ensemble(Fusion):
         return Artifact({"counts": np.array([counts[stem] for stem in stems], np.int64)}, stems)
 
     def fuse(self, rankings: Sequence[tuple[Ints, Floats]], searched: FusionContext) -> Row:
+        """Return the passages for one query: first chunks, scores, and end offsets (0 for the chunk's own end)."""
         ids, fused = weighted_sum(
             [ids for ids, _ in rankings], [reciprocal_ranks(len(ids), self.c) for ids, _ in rankings], [1.0, 1.0]
         )
@@ -111,7 +116,7 @@ class Ensemble(Fusion):
         return np.array(first, np.int64), np.array(values), np.where(np.array(ends) == own, 0, np.array(ends))
 
     def _with_context(self, chunk: int, view: "_View") -> int:
-        """The chunk, or the first of its ancestors that is complete enough."""
+        """The chunk, or its first ancestor that is complete enough."""
         while view.completeness(chunk) < self.complete:
             parent = view.parent(chunk)
             if parent is None:
@@ -120,7 +125,7 @@ class Ensemble(Fusion):
         return chunk
 
     def _take(self, taken: list["_Passage"], chunk: int, score: float, view: "_View") -> None:
-        """Add a chunk as a passage of its own, merge it into one that is there, or pass it over."""
+        """Add a chunk as a new passage, merge it into an existing one, or skip it."""
         corpus = view.searched.corpus
         doc, start, end = int(corpus.doc[chunk]), int(corpus.start[chunk]), int(corpus.end[chunk])
         near = [at for at, passage in enumerate(taken) if passage.doc == doc]
@@ -142,7 +147,7 @@ class Ensemble(Fusion):
 
 
 class _Passage(NamedTuple):
-    """A stretch of one document that begins with the chunk `first`."""
+    """A span of one document that begins with the chunk `first`."""
 
     doc: int
     start: int
@@ -153,7 +158,7 @@ class _Passage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """One query and the corpus, as the scores look at them."""
+    """One query and the corpus, with the values that the scores are computed from."""
 
     searched: FusionContext
     idf: dict[str, float]
@@ -178,11 +183,11 @@ class _View:
         return (self.searched.vectors[ids].astype(np.float64)) @ self.searched.vector.astype(np.float64)
 
     def weight(self, stems: frozenset[str]) -> float:
-        """The summed idf of the query's stems among these."""
+        """The sum of the idf of the query's stems that are in `stems`."""
         return sum(value for stem, value in self.idf.items() if stem in stems)
 
     def completeness(self, chunk: int) -> float:
-        """Of the query's stems in the parent, the idf-weighted share that the chunk has."""
+        """The idf-weighted fraction of the query stems in the parent that also occur in the chunk."""
         if chunk not in self.known:
             parent = self.parent(chunk)
             texts = self.searched.corpus.texts
@@ -192,17 +197,17 @@ class _View:
         return self.known[chunk]
 
     def intent(self, chunk: int) -> float:
-        """How much of the query the best sentence of the chunk has, halved where it is no form of an answer."""
+        """The maximum idf-weighted fraction of query stems in a sentence, halved without the expected answer form."""
         total = sum(self.idf.values())
         best = 0.0
         for sentence, stems in _sentences(self.searched.corpus.texts[chunk]) if total else ():
-            share = self.weight(stems) / total
-            if share > best:
-                best = max(best, share if self.form is None or has_form(sentence, self.form) else share / 2)
+            fraction = self.weight(stems) / total
+            if fraction > best:
+                best = max(best, fraction if self.form is None or has_form(sentence, self.form) else fraction / 2)
         return best
 
     def parent(self, chunk: int) -> int | None:
-        """The chunk of the next coarser scale that shares most characters with this one; None where none does."""
+        """The chunk of the next coarser scale that shares most characters with this one; None if there is none."""
         corpus = self.searched.corpus
         doc, start, end, scale = (int(column[chunk]) for column in (corpus.doc, corpus.start, corpus.end, corpus.scale))
         lo, hi = np.searchsorted(corpus.doc, (doc, doc + 1))
@@ -210,7 +215,7 @@ class _View:
         coarser = scales[scales > scale]
         if not len(coarser):
             return None
-        # A chunk that is the same at several scales counts as the finest: its place may be empty in the next one.
+        # A chunk that is the same at several scales is stored only at the finest, so coarser scales can have gaps.
         for level in np.unique(coarser).tolist():
             at = np.flatnonzero(scales == level)
             shared = np.minimum(ends[at], end) - np.maximum(starts[at], start)
@@ -220,7 +225,7 @@ class _View:
         return None
 
     def touching(self, doc: int, one: tuple[int, int], other: tuple[int, int]) -> bool:
-        """Whether two stretches overlap, or no text lies between them."""
+        """Whether two spans overlap or have only white space between them."""
         (_, end), (start, _) = sorted((one, other))
         return start <= end or self.searched.corpus.blank(doc, end, start)
 

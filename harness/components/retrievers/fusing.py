@@ -1,4 +1,4 @@
-"""Rankings made into one."""
+"""Functions to fuse rankings."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,12 @@ from harness.core.records import Floats, Ints
 
 
 def reciprocal_ranks(count: int, c: float) -> Floats:
-    """1 / (c + rank) for ranks from 1 on: reciprocal rank fusion (Cormack, Clarke & Büttcher, SIGIR 2009)."""
+    """1 / (c + rank) for ranks 1 to `count`: reciprocal rank fusion (Cormack, Clarke & Büttcher, SIGIR 2009)."""
     return 1 / (c + np.arange(1, count + 1))
 
 
 def weighted_sum(ids: Sequence[Ints], values: Sequence[Floats], weights: Sequence[float]) -> tuple[Ints, Floats]:
-    """Each chunk of any list once, with the weighted sum of its values; a list that lacks it adds nothing."""
+    """Return the distinct chunks of all lists and their weighted sums of values; a list without a chunk adds 0."""
     total: dict[int, float] = {}
     for weight, chunks, worth in zip(weights, ids, values, strict=True):
         for chunk, value in zip(chunks.tolist(), worth.tolist(), strict=True):

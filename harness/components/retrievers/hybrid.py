@@ -1,4 +1,4 @@
-"""Dense and lexical retrieval, merged."""
+"""Hybrid search: dense and BM25 rankings, fused."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ class Hybrid(Fusion):
     """Dense and BM25 rankings, each at least `depth` deep, merged by reciprocal ranks or a weighted sum of scores.
 
     `rrf`: sum of weight / (c + rank), Cormack, Clarke & Büttcher, SIGIR 2009. `weighted`: scores of each ranking scaled
-    to 0..1 (all equal: 1), then summed with their weights. `weight` is that of the dense side, 1 - `weight` BM25's.
+    to 0..1 (all equal: 1), then summed with their weights. The dense ranking has weight `weight`, BM25 1 - `weight`.
     """
 
     depth: Positive = 50
@@ -33,14 +33,16 @@ class Hybrid(Fusion):
 
     @property
     def parts(self) -> tuple[Retriever, ...]:
-        # A part set deeper than the fusion keeps its depth.
+        """The dense and the BM25 retriever, each at least as deep as the fusion."""
         return tuple(replace(part, depth=max(self.depth, part.depth)) for part in (self.dense, self.bm25))
 
     @property
     def scale(self) -> Scale:
+        """`unit` for weighted sums, `raw` for reciprocal ranks."""
         return "unit" if self.fusion == "weighted" else "raw"
 
     def fuse(self, rankings: Sequence[tuple[Ints, Floats]], searched: FusionContext) -> Row:
+        """Return the `depth` best chunks by fused score."""
         values = [self._values(scores) for _, scores in rankings]
         ids, total = weighted_sum([ids for ids, _ in rankings], values, (self.weight, 1 - self.weight))
         return best_first(ids, total, self.depth, decimals=9)

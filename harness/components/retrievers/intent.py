@@ -1,4 +1,4 @@
-"""What form an answer to a question has, and which sentences have that form. English; other languages expect none."""
+"""The form of answer that a question expects, and sentences of that form. English only; otherwise none is expected."""
 
 import re
 from functools import lru_cache
@@ -37,7 +37,7 @@ _ANSWERS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _FORMS
 
 
 def expected(query: str) -> str | None:
-    """The form of an answer, by the words of the question; the first of the list above that fits, else None.
+    """The expected form of an answer, by the words of the question; the first match in `_ASKS`, else None.
 
     >>> expected("How long does it bake?"), expected("Who baked it?"), expected("sourdough starter")
     ('duration', 'person', None)
@@ -47,7 +47,7 @@ def expected(query: str) -> str | None:
 
 @lru_cache(maxsize=200_000)
 def has_form(sentence: str, kind: str) -> bool:
-    """Whether a sentence has something of that form.
+    """Whether a sentence contains an expression of the form `kind`.
 
     >>> has_form("Bake for 40 minutes.", "duration"), has_form("Bake until brown.", "duration")
     (True, False)

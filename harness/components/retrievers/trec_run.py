@@ -15,22 +15,26 @@ from harness.core.text_files import Line, is_comment, text_lines
 
 @dataclass(frozen=True)
 class TrecRun(Replay):
-    """What another system retrieved: `run` names a TREC run file in the manifest of the data set (`runs:`).
+    """The rankings of another system: `run` names a TREC run file listed under `runs:` in the data set's manifest.
 
-    Lines of query, Q0, document, rank, score, name; further columns and lines that begin with # are left out. Ranked as
-    trec_eval does: by score, taken as a 32-bit float, ties by document in descending order; the written rank does not
-    count. A document is retrieved by its first chunk.
+    Lines have query, Q0, document, rank, score and run name; further columns and lines that begin with # are ignored.
+    Documents are ranked as in trec_eval: by score as a 32-bit float, ties by document id in descending order; the rank
+    column is ignored. A document is represented by its first chunk.
     """
 
     run: str
     depth: Positive = 1000
 
     def replay(self, path: Path, queries: Sequence[str], first: Mapping[str, int]) -> Rankings:
+        """Read the rankings of `queries` from the run file.
+
+        Raises DataError if a line is malformed, a ranked document has no chunk, or the run has none of the queries.
+        """
         scores = read_run(path)
-        strangers = sorted({doc for query in queries for doc in scores.get(query, {})} - first.keys())
-        if strangers:
-            message = f"run '{self.run}' ranks {len(strangers)} documents without a chunk in the corpus"
-            raise DataError(f"{path}: {message}, such as '{strangers[0]}'; its ranks would be wrong without them")
+        unknown = sorted({doc for query in queries for doc in scores.get(query, {})} - first.keys())
+        if unknown:
+            message = f"run '{self.run}' ranks {len(unknown)} documents without a chunk in the corpus"
+            raise DataError(f"{path}: {message}, such as '{unknown[0]}'; its ranks would be wrong without them")
         if not scores.keys() & set(queries):
             message = f"run '{self.run}' ranks none of the {len(queries)} queries, but queries such as"
             raise DataError(f"{path}: {message} '{next(iter(scores), '')}'")
@@ -43,7 +47,7 @@ class TrecRun(Replay):
 
 
 def read_run(path: Path) -> dict[str, dict[str, float]]:
-    """The scores of a run by query and document. Raises DataError at the first malformed line."""
+    """Read the scores of a run by query and document. Raises DataError at the first malformed line."""
     found: dict[str, dict[str, float]] = {}
     for line, text in text_lines(path):
         if is_comment(text):
@@ -57,7 +61,7 @@ def read_run(path: Path) -> dict[str, dict[str, float]]:
 
 
 def run_line(line: Line, text: str) -> tuple[str, str, float]:
-    """Query, document and score of one line of a run."""
+    """Parse a line of a run into query, document and score. Raises DataError if the line is malformed."""
     parts = text.split()
     if len(parts) < 6:
         raise line.fault(f"expected query, Q0, document, rank, score and name of the run, got {len(parts)} columns")

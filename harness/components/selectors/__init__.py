@@ -1,4 +1,4 @@
-"""Selectors: one class per file, each a step from hits to the passages that are kept."""
+"""Selectors: one class per file, each a step from hits to the selected passages."""
 
 from harness.components.selectors.adaptive import Adaptive
 from harness.components.selectors.confidence_k import ConfidenceK

@@ -1,4 +1,4 @@
-"""What fits beside everything else in a model's window."""
+"""A token budget derived from a model's context window."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from harness.core.records import Hit, Outcome, Query
 
 @dataclass(frozen=True)
 class ContextBudget(Selector):
-    """Hits in rank order while they fit what a `window` of tokens leaves for context, as in `context_window.allocate`.
+    """Hits in rank order that fit the tokens left for context in a `window`, as computed by `context_window.allocate`.
 
-    The response takes min(2000, window / 8), the history 500 tokens a turn and at most a quarter of the window, the
-    `system` prompt and the `query` what is set. `overflow` is that of `token_budget`.
+    The response takes min(2000, window / 8), the history 500 tokens per turn but at most a quarter of the window, and
+    the `system` prompt and the `query` take what is set. `overflow` works as in `token_budget`.
     """
 
     spends_budget: ClassVar[bool] = True
@@ -30,10 +30,11 @@ class ContextBudget(Selector):
 
     @property
     def allocation(self) -> Allocation:
-        """The tokens of each part of the window."""
+        """The tokens for each part of the window."""
         return allocate(self.window, turns=self.turns, system=self.system, query=self.query)
 
     def problem(self) -> str | None:
+        """An error message if the window leaves nothing for context."""
         try:
             allocate(self.window, turns=self.turns, system=self.system, query=self.query)
         except ConfigError as error:
@@ -41,4 +42,5 @@ class ContextBudget(Selector):
         return None
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        """Keep the hits that fit the tokens left for context."""
         return fitted(hits, self.allocation.context, self.overflow)

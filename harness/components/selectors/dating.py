@@ -1,4 +1,4 @@
-"""How old a document is, as of a day that the experiment names: by the clock, yesterday's run would not repeat."""
+"""The age of a document on a date set in the experiment; with the current date, runs would not be reproducible."""
 
 from datetime import date, datetime
 
@@ -7,7 +7,7 @@ from harness.core.records import Chunk
 
 
 def day(text: str) -> date | None:
-    """The day of an ISO date, with or without a time; None where it is none."""
+    """Parse an ISO date, with or without a time; None if it is not one."""
     try:
         return datetime.fromisoformat(text).date()
     except ValueError:
@@ -15,14 +15,14 @@ def day(text: str) -> date | None:
 
 
 def now_problem(now: str) -> str | None:
-    """What is wrong with a `now`, or None."""
+    """An error message if `now` is not an ISO date, else None."""
     return None if day(now) else f"now: expected a date such as 2026-01-31, got '{now}'"
 
 
 def age_in_days(chunk: Chunk, now: str, step: str) -> int | None:
-    """Days from the document's `date` to `now`, 0 where it lies ahead; None without a date.
+    """Days from the document's `date` to `now`, 0 if the date is later; None without a date.
 
-    Raises ConfigError where the date is none.
+    Raises ConfigError if `date` is not an ISO date.
     """
     given = chunk.metadata.get("date")
     if given in (None, ""):

@@ -1,4 +1,4 @@
-"""One of several near-copies."""
+"""Removal of near-duplicates."""
 
 import math
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from harness.core.records import Drop, Hit, Outcome, Query
 
 @dataclass(frozen=True)
 class Dedup(Selector):
-    """Drop a hit that is like a better one: by the Jaccard index of their words, or the cosine of their vectors, of at
-    least `similarity`.
+    """Drop a hit whose similarity to a better one, the Jaccard index of words or the cosine of vectors, is at least
+    `similarity`.
 
-    Words are lower-cased and longer than two letters. Two chunks without any such word are near-copies only where
+    Words are lower-cased and longer than two letters. Two chunks without any such word are near-duplicates only if
     their texts are equal.
     """
 
@@ -27,9 +27,11 @@ class Dedup(Selector):
 
     @property
     def uses_vectors(self) -> bool:
+        """Whether similarity is computed from vectors."""
         return self.by == "vectors"
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        """Keep each hit that is no near-duplicate of a hit kept before it."""
         return self._by_vectors(hits) if self.by == "vectors" else self._by_words(hits)
 
     def _by_vectors(self, hits: Sequence[Hit]) -> Outcome:
@@ -41,14 +43,14 @@ class Dedup(Selector):
             if near_duplicate is None:
                 kept.append(at)
             else:
-                dropped.append(Drop(hit, f"near-copy of {hits[near_duplicate].chunk.id}"))
+                dropped.append(Drop(hit, f"near-duplicate of {hits[near_duplicate].chunk.id}"))
         return Outcome([hits[at] for at in kept], dropped)
 
     def _by_words(self, hits: Sequence[Hit]) -> Outcome:
         kept: list[Hit] = []
         dropped: list[Drop] = []
         # Sets with a Jaccard index of at least s share a word among their first n - ceil(s n) + 1 in any common order
-        # (prefix filtering; Chaudhuri, Ganti & Kaushik, ICDE 2006). Only kept hits under such a word are compared.
+        # (prefix filtering; Chaudhuri, Ganti & Kaushik, ICDE 2006). Only kept hits that share such a word are compared.
         by_word: dict[str, list[int]] = {}
         for hit in hits:
             words = _words(hit.chunk.text)
@@ -59,7 +61,7 @@ class Dedup(Selector):
                 (kept[number] for number in near if jaccard(text, kept[number].chunk.text) >= limit), None
             )
             if near_duplicate is not None:
-                dropped.append(Drop(hit, f"near-copy of {near_duplicate.chunk.id}"))
+                dropped.append(Drop(hit, f"near-duplicate of {near_duplicate.chunk.id}"))
                 continue
             for word in prefix:
                 by_word.setdefault(word, []).append(len(kept))
@@ -69,5 +71,5 @@ class Dedup(Selector):
 
 @lru_cache(maxsize=50_000)
 def _words(text: str) -> tuple[str, ...]:
-    """The distinct words of a text, long ones first: they are rare, so that few hits share a prefix."""
+    """The distinct words of a text, long ones first: these are rare, so few hits share a prefix."""
     return tuple(sorted(word_set(text), key=lambda word: (-len(word), word)))

@@ -1,4 +1,4 @@
-"""From many documents, and not alike."""
+"""Diverse hits from many documents."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from harness.core.records import Drop, Hit, Outcome, Query
 
 @dataclass(frozen=True)
 class Diversify(Selector):
-    """At most `per_document` hits of one document, each with a diversity of at least `threshold` from all better ones.
+    """At most `per_document` hits per document, each with a diversity of at least `threshold` from all better ones.
 
-    Diversity is 1 - the highest similarity to a hit kept: the Jaccard index of words longer than two letters, or with
+    Diversity is 1 - the highest similarity to a kept hit: the Jaccard index of words longer than two letters, or with
     `by: vectors` the cosine.
     """
 
@@ -23,9 +23,11 @@ class Diversify(Selector):
 
     @property
     def uses_vectors(self) -> bool:
+        """Whether similarity is computed from vectors."""
         return self.by == "vectors"
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        """Keep hits in rank order that differ enough from all hits kept before them."""
         matrix = cosines(hits) if self.by == "vectors" else None
         kept: list[int] = []
         dropped: list[Drop] = []
@@ -35,9 +37,9 @@ class Diversify(Selector):
             if self.per_document is not None and of_document.get(doc, 0) >= self.per_document:
                 dropped.append(Drop(hit, f"{self.per_document} of {doc} already"))
                 continue
-            alike, other = nearest(hits, at, kept, matrix)
-            if other is not None and 1 - alike < self.threshold - 1e-9:
-                dropped.append(Drop(hit, f"diversity {1 - alike:.2f} from {hits[other].chunk.id}"))
+            similarity, other = nearest(hits, at, kept, matrix)
+            if other is not None and 1 - similarity < self.threshold - 1e-9:
+                dropped.append(Drop(hit, f"diversity {1 - similarity:.2f} from {hits[other].chunk.id}"))
                 continue
             of_document[doc] = of_document.get(doc, 0) + 1
             kept.append(at)

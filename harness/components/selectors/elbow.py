@@ -1,4 +1,4 @@
-"""Up to where the scores fall off."""
+"""Hits up to the first large drop in score."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from harness.core.records import Hit, Outcome, Query
 class Elbow(Selector):
     """Hits up to the first drop of more than `drop` between neighbours, but at least `min_k` and at most `max_k`.
 
-    Where no drop is as large, the first `flat` are kept: `min_k` or `max_k`.
+    If no drop is that large, the first `min_k` or `max_k` hits are kept, as `flat` says.
     """
 
     needs: ClassVar[tuple[Scale, ...]] = ("unit", "cosine")
@@ -27,12 +27,14 @@ class Elbow(Selector):
     flat: Literal["min_k", "max_k"] = "min_k"
 
     def problem(self) -> str | None:
+        """An error message if `min_k` is more than `max_k`."""
         return range_problem(self.min_k, self.max_k)
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        """Keep the hits before the first large drop at rank `min_k` or later."""
         for at in range(self.min_k, min(self.max_k, len(hits) - 1) + 1):
             drop = hits[at - 1].score - hits[at].score
-            # A drop of 0.1 is no more than 0.1, whatever the last bits say.
+            # The tolerance absorbs rounding errors: a drop of exactly `drop` is not more than it.
             if drop > self.drop + 1e-9:
                 return cut(hits, at, f"after a drop of {drop:.4g}")
         k = self.min_k if self.flat == "min_k" else self.max_k

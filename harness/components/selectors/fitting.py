@@ -9,10 +9,10 @@ Overflow = Literal["stop", "skip", "cut"]
 
 
 def fitted(hits: Sequence[Hit], tokens: int, overflow: Overflow) -> Outcome:
-    """Hits in rank order while they fit `tokens`, contexts included; never more.
+    """Keep hits in rank order that fit into `tokens`, contexts included; the budget is never exceeded.
 
-    Where one does not fit: `stop` drops it and the rest, `skip` drops it and tries the next, `cut` keeps its beginning
-    and drops the rest.
+    If a hit does not fit, `stop` drops it and all later ones, `skip` drops it and tries the next, and `cut` keeps its
+    beginning and drops all later ones.
     """
     kept: list[Hit] = []
     dropped: list[Drop] = []
@@ -22,7 +22,7 @@ def fitted(hits: Sequence[Hit], tokens: int, overflow: Overflow) -> Outcome:
             part = hit.chunk.cut(left) if overflow == "cut" and not full else None
             full = full or overflow != "skip"
             if part is not None and any(_inside(part, other.chunk) for other in kept):
-                dropped.append(Drop(hit, f"{left} left, and the beginning that fits is there already"))
+                dropped.append(Drop(hit, f"{left} left, and the part that fits is already included"))
                 continue
             if part is None:
                 dropped.append(Drop(hit, f"{hit.chunk.tokens} tokens, {left} left"))
@@ -34,6 +34,6 @@ def fitted(hits: Sequence[Hit], tokens: int, overflow: Overflow) -> Outcome:
 
 
 def _inside(part: Chunk, other: Chunk) -> bool:
-    """Whether all text of a part is in another chunk; white space at its end is none."""
+    """Whether all text of a part is in another chunk, ignoring white space at its end."""
     end = part.start + len(part.text.rstrip())
     return part.doc == other.doc and other.start <= part.start and end <= other.end

@@ -1,4 +1,4 @@
-"""Neighbours as one passage."""
+"""Neighbouring hits merged into one passage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +10,16 @@ from harness.core.records import Chunk, Drop, Hit, Outcome, Query, spanning
 
 @dataclass(frozen=True)
 class MergeAdjacent(Selector):
-    """Join hits of one document that overlap, touch, or have nothing but white space between them into one passage.
+    """Join hits of one document that overlap, touch, or have only white space between them into one passage.
 
-    It takes the place and the score of its best part, and the distinct contexts of all. Nothing is joined to more than
-    `size` tokens, where that is set; what lies inside a passage and does not fit, for its context, is dropped.
+    The passage gets the rank and the score of its best part, and the distinct contexts of all parts. If `size` is set,
+    no passage is joined beyond `size` tokens; a hit inside a passage whose context does not fit is dropped.
     """
 
     size: Positive | None = None
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        """Merge neighbouring hits; the passages are in the order of their best parts."""
         by_document: dict[str, list[int]] = {}
         for at, hit in enumerate(hits):
             by_document.setdefault(hit.chunk.doc, []).append(at)
@@ -33,7 +34,7 @@ class MergeAdjacent(Selector):
         return Outcome([hit for _, hit in sorted(joined, key=lambda pair: pair[0])], dropped)
 
     def _groups(self, hits: Sequence[Hit], members: Sequence[int]) -> tuple[list[list[int]], list[Drop]]:
-        """The members by groups that become one passage, each in the order of the text, and those dropped."""
+        """Group the members that become one passage, each group in text order; also return the dropped members."""
         groups: list[list[int]] = []
         dropped: list[Drop] = []
         end = -1
@@ -43,8 +44,8 @@ class MergeAdjacent(Selector):
                 groups[-1].append(at)
                 end = max(end, chunk.end)
             elif groups and chunk.end <= end:
-                # Its text is there; its context would make the passage too large.
-                dropped.append(Drop(hits[at], f"its text stands in {hits[groups[-1][0]].chunk.id} and after"))
+                # Its text is already included; its context would make the passage too long.
+                dropped.append(Drop(hits[at], f"its text is in the passage from {hits[groups[-1][0]].chunk.id} on"))
             else:
                 groups.append([at])
                 end = chunk.end
@@ -55,5 +56,5 @@ class MergeAdjacent(Selector):
 
 
 def _touches(chunk: Chunk, end: int) -> bool:
-    """Whether a chunk begins before `end`, or after nothing but white space."""
+    """Whether a chunk begins at or before `end`, or only white space is between."""
     return chunk.start <= end or (chunk.document is not None and chunk.document.text[end : chunk.start].isspace())

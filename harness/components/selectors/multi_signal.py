@@ -1,4 +1,4 @@
-"""Several signals in one score."""
+"""A weighted mean of several relevance signals."""
 
 import math
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ Weight = Annotated[float, Field(ge=0)]
 class MultiSignal(Selector):
     """Rank by a weighted mean of signals, each scaled to 0..1 over the query's hits (all equal: 1).
 
-    `semantic`: the score so far. `keyword`: the idf-weighted share of the query's stems that the chunk has, idf =
-    ln(1 + (n - df + 0.5) / (df + 0.5)) over the n hits. `recency`: 0.5 ^ (age / half_life), age in days before `now`,
-    0 without a `date`. `authority`: the document's `authority` (0 to 1), else 1 where its `source_type` is "official"
-    and 0.5 where not.
+    `semantic`: the score so far. `keyword`: the idf-weighted fraction of the query's stems that the chunk contains,
+    with idf = ln(1 + (n - df + 0.5) / (df + 0.5)) over the n hits. `recency`: 0.5 ^ (age / half_life), with the age in
+    days before `now`, 0 without a `date`. `authority`: the document's `authority` (0 to 1), else 1 if its `source_type`
+    is "official" and 0.5 if not.
     """
 
     now: str
@@ -36,14 +36,17 @@ class MultiSignal(Selector):
     half_life: Annotated[float, Field(gt=0)] = 90.0
 
     def problem(self) -> str | None:
+        """An error message if all weights are 0 or `now` is not a date."""
         if self.semantic + self.keyword + self.recency + self.authority <= 0:
             return "all weights are 0"
         return now_problem(self.now)
 
     def scale(self, before: Scale) -> Scale:
+        """Always `unit`."""
         return "unit"
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        """Return all hits with the new scores, best first. Raises ConfigError if a `date` is not a date."""
         if not hits:
             return Outcome([], [])
         signals = (
@@ -70,7 +73,7 @@ def _authority(hit: Hit) -> float:
 
 
 def keyword_shares(query: str, texts: Sequence[str]) -> Floats:
-    """Of each text, the share of the query's stems it has, weighted by idf over the texts, (texts,)."""
+    """The fraction of the query's stems that each text contains, weighted by idf over the texts, (texts,)."""
     wanted = _stems(query)
     found = [_stems(text) for text in texts]
     held = {stem: sum(stem in words for words in found) for stem in sorted(wanted)}

@@ -1,4 +1,4 @@
-"""Selector steps that go together, by name."""
+"""Named sequences of selector steps."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from harness.components.selectors import MMR, Normalize, Rerank, TopK
 
 
 class Preset(NamedTuple):
-    """How many hits are taken, how many of them are kept, and how much relevance weighs against variety."""
+    """How many hits are fetched, how many are kept, and the weight of relevance against diversity (0 to 1)."""
 
     fetch: int
     k: int
     relevance: float
 
     def steps(self, reranker: Reranker | None) -> tuple[Selector, ...]:
-        """Take `fetch` hits, rerank them, and choose `k` by maximal marginal relevance on the scores scaled to 0..1."""
+        """Take `fetch` hits, rerank them if `reranker` is set, and choose `k` by MMR on scores scaled to 0..1."""
         reranked = () if reranker is None else (reranker,)
         return (TopK(k=self.fetch), *reranked, Normalize(), MMR(k=self.k, relevance=self.relevance, fetch=None))
 
@@ -27,4 +27,4 @@ PRESETS: Mapping[str, Preset] = {
 }
 
 DEFAULT_RERANKER = Rerank()
-"""The reranker of a preset that names none."""
+"""The reranker of a preset that does not name one."""

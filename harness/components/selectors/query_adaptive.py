@@ -1,4 +1,4 @@
-"""As many as the kind of question suggests."""
+"""A number of hits chosen by scores and the class of the query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +19,11 @@ Parameters = tuple[int, int, float]
 
 @dataclass(frozen=True)
 class QueryAdaptive(Selector):
-    """`adaptive` with parameters (min_k, max_k, threshold) by class of query.
+    """Like `adaptive`, with parameters (min_k, max_k, threshold) for each class of query.
 
-    A query is `factual` that has one of "what is", "when", "who", "how many" and fewer than `specific_words` words;
-    else `exploratory` with "explain", "describe", "overview" or "compare"; else `balanced`. Whole words count.
+    A query is `factual` if it contains "what is", "when", "who" or "how many" and has fewer than `specific_words`
+    words; else `exploratory` if it contains "explain", "describe", "overview" or "compare"; else `balanced`. Only whole
+    words match.
     """
 
     needs: ClassVar[tuple[Scale, ...]] = ("unit", "cosine")
@@ -34,6 +35,7 @@ class QueryAdaptive(Selector):
     specific_words: Positive = 10
 
     def problem(self) -> str | None:
+        """An error message if the `min_k` and `max_k` of a class are not a valid range."""
         for name in ("factual", "exploratory", "balanced"):
             min_k, max_k, _ = getattr(self, name)
             if not 0 <= min_k <= max_k or max_k < 1:
@@ -41,12 +43,13 @@ class QueryAdaptive(Selector):
         return None
 
     def query_class(self, text: str) -> str:
-        """`factual`, `exploratory` or `balanced`."""
+        """The class of a query: `factual`, `exploratory` or `balanced`."""
         if mentions(text, FACTUAL) and len(text.split()) < self.specific_words:
             return "factual"
         return "exploratory" if mentions(text, EXPLORATORY) else "balanced"
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        """Keep hits as `adaptive` does, with the parameters of the query's class."""
         name = self.query_class(query.text)
         min_k, max_k, threshold = getattr(self, name)
         kept, reason = adaptive(hits, min_k, max_k, threshold, self.score_drop_ratio)

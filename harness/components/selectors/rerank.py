@@ -1,4 +1,4 @@
-"""Reranking with a cross-encoder on this machine."""
+"""Reranking with a local cross-encoder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ from harness.storage.files import folder_digest
 class Rerank(Reranker):
     """Rank by a sentence-transformers cross-encoder, which reads query and passage together; keep the best `k`.
 
-    `model` is a name or a folder; scores are what it gives, for most models between 0 and 1. A pair's score does not
-    depend on the batch it travels in. Texts beyond the model's window are cut. Nogueira & Cho, Passage Re-ranking with
+    `model` is a name or a folder. Scores are the model's own, for most models between 0 and 1. A pair's score does not
+    depend on its batch. Texts longer than the model's window are truncated. Nogueira & Cho, Passage Re-ranking with
     BERT, 2019.
     """
 
@@ -30,14 +30,16 @@ class Rerank(Reranker):
     device: str = runtime("cpu")
 
     def facts(self) -> dict[str, str]:
-        """A model folder is known by its content."""
+        """The digest of a model folder, so that a model retrained in place is a different model."""
         folder = Path(self.model)
         return {"content": folder_digest(folder)} if folder.is_dir() else {}
 
     def packages(self) -> dict[str, str]:
+        """torch and sentence-transformers, from the extra `local`."""
         return {"torch": "local", "sentence_transformers": "local"}
 
     def score(self, query: str, texts: Sequence[str]) -> Floats:
+        """Return the model's score for each text, (texts,). Raises ConfigError if the model cannot be loaded."""
         model = _load(self.model, self.revision, self.device, self.facts().get("content", ""))
         import torch
 
@@ -55,7 +57,7 @@ class Rerank(Reranker):
 
 @lru_cache(maxsize=2)
 def _load(name: str, revision: str | None, device: str, content: str) -> Any:
-    # The content is there for the cache: a folder that changed is loaded again.
+    # `content` is part of the cache key, so that a changed folder is loaded again.
     try:
         from sentence_transformers import CrossEncoder
         from transformers.utils import logging
@@ -68,9 +70,9 @@ def _load(name: str, revision: str | None, device: str, content: str) -> Any:
         model = CrossEncoder(name, revision=revision, device=device)
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"selector rerank: the model '{name}' is neither a folder, nor cached, nor could it be downloaded "
+            f"selector rerank: the model '{name}' is not a folder, not cached, and could not be downloaded "
             f"({str(error).splitlines()[0]})"
         ) from error
     if model.num_labels != 1:
-        raise ConfigError(f"selector rerank: '{name}' gives {model.num_labels} scores for a pair; it takes one")
+        raise ConfigError(f"selector rerank: '{name}' returns {model.num_labels} scores per pair; expected one")
     return model.eval()

@@ -1,4 +1,4 @@
-"""Reranking with any server that has a /rerank endpoint."""
+"""Reranking with a server that has a /rerank endpoint."""
 
 import math
 from collections.abc import Sequence
@@ -20,11 +20,12 @@ _KEY = "RERANK_API_KEY"
 
 @dataclass(frozen=True)
 class RerankApi(Reranker):
-    """Rank by a server's /rerank endpoint, in the way of Cohere, Jina, Voyage, vLLM, llama.cpp or Infinity, or with
+    """Rank by a server's /rerank endpoint, as of Cohere, Jina, Voyage, vLLM, llama.cpp or Infinity, or with
     `protocol: tei` of text-embeddings-inference; keep the best `k`.
 
-    `base_url` is what stands before /rerank; the key comes from RERANK_API_KEY. `usd_per_thousand` requests, of
-    `at_once` texts at most, lets `plan` tell the cost and `--budget` cap it.
+    `base_url` is the address before /rerank; the key comes from RERANK_API_KEY. A request has at most `at_once` texts.
+    With `usd_per_thousand`, the price of 1000 requests, `plan` shows the cost and `--budget` limits it. `timeout` and
+    `give_up_after` are in seconds.
     """
 
     metered: ClassVar[bool] = True
@@ -39,6 +40,7 @@ class RerankApi(Reranker):
     give_up_after: Annotated[float, Field(gt=0)] = runtime(300.0)
 
     def problem(self) -> str | None:
+        """An error message if `base_url` is malformed or contains credentials."""
         fault = address_fault(self.base_url)
         if fault:
             return f"base_url: {fault}"
@@ -47,12 +49,18 @@ class RerankApi(Reranker):
         return None
 
     def requests(self, texts: int) -> int:
+        """The number of requests for `texts` texts of one query, at most `at_once` texts each."""
         return math.ceil(texts / self.at_once)
 
     def usd(self, requests: int) -> float | None:
+        """The cost of `requests` requests in dollars; None if `usd_per_thousand` is not set."""
         return None if self.usd_per_thousand is None else requests * self.usd_per_thousand / 1000
 
     def score(self, query: str, texts: Sequence[str]) -> Floats:
+        """Return the server's score for each text, (texts,).
+
+        Raises ConfigError if the server refuses, or its answer does not have one finite score per text.
+        """
         scores = np.empty(len(texts))
         for start in range(0, len(texts), self.at_once):
             block = list(texts[start : start + self.at_once])
@@ -78,7 +86,7 @@ class RerankApi(Reranker):
 
 
 def _read(answer: Any, count: int, where: str) -> Floats:
-    """One score per text, whatever order the server told them in."""
+    """One score per text, in the order of the texts, which may differ from the order of the answer."""
     rows = answer.get("results", answer.get("data")) if isinstance(answer, dict) else answer
     scores = np.full(count, np.nan)
     for row in rows if isinstance(rows, list) else []:
@@ -88,6 +96,6 @@ def _read(answer: Any, count: int, where: str) -> Floats:
             raise ConfigError(f"{where}: expected {{index, relevance_score}} below index {count}, got {row!r:.80}")
         scores[at] = value if abs(value) < 1e30 else np.nan
     if not np.isfinite(scores).all():
-        message = f"{int(np.isfinite(scores).sum())} of {count} texts were given a score"
-        raise ConfigError(f"{where}: {message}; expected `results` with one for each")
+        message = f"{int(np.isfinite(scores).sum())} of {count} texts have a score"
+        raise ConfigError(f"{where}: {message}; expected `results` with a score for each text")
     return scores

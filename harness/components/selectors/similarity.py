@@ -1,4 +1,4 @@
-"""How alike passages are: by the words they share, or by their vectors."""
+"""Similarity of passages, by shared words or by vectors."""
 
 import re
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ _WORD = re.compile(r"\w{3,}")
 
 @lru_cache(maxsize=50_000)
 def word_set(text: str) -> frozenset[str]:
-    """The lower-cased words longer than two letters."""
+    """The distinct lower-cased words longer than two letters."""
     return frozenset(_WORD.findall(text.lower()))
 
 
 @lru_cache(maxsize=200_000)
 def jaccard(one: str, other: str) -> float:
-    """The Jaccard index of two texts' words; of texts without any, 1 where they are equal, else 0.
+    """The Jaccard index of two texts' words; if a text has no words, 1 if the texts are equal, else 0.
 
-    Many queries and trials meet the same pair of chunks.
+    Cached, because many queries and trials compare the same pair of chunks.
     """
     a, b = word_set(one), word_set(other)
     if not a or not b:
@@ -34,25 +34,25 @@ def jaccard(one: str, other: str) -> float:
 
 
 def cosines(hits: Sequence[Hit]) -> Floats:
-    """The cosine of each pair of hits, (hits, hits), to five decimals: beyond is noise.
+    """The cosine of each pair of hits, (hits, hits), rounded to five decimals to remove noise.
 
-    Raises TypeError where a hit has no vector.
+    Raises TypeError if a hit has no vector.
     """
     vectors = [hit.chunk.vector for hit in hits]
     if not vectors:
         return np.empty((0, 0))
     if any(vector is None for vector in vectors):
-        raise TypeError("a step that reads vectors must say so with `uses_vectors`")
+        raise TypeError("a step that reads vectors must set `uses_vectors`")
     stacked = np.stack(vectors).astype(np.float64)  # type: ignore[arg-type]
     rounded: Floats = np.round(stacked @ stacked.T, 5)
     return rounded
 
 
 def nearest(hits: Sequence[Hit], at: int, others: Sequence[int], matrix: Floats | None) -> tuple[float, int | None]:
-    """The one of `others` most like hit `at`, by `matrix` or by words, and how alike; the first of those that tie."""
+    """The highest similarity of hit `at` to `others`, by `matrix` or by words, and that hit; ties go to the first."""
     best, found = 0.0, None
     for other in others:
-        alike = jaccard(hits[at].chunk.text, hits[other].chunk.text) if matrix is None else float(matrix[at, other])
-        if found is None or alike > best:
-            best, found = alike, other
+        value = jaccard(hits[at].chunk.text, hits[other].chunk.text) if matrix is None else float(matrix[at, other])
+        if found is None or value > best:
+            best, found = value, other
     return best, found

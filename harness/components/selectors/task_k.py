@@ -1,4 +1,4 @@
-"""As many as the task calls for."""
+"""A number of hits chosen by the task and the complexity of the query."""
 
 import math
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ class TaskK(Selector):
     """The first base x factor hits: a base by task (qa 5, summarization 15, reasoning 30, code 5, else 10), a factor by
     complexity (simple 0.6, moderate 1.0, complex 1.8).
 
-    Both are read from the query's metadata (`task`, `complexity`) where they stand there. Else the task is code for a
-    query with "function", "class", "method", "import" or "export", otherwise qa; the complexity is complex with "and",
-    "also" or "additionally", moderate beyond 15 words, otherwise simple. Whole words count; halves round up.
+    Both are read from the query's metadata (`task`, `complexity`) if they are set there. Otherwise the task is code for
+    a query with "function", "class", "method", "import" or "export", else qa; the complexity is complex with "and",
+    "also" or "additionally", moderate with more than 15 words, else simple. Only whole words match; halves round up.
     """
 
     def k(self, query: Query) -> tuple[int, str]:
-        """How many hits, and the task and complexity that say so."""
+        """The number of hits, and the complexity and task that it follows from."""
         text = query.text
         task = query.metadata.get("task") or ("code" if mentions(text, _CODE) else "qa")
         found = "complex" if mentions(text, _SEVERAL) else "moderate" if len(text.split()) > _LONG else "simple"
@@ -38,5 +38,6 @@ class TaskK(Selector):
         return math.floor(BASE.get(str(task), OTHER) * factor + 0.5), f"{complexity} {task}"
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        """Keep the first `k` hits for the query's task and complexity."""
         k, why = self.k(query)
         return cut(hits, k, f"{why}: below rank {k}")

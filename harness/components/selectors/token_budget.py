@@ -1,4 +1,4 @@
-"""What fits."""
+"""A token budget."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from harness.core.records import Hit, Outcome, Query
 
 @dataclass(frozen=True)
 class TokenBudget(Selector):
-    """Hits in rank order while they fit `tokens`, contexts included.
+    """Hits in rank order that fit into `tokens`, contexts included.
 
-    Where one does not fit: `stop` drops it and the rest, `skip` drops it and tries the next, `cut` keeps its beginning
-    and drops the rest.
+    If a hit does not fit, `stop` drops it and all later ones, `skip` drops it and tries the next, and `cut` keeps its
+    beginning and drops all later ones.
     """
 
     spends_budget: ClassVar[bool] = True
@@ -24,4 +24,5 @@ class TokenBudget(Selector):
     overflow: Overflow = "skip"
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        """Keep the hits that fit the budget."""
         return fitted(hits, self.tokens, self.overflow)

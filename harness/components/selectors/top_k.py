@@ -1,4 +1,4 @@
-"""The best few."""
+"""A fixed number of hits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,4 +16,5 @@ class TopK(Selector):
     k: Positive = 5
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
+        """Keep the first `k` hits."""
         return cut(hits, self.k, f"below rank {self.k}")

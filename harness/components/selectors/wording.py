@@ -1,4 +1,4 @@
-"""What the wording of a query tells about what it asks for. Whole words count: "whenever" does not ask "when"."""
+"""Word and phrase matching in queries. Only whole words match: "whenever" does not contain "when"."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 
 def mentions(text: str, words: Sequence[str]) -> bool:
-    """Whether one of the words or phrases stands in the text, case aside.
+    """Whether the text contains one of the words or phrases, ignoring case.
 
     >>> mentions("Whenever it rains", ["when"]), mentions("WHEN is it?", ["when"])
     (False, True)
