@@ -10,7 +10,7 @@ from pydantic import Field
 
 from harness.components.component import Positive, post_answer
 from harness.components.llm_roles import LlmJudge
-from harness.components.verdict import Finding, Score, Verdict, average_precision, share
+from harness.components.verdict import Finding, Score, Verdict, average_precision, fraction_relevant
 from harness.core.records import Case
 from harness.llm import (
     SWAPPED,
@@ -154,7 +154,11 @@ class ContextPrecision(LlmJudge):
         if not known:
             return dict.fromkeys(self.measures, Score.exactly(0.0))
         return dict(
-            zip(self.measures, (share(known, of), average_precision(known), average_precision(known, of)), strict=True)
+            zip(
+                self.measures,
+                (fraction_relevant(known, of), average_precision(known), average_precision(known, of)),
+                strict=True,
+            )
         )
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from harness.components.component import Fraction, Positive, post_answer
 from harness.components.llm_roles import LlmJudge, claims_task, prompt_digest
-from harness.components.verdict import Finding, Score, Verdict, share
+from harness.components.verdict import Finding, Score, Verdict, fraction_relevant
 from harness.core.records import Case
 from harness.llm import (
     SWAPPED,
@@ -173,8 +173,8 @@ class ContextRecall(LlmJudge):
             [self._judged(case, at, item, take, judgments) for at, item in enumerate(items)]
             for take in range(self.repeats)
         ]
-        strict = Score.mean([share([_reaches(one, 2) for one in row], len(items)) for row in takes])
-        some = Score.mean([share([_reaches(one, 1) for one in row], len(items)) for row in takes])
+        strict = Score.mean([fraction_relevant([_reaches(one, 2) for one in row], len(items)) for row in takes])
+        some = Score.mean([fraction_relevant([_reaches(one, 1) for one in row], len(items)) for row in takes])
         # A partial match counts as half: the mean of "at least partial" and "full".
         lenient = Score.mean([strict, some])
         findings = tuple(

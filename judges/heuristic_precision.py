@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from harness.components.component import Positive, post_answer
 from harness.components.roles import LocalJudge
-from harness.components.verdict import Finding, Score, Verdict, share
+from harness.components.verdict import Finding, Score, Verdict, fraction_relevant
 from harness.core.records import Case, Chunk, Vectors
 from harness.llm import Judgment, Label, Task
 from judges.support import CAUTION, supported
@@ -51,7 +51,11 @@ class HeuristicPrecision(LocalJudge):
         if not case.query.evidence and not _needed(case):
             return Verdict({"heuristic_precision": None})
         labels = [self._label(case, passage, judgments) for passage in passages]
-        value = share([label.grade > 0 for label in labels], self.k or len(labels)) if labels else Score.exactly(0.0)
+        value = (
+            fraction_relevant([label.grade > 0 for label in labels], self.k or len(labels))
+            if labels
+            else Score.exactly(0.0)
+        )
         findings = tuple(Finding(rank, "", (label,)) for rank, label in enumerate(labels, 1))
         return Verdict({"heuristic_precision": value}, findings, () if passages else ("empty_retrieval",))
 

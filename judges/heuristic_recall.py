@@ -8,7 +8,7 @@ from pydantic import Field
 
 from harness.components.component import Fraction, Positive, post_answer
 from harness.components.roles import LocalJudge
-from harness.components.verdict import Finding, Score, Verdict, share
+from harness.components.verdict import Finding, Score, Verdict, fraction_relevant
 from harness.core.records import Case, Vectors
 from harness.llm import Judgment, Label, Task
 from judges.exact import exact_label
@@ -54,7 +54,7 @@ class HeuristicRecall(LocalJudge):
         if not case.evidence:
             return Verdict({"heuristic_recall": None})
         labels = [self._label(case, at, item, judgments) for at, item in enumerate(case.evidence)]
-        value: Score = share([label.grade == 2 for label in labels], len(labels))
+        value: Score = fraction_relevant([label.grade == 2 for label in labels], len(labels))
         findings = tuple(Finding(None, item, (label,)) for item, label in zip(case.evidence, labels, strict=True))
         return Verdict({"heuristic_recall": value}, findings, () if case.passages else ("empty_retrieval",))
 

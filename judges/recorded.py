@@ -11,7 +11,7 @@ from pydantic import Field
 from harness.components.component import Positive, post_answer, runtime
 from harness.components.labels import Labels, labels_sha256, read_labels
 from harness.components.roles import LocalJudge
-from harness.components.verdict import Finding, Score, Verdict, average_precision, share
+from harness.components.verdict import Finding, Score, Verdict, average_precision, fraction_relevant
 from harness.core.records import Case, Chunk, Vectors
 from harness.llm import Failure, Judgment, Label, Task
 
@@ -63,7 +63,7 @@ class Recorded(LocalJudge):
         found = [judgments[_task(case, passage)] for passage in case.passages[: self.k]]
         known = [None if isinstance(one, Failure) else one.grade >= self.relevant_from for one in found]
         of = self.k or len(known)
-        values = (share(known, of), average_precision(known), average_precision(known, of)) if known else ()
+        values = (fraction_relevant(known, of), average_precision(known), average_precision(known, of)) if known else ()
         scores = dict(zip(self.measures, values or [Score.exactly(0.0)] * 3, strict=True))
         findings = tuple(Finding(rank, "", (judgment,)) for rank, judgment in enumerate(found, 1))
         return Verdict(scores, findings, () if found else ("empty_retrieval",))

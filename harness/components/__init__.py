@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from harness.components.verdict import Score as Score
     from harness.components.verdict import Verdict as Verdict
     from harness.components.verdict import average_precision as average_precision
-    from harness.components.verdict import share as share
+    from harness.components.verdict import fraction_relevant as fraction_relevant
     from harness.core.rankings import Rankings as Rankings
     from harness.core.rankings import best_first as best_first
     from harness.core.records import Case as Case

@@ -57,7 +57,7 @@ class Verdict(NamedTuple):
     flags: tuple[str, ...] = ()
 
 
-def share(relevant: Sequence[bool | None], of: int) -> Score:
+def fraction_relevant(relevant: Sequence[bool | None], of: int) -> Score:
     """The number of relevant items divided by `of`; None marks an item whose relevance is unknown."""
     sure, open_ = sum(known is True for known in relevant), sum(known is None for known in relevant)
     return Score.between(sure / of, (sure + open_) / of, complete=not open_)

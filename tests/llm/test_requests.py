@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.components.verdict import Finding, Score, average_precision, share
+from harness.components.verdict import Finding, Score, average_precision, fraction_relevant
 from harness.llm import AnswerSchema, Choice, Completion, Failure, Label, ListOf, Prompt, Task, Text, nonce
 from harness.llm.answer_schema import Reading
 from harness.llm.blocking import blocking
@@ -219,9 +219,9 @@ def test_the_text_of_a_completion_is_its_first() -> None:
 
 def test_scores_and_their_bounds() -> None:
     """Two of four relevant and one unknown: 1/2 to 3/4; a mean over repetitions needs all values."""
-    known = share([True, True, None, False], 4)
+    known = fraction_relevant([True, True, None, False], 4)
     assert known == Score(None, 0.5, 0.75)
-    assert share([True, False], 4) == Score.exactly(0.25)
+    assert fraction_relevant([True, False], 4) == Score.exactly(0.25)
     assert Score.mean([Score.exactly(1.0), known]) == Score(None, 0.75, 0.875)
     assert Score.mean([Score.exactly(1.0), Score.exactly(0.5)]) == Score.exactly(0.75)
     assert average_precision([False, True]) == Score.exactly(0.5)
