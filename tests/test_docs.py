@@ -1,4 +1,4 @@
-"""What README and docs show is what works."""
+"""The examples in README and docs work as shown."""
 
 import os
 import re
@@ -21,7 +21,7 @@ def blocks(file: str, kind: str) -> list[str]:
 def test_the_python_example_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As it stands, but for a quicker embedder and MLflow in a folder of its own."""
+    """Unchanged, except for a faster embedder and a separate MLflow store."""
     code = next(block for block in blocks("README.md", "python") if "launch = run(" in block)
     assert sum(bool(line.strip()) for line in code.splitlines()) <= 15
     code = code.replace("import Local", "import Hashing").replace('Local("all-MiniLM-L6-v2")', "Hashing()")
@@ -33,14 +33,14 @@ def test_the_python_example_runs(
     assert "recall@1000t against the baseline" in capsys.readouterr().out
 
 
-def test_the_shown_chunker_is_the_shipped_one() -> None:
-    """README's file and experiments/my_chunkers.py differ in nothing but the module's docstring."""
+def test_the_chunker_in_the_readme_is_the_shipped_one() -> None:
+    """README's file and experiments/my_chunkers.py differ only in the docstring of the module."""
     shown = next(block for block in blocks("README.md", "python") if "class ByHeading" in block)
     assert shown.strip() in (ROOT / "experiments/my_chunkers.py").read_text()
 
 
 def test_the_components_of_the_docs_run_in_one_grid(tmp_path: Path) -> None:
-    """One of each role, by reference, through the command line."""
+    """One of each role, loaded by reference, through the command line."""
     for at, code in enumerate(blocks("docs/components.md", "python")):
         (tmp_path / f"own{at}.py").write_text(code)
     (tmp_path / "x.yaml").write_text(
@@ -63,7 +63,7 @@ def test_the_components_of_the_docs_run_in_one_grid(tmp_path: Path) -> None:
 
 
 def test_the_model_judge_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loaded by reference, asks, labels, and leaves bounds where the server fails."""
+    """Loaded by reference, it asks and labels, and a failure of the server gives bounds."""
     from judged_questions import BYSTANDER, VICTIM, put
     from openai_server import Raw, Server
 
@@ -87,7 +87,7 @@ def test_the_model_judge_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.yaml")), ids=lambda path: path.name)
 def test_shipped_experiments_expand(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read, checked, and more than one trial each, but for the gate's; the quickstart has at least twelve."""
+    """All are valid; each has more than one trial, except for the gate's; the quickstart has at least twelve."""
     from harness import read_experiment
 
     for name, value in (("MODEL", "m"), ("RERANK_MODEL", "r"), ("RERANK_URL", "http://localhost:1/v1")):
@@ -97,7 +97,7 @@ def test_shipped_experiments_expand(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_workflow_runs_the_shipped_gate() -> None:
-    """GitHub's file is YAML, keeps the exit code, and names the experiment and the files that the command writes."""
+    """The GitHub workflow is YAML, keeps the exit code, and names the experiment and the files of the command."""
     steps = yaml.safe_load((ROOT / ".github/workflows/regression.yml").read_text())["jobs"]["gate"]["steps"]
     (script,) = (step["run"] for step in steps if step.get("name") == "Gate")
     assert "harness gate experiments/nightly.yaml --out gate" in script
@@ -106,7 +106,7 @@ def test_the_workflow_runs_the_shipped_gate() -> None:
 
 
 def test_the_yaml_example_expands(tmp_path: Path) -> None:
-    """README's experiment, beside the shipped chunker: two chunkers by three budgets."""
+    """README's experiment, next to the shipped chunker: two chunkers by three budgets."""
     from harness import read_experiment
 
     (tmp_path / "x.yaml").write_text(blocks("README.md", "yaml")[0])
@@ -115,7 +115,7 @@ def test_the_yaml_example_expands(tmp_path: Path) -> None:
 
 
 def test_the_python_example_of_judging_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it stands, but for a budget on a server without a price."""
+    """Unchanged, except for a price, which a budget needs on a server without a known price."""
     from openai_server import Asked, Server, grade_all
 
     def behave(asked: Asked) -> object:
@@ -134,7 +134,7 @@ def test_the_python_example_of_judging_runs(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_fault_injection_page_shows_what_its_script_prints() -> None:
-    """To the digit: the stand-in judge and its failures are the same in every run."""
+    """Every digit: the simulated judge and its failures are the same in every run."""
     script = ROOT / "experiments/fault_injection.py"
     done = subprocess.run([sys.executable, "-P", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout in (ROOT / "docs/fault_injection.md").read_text()
@@ -142,7 +142,7 @@ def test_the_fault_injection_page_shows_what_its_script_prints() -> None:
 
 
 def test_the_judges_of_the_readme_are_built_in(tmp_path: Path) -> None:
-    """Names and settings as shown."""
+    """With the names and settings shown."""
     from harness.experiment.catalog import component
 
     (tmp_path / "grades.csv").write_text("query,passage,grade\nq,p,2\n")
@@ -151,8 +151,8 @@ def test_the_judges_of_the_readme_are_built_in(tmp_path: Path) -> None:
         component("judge", spec, where="README", base_dir=tmp_path)
 
 
-def test_the_findings_of_the_docs_are_all_there_are() -> None:
-    """With what they mean, word for word."""
+def test_the_findings_of_the_docs_are_complete() -> None:
+    """With their descriptions, word for word."""
     from harness.data.checks.findings import CODES, ERRORS
 
     output = dict(
@@ -162,14 +162,14 @@ def test_the_findings_of_the_docs_are_all_there_are() -> None:
     assert all(f"| `{code}` | error |" in (ROOT / "docs/data.md").read_text() for code in ERRORS)
 
 
-def test_the_formats_of_the_docs_are_all_there_are() -> None:
+def test_the_formats_of_the_docs_are_complete() -> None:
     """In docs/data.md, in the command's help, and in the importers."""
+    from harness.cli.data import COLUMNS
     from harness.cli.data import FORMATS as NAMED
-    from harness.cli.data import PARTS
     from harness.data.importers import FORMATS
     from harness.data.importers.options import COLUMNS
 
     section = (ROOT / "docs/data.md").read_text().split("## Formats")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`.*?`) \| ", section, re.M)
     assert [name for row in rows for name in re.findall(r"`([a-z-]+)`", row)] == list(FORMATS) == list(NAMED)
-    assert PARTS == COLUMNS
+    assert COLUMNS == COLUMNS

@@ -1,4 +1,4 @@
-"""`harness data`: bring data sets in, find and fix what is wrong with them, look at them, add to them."""
+"""`harness data`: import, check, repair, show and extend data sets."""
 
 import argparse
 
@@ -12,30 +12,30 @@ from harness.cli.exit_codes import OK
 
 
 def add_data_commands(commands: CommandGroup) -> None:
-    """Add `data` with its own commands."""
+    """Add the command group `data` with its commands."""
     data = commands.add_group("data", "import, check, show, extend and pin data sets")
     data.add("import", import_dataset_folder, "convert a data set into a folder the harness reads", add_import_options)
     data.add(
         "check",
         check,
-        "find what is wrong with a data set; exit code 1 where there is an error",
+        "check a data set for errors and doubtful data; exit code 1 if there are errors",
         add_check_options,
     )
     data.add(
         "show",
         show,
-        "what a data set looks like: counts, lengths, positions of evidence, types of queries",
+        "show statistics of a data set: counts, lengths, positions of evidence, types of queries",
         add_show_options,
     )
     data.add(
         "evidence",
         evidence,
-        "search the corpus, mark evidence, get the line of the query file",
+        "search the corpus, mark evidence, and get the line for the query file",
         add_evidence_options,
     )
-    data.add("generate", generate, "have queries with evidence written by a language model", add_generate_options)
+    data.add("generate", generate, "generate queries with evidence using a language model", add_generate_options)
     data.add("review", review, "apply the verdicts of a review sheet to generated queries", add_review_options)
-    data.add("pin", _pin, "accept the files of a data set as they are now", _pin_options)
+    data.add("pin", _pin, "accept the current files of a data set: update the hashes in its manifest", _pin_options)
 
 
 def _pin_options(parser: argparse.ArgumentParser) -> None:
@@ -47,5 +47,5 @@ def _pin(options: argparse.Namespace) -> int:
 
     root = dataset_folder(options.dataset)
     write_manifest(read_manifest(root))
-    print(f"{root / 'manifest.yaml'}: hashes renewed")
+    print(f"{root / 'manifest.yaml'}: hashes updated")
     return OK

@@ -1,4 +1,4 @@
-"""`harness data check`: findings as lines with a table of their kinds, or as JSON; and the repaired copy."""
+"""`harness data check`: prints findings with a table of their kinds, or as JSON; can write a repaired copy."""
 
 import argparse
 import json
@@ -16,21 +16,24 @@ if TYPE_CHECKING:
     from harness.experiment.experiment import Experiment
 
 _SHOWN = 5
-"""Findings of one kind that are told one by one, unless all are asked for."""
+"""Findings of one kind that are printed without `--all`."""
 
 
 def add_check_options(made: argparse.ArgumentParser) -> None:
-    made.add_argument("dataset", help="a data set folder, a name under datasets/, or an experiment file on it")
-    made.add_argument("--json", action="store_true", help="print JSON lines, one a finding")
-    made.add_argument("--all", action="store_true", help=f"print every finding, not the first {_SHOWN} of a kind")
+    """Add the options of `harness data check`."""
+    made.add_argument("dataset", help="a data set folder, a name under datasets/, or an experiment file")
+    made.add_argument("--json", action="store_true", help="print JSON lines, one per finding")
+    made.add_argument(
+        "--all", action="store_true", help=f"print every finding, not only the first {_SHOWN} of each kind"
+    )
     made.add_argument("--strict", action="store_true", help="exit code 1 for warnings too")
-    made.add_argument("--effect", type=float, metavar="D", help="the difference of means sought (default 0.05)")
-    made.add_argument("--fix", type=Path, metavar="DIR", help="write a copy with what can be mended, and its diff")
+    made.add_argument("--effect", type=float, metavar="D", help="the difference of means to detect (default 0.05)")
+    made.add_argument("--fix", type=Path, metavar="DIR", help="write a copy with all unambiguous repairs, and a diff")
     made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
 
 
 def check(options: argparse.Namespace) -> int:
-    """Exit code 1 where there is an error, with --strict also where there is a warning."""
+    """Print the findings; exit code 1 if there is an error, with `--strict` also if there is a warning."""
     from harness.cli.arguments import dataset_folder
 
     if options.effect is not None and not 0 < options.effect <= 1:
@@ -59,17 +62,17 @@ def check(options: argparse.Namespace) -> int:
 
 
 def _findings(root: Path, experiment: "Experiment | None", options: argparse.Namespace) -> list["Finding"]:
-    """What is wrong with a folder: for an experiment, also what its chunkings make of the evidence."""
+    """The findings on a data set folder; for an experiment, also those on its chunkings."""
     from harness.data.checks import check_dataset
     from harness.data.checks.sizes import EFFECT
 
     compared = experiment.compare if experiment else None
-    sought = options.effect or (compared and (compared.effect or compared.margin)) or EFFECT
-    found = list(check_dataset(root, effect=sought))
+    effect = options.effect or (compared and (compared.effect or compared.margin)) or EFFECT
+    found = list(check_dataset(root, effect=effect))
     if compared and compared.clusters == "queries":
-        # The claim is about further questions on these documents, however few they are.
+        # Results are meant to generalize to other queries on these documents, not to other documents.
         found = [finding for finding in found if finding.code != "few-clusters"]
-    # A repaired copy is not what the experiment names.
+    # The experiment names the original, not the repaired copy.
     if experiment and not options.fix and not any(finding.level == "error" for finding in found):
         from harness.running.chunking_checks import suitability
 
@@ -85,8 +88,8 @@ def _fix(root: Path, target: Path, *, notify: bool) -> None:
     if notify:
         for what, count in fixed.counts.items():
             print(f"{count:,} {what}")
-        message = f"{target / DIFF} has them all" if fixed.counts else "there was nothing to mend"
-        print(f"{target}: repaired copy; {message}. What is left:")
+        message = f"{target / DIFF} lists the changes" if fixed.counts else "nothing to repair"
+        print(f"{target}: repaired copy; {message}. Remaining findings:")
 
 
 def _print(found: Sequence["Finding"], *, every: bool) -> None:
@@ -100,7 +103,7 @@ def _print(found: Sequence["Finding"], *, every: bool) -> None:
 
 
 def _short(where: str) -> str:
-    """The place from the working folder, where it is below."""
+    """The place, relative to the working folder if it is inside."""
     return where.removeprefix(f"{Path.cwd()}{os.sep}")
 
 

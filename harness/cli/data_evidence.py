@@ -1,4 +1,4 @@
-"""`harness data evidence`: find a passage, mark it, get the line for the query file with exact offsets."""
+"""`harness data evidence`: find a passage, mark it, and get the line for the query file with exact offsets."""
 
 import argparse
 import json
@@ -17,25 +17,27 @@ if TYPE_CHECKING:
     from harness.data.passage_search import PassageSearch, Snippet
 
 _HELP = """\
-Write words to search for them. Then: a number opens a passage; `12` or `12-14` marks sentences of the open passage;
-a text pasted between quotes ("…"), or its beginning and end with … between, marks what it stands for.
-`u` takes the last mark back, `a TEXT` sets the answer, `d` is done with the query, `q` quits.
+Type words to search. A number opens a passage; `12` or `12-14` then marks sentences of the open passage.
+Text pasted between quotes ("…"), or its beginning and end with … between them, marks that text.
+`u` undoes the last mark, `a TEXT` sets the answer, `d` finishes the query, `q` quits.
 """
 _FOUND = 8
 
 
 def add_evidence_options(made: argparse.ArgumentParser) -> None:
+    """Add the options of `harness data evidence`."""
     made.add_argument("dataset", help="a data set folder, or a name under datasets/")
-    made.add_argument("--query", metavar="TEXT", help="the text of the query (default: asked for)")
-    made.add_argument("--quote", action="append", default=[], metavar="TEXT", help="evidence, instead of a dialogue")
-    made.add_argument("--doc", metavar="ID", help="the document of the quotes")
+    made.add_argument("--query", metavar="TEXT", help="the text of the query (default: ask for it)")
+    made.add_argument("--quote", action="append", default=[], metavar="TEXT", help="evidence, instead of the dialogue")
+    made.add_argument("--doc", metavar="ID", help="the document that contains the quotes")
     made.add_argument("--answer", metavar="TEXT", help="the reference answer")
     made.add_argument("--id", metavar="ID", help="the id of the query (default: made from its set)")
     made.add_argument("--search", metavar="WORDS", help="only search, and print the passages found")
-    made.add_argument("--to", metavar="SET", help="add the line to this query set, and renew its hash")
+    made.add_argument("--to", metavar="SET", help="add the line to this query set, and update its hash")
 
 
 def evidence(options: argparse.Namespace) -> int:
+    """Search, or print queries with evidence from `--quote` or the dialogue. Raises ConfigError or DataError."""
     from harness.cli.arguments import dataset_folder
     from harness.data.dataset import read_corpus
     from harness.data.manifest import read_manifest
@@ -48,7 +50,7 @@ def evidence(options: argparse.Namespace) -> int:
         return OK
     if options.quote:
         if not options.query:
-            raise ConfigError("data evidence: --quote goes with --query")
+            raise ConfigError("data evidence: --quote needs --query")
         marks = [_quoted(documents, quote, options.doc) for quote in options.quote]
         return _written(manifest, options, options.query, marks, options.answer)
     print(_HELP)
@@ -86,7 +88,7 @@ def _written(
 
 
 def _quoted(documents: Sequence["Document"], quote: str, doc: str | None) -> "Annotation":
-    """The one place of a quote. Raises DataError where there is none, or where there are several documents."""
+    """The only place of a quote. Raises DataError if there is none or more than one."""
     from harness.data.annotation import places
 
     chosen = [one for one in documents if doc in (None, one.id)]
@@ -95,19 +97,19 @@ def _quoted(documents: Sequence["Document"], quote: str, doc: str | None) -> "An
     found = places(chosen, quote)
     if not found:
         where = f"document '{doc}'" if doc else "any document"
-        raise DataError(f"--quote {quote!r:.60}: does not stand in {where}, even but for white space")
+        raise DataError(f"--quote {quote!r:.60}: does not occur in {where}, even if white space is ignored")
     if len({mark.doc.id for mark in found}) > 1:
         names = ", ".join(dict.fromkeys(mark.doc.id for mark in found))
-        raise DataError(f"--quote {quote!r:.60}: stands in {len(found)} places, in {names[:200]}; choose with --doc")
+        raise DataError(f"--quote {quote!r:.60}: occurs in {len(found)} places, in {names[:200]}; choose with --doc")
     if len(found) > 1:
         at = ", ".join(str(mark.start) for mark in found[:5])
-        message = f"stands {len(found)} times in '{found[0].doc.id}', at {at}"
-        raise DataError(f"--quote {quote!r:.60}: {message}; give more of the text around it")
+        message = f"occurs {len(found)} times in '{found[0].doc.id}', at {at}"
+        raise DataError(f"--quote {quote!r:.60}: {message}; quote more of the surrounding text")
     return found[0]
 
 
 class _Dialogue:
-    """One query after the other: search, open, mark."""
+    """The interactive dialogue: search, open and mark passages, one query after the other."""
 
     def __init__(self, documents: Sequence["Document"], passage_search: "PassageSearch") -> None:
         self._documents, self._finder = documents, passage_search
@@ -115,7 +117,7 @@ class _Dialogue:
         self._open: list[Annotation] = []
 
     def mark(self, asked: str) -> tuple[list["Annotation"] | None, str | None]:
-        """The evidence marked for a query, and its answer; None where the person quits."""
+        """The evidence marked for a query and its answer; (None, None) if the user quits."""
         marks: list[Annotation] = []
         answer, bare = None, False
         self._open = []
@@ -124,13 +126,15 @@ class _Dialogue:
             text = _ask(f"[{len(marks)} marked]> ")
             if text in (None, "q"):
                 if marks:
-                    print(f"  {len(marks)} marked and not written; `d` before the end writes them", file=sys.stderr)
+                    print(
+                        f"  {len(marks)} marked and not written; finish a query with `d` to write it", file=sys.stderr
+                    )
                 return None, None
             if text == "d" and (marks or bare):
                 return marks, answer
             bare = text == "d"
             if bare:
-                print("  nothing is marked; `d` once more writes a question that the corpus does not answer")
+                print("  nothing is marked; `d` again writes a query that the corpus does not answer")
                 continue
             if not text:
                 continue
@@ -143,7 +147,7 @@ class _Dialogue:
                 print(f"  marked: '{made.doc.id}' {made.start}-{made.end}: {made.text!r}")
 
     def _understood(self, text: str) -> "Annotation | None":
-        """The mark that a line asks for; else None, with what it asks for done."""
+        """The mark that an input line stands for; other lines are carried out, and return None."""
         from harness.data.annotation import between, places
 
         if re.fullmatch(r"[0-9]{1,6}(-[0-9]{1,6})?", text):
@@ -156,7 +160,7 @@ class _Dialogue:
         found = between(documents, quote) if "…" in quote or "..." in quote else places(documents, quote)
         if len(found) == 1:
             return found[0]
-        print(f"  stands in {len(found)} places; open its passage, or give more of it" if found else "  stands nowhere")
+        print(f"  occurs in {len(found)} places; open its passage, or paste more of it" if found else "  not found")
         return None
 
     def _numbered(self, text: str) -> "Annotation | None":
@@ -168,16 +172,16 @@ class _Dialogue:
                 return self._open[0]._replace(doc=doc, start=start, end=end)
             print(f"  the passage has sentences 1 to {len(self._open)}; search again to see others")
         elif 1 <= lo <= len(self._found):
-            self._opened(self._found[lo - 1])
+            self._print_passage(self._found[lo - 1])
         else:
             print(f"  there are {len(self._found)} passages")
         return None
 
-    def _opened(self, stretch: "Snippet") -> None:
+    def _print_passage(self, passage: "Snippet") -> None:
         from harness.data.annotation import sentences
 
-        self._open = sentences(stretch.doc, stretch.start, stretch.end)
-        print(f"── '{stretch.doc.id}' {stretch.start}-{stretch.end}")
+        self._open = sentences(passage.doc, passage.start, passage.end)
+        print(f"── '{passage.doc.id}' {passage.start}-{passage.end}")
         for number, sentence in enumerate(self._open, 1):
             print(textwrap.fill(sentence.text, 100, initial_indent=f"{number:>3}  ", subsequent_indent="     "))
 
@@ -195,7 +199,7 @@ def _show(found: Sequence["Snippet"]) -> None:
 
 
 def _ask(prompt: str) -> Any:
-    """A line of input; None where the input ends."""
+    """A line of input without surrounding white space; None at the end of the input."""
     try:
         return input(prompt).strip()
     except EOFError:

@@ -1,4 +1,4 @@
-"""`harness data generate` and `review`: queries written by a model, and what people make of them."""
+"""`harness data generate` and `review`: queries written by a language model, and their review by people."""
 
 import argparse
 import sys
@@ -17,33 +17,46 @@ _SET = "synthetic"
 
 
 def add_generate_options(made: argparse.ArgumentParser) -> None:
+    """Add the options of `harness data generate`."""
     made.add_argument("dataset", help="a data set folder, or a name under datasets/")
-    made.add_argument("--model", required=True, help="the model that writes, at OPENAI_BASE_URL or OpenAI")
-    made.add_argument("--checker", metavar="MODEL", help="the model that checks (default: the one that writes)")
-    made.add_argument("--base-url", metavar="URL", help="the server, where OPENAI_BASE_URL does not say it")
-    made.add_argument("--count", type=int, default=50, metavar="N", help="queries to end up with (50)")
+    made.add_argument("--model", required=True, help="the model that writes the queries, at OPENAI_BASE_URL or OpenAI")
+    made.add_argument("--checker", metavar="MODEL", help="the model that checks them (default: the same)")
+    made.add_argument("--base-url", metavar="URL", help="the server (default: OPENAI_BASE_URL)")
+    made.add_argument("--count", type=int, default=50, metavar="N", help="number of queries to keep (50)")
     made.add_argument(
-        "--several", type=float, default=0.25, metavar="SHARE", help="with several pieces of evidence (0.25)"
+        "--several",
+        type=float,
+        default=0.25,
+        metavar="FRACTION",
+        help="fraction with several pieces of evidence (0.25)",
     )
-    made.add_argument("--unanswerable", type=float, default=0.1, metavar="SHARE", help="without an answer (0.1)")
     made.add_argument(
-        "--overlap", type=float, default=0.75, metavar="SHARE", help="words shared with the evidence, at most (0.75)"
+        "--unanswerable", type=float, default=0.1, metavar="FRACTION", help="fraction without an answer (0.1)"
     )
-    made.add_argument("--seed", type=int, default=0, help="other texts and another order for another seed (0)")
+    made.add_argument(
+        "--overlap",
+        type=float,
+        default=0.75,
+        metavar="FRACTION",
+        help="max fraction of words shared with the evidence (0.75)",
+    )
+    made.add_argument("--seed", type=int, default=0, help="seed for the choice and order of texts (0)")
     made.add_argument("--set", default=_SET, metavar="NAME", help=f"the query set to write ({_SET})")
     made.add_argument("--sheet", type=Path, metavar="FILE", help="the review sheet, CSV (default SET-review.csv)")
     made.add_argument("--store", type=Path, help="folder of stored answers (default: HARNESS_STORE, else .harness)")
-    made.add_argument("--replace", action="store_true", help="write a generated set, and its sheet, anew")
+    made.add_argument("--replace", action="store_true", help="overwrite a generated set and its sheet")
     add_model_options(made)
 
 
 def add_review_options(made: argparse.ArgumentParser) -> None:
+    """Add the options of `harness data review`."""
     made.add_argument("dataset", help="a data set folder, or a name under datasets/")
     made.add_argument("sheet", type=Path, help="the sheet with verdicts: keep or drop")
-    made.add_argument("--set", default=_SET, metavar="NAME", help=f"the query set it is about ({_SET})")
+    made.add_argument("--set", default=_SET, metavar="NAME", help=f"the query set that it reviews ({_SET})")
 
 
 def generate(options: argparse.Namespace) -> int:
+    """Write a generated query set and its review sheet. Raises ConfigError if no query is kept."""
     from harness.cli.arguments import dataset_folder
     from harness.data.dataset import read_corpus, read_queries
     from harness.data.manifest import read_manifest
@@ -63,7 +76,7 @@ def generate(options: argparse.Namespace) -> int:
         if problem := prompter.problem():
             raise ConfigError(f"data generate: {problem}")
     documents = read_corpus(manifest)
-    # Locked queries are not to be repeated either; reading them tells nothing about any trial.
+    # Locked queries must not be repeated either; reading them reveals nothing about any trial.
     others = [raw.text for other, pinned in manifest.queries.items() if other != name for raw in read_queries(pinned)]
 
     def notify(line: str) -> None:
@@ -74,14 +87,14 @@ def generate(options: argparse.Namespace) -> int:
     for reason, count in made.dropped.items():
         print(f"{count:>5,} dropped: {reason}")
     if made.example:
-        print(f"      such as: {made.example}")
+        print(f"      example: {made.example}")
     if caller.spend.calls:
-        print(f"{caller.spend.calls:>5,} calls sent in all, ${caller.spend.usd:.4f}")
+        print(f"{caller.spend.calls:>5,} calls sent in total, ${caller.spend.usd:.4f}")
     if not made.records:
         raise ConfigError("data generate: no query is left; nothing was written")
     write_set(manifest, name, made.records, synthetic=True)
     write_sheet(sheet, made.records, {doc.id: doc for doc in documents})
-    short = f", of {plan.count:,} asked for" if len(made.records) < plan.count else ""
+    short = f", of {plan.count:,} requested" if len(made.records) < plan.count else ""
     print(f"{len(made.records):>5,} kept{short}: query set '{name}' of {manifest.name}, marked as synthetic")
     review = f"harness data review {options.dataset} {sheet} --set {name}"
     print(f"{sheet}: fill `verdict` with keep or drop, then `{review}`")
@@ -89,26 +102,26 @@ def generate(options: argparse.Namespace) -> int:
 
 
 def _refuse_to_overwrite(manifest: "Manifest", name: str, sheet: Path, *, replace: bool) -> None:
-    """Told before anything is paid for."""
+    """Raise ConfigError or DataError, before any cost, if the set or the sheet must not be written."""
     from harness.data.dataset import read_queries
     from harness.data.synthesis.review import is_sheet
     from harness.data.write import writable_set
 
     pinned = writable_set(manifest, name)
     if name in manifest.queries and not pinned.synthetic:
-        raise ConfigError(f"--set {name}: holds queries written by people; choose another name")
+        raise ConfigError(f"--set {name}: contains queries written by people; choose another name")
     if name in manifest.queries:
         marks = [raw.metadata.get("synthetic") for raw in read_queries(pinned)]
         if any(isinstance(mark, dict) and mark.get("reviewed") for mark in marks):
-            raise ConfigError(f"--set {name}: holds reviewed queries; choose another name, or remove the set")
+            raise ConfigError(f"--set {name}: contains reviewed queries; choose another name, or remove the set")
         if not replace:
-            raise ConfigError(f"--set {name}: holds generated queries; --replace writes it anew, with its sheet")
+            raise ConfigError(f"--set {name}: contains generated queries; --replace overwrites it and its sheet")
     if sheet.is_dir() or not sheet.absolute().parent.is_dir():
-        raise ConfigError(f"--sheet {sheet}: cannot be written there; name a file in a folder that exists")
+        raise ConfigError(f"--sheet {sheet}: cannot be written; name a file in an existing folder")
     if replace and sheet.exists() and not is_sheet(sheet):
-        raise ConfigError(f"--sheet {sheet}: is there, and no review sheet; name another file")
+        raise ConfigError(f"--sheet {sheet}: exists and is not a review sheet; name another file")
     if sheet.exists() and not replace:
-        raise ConfigError(f"{sheet}: is there, perhaps with verdicts; --replace writes it anew, --sheet names another")
+        raise ConfigError(f"{sheet}: exists, perhaps with verdicts; --replace overwrites it, --sheet names another")
 
 
 def _plan(options: argparse.Namespace) -> "Plan":
@@ -116,16 +129,17 @@ def _plan(options: argparse.Namespace) -> "Plan":
 
     if options.count < 1:
         raise ConfigError(f"--count {options.count}: expected at least 1")
-    for share in ("several", "unanswerable", "overlap"):
-        value = getattr(options, share)
+    for name in ("several", "unanswerable", "overlap"):
+        value = getattr(options, name)
         if not 0 <= value <= 1:
-            raise ConfigError(f"--{share} {value:g}: expected a share from 0 to 1")
+            raise ConfigError(f"--{name} {value:g}: expected a fraction from 0 to 1")
     if options.several + options.unanswerable > 1:
-        raise ConfigError("--several and --unanswerable: are more than all queries together")
+        raise ConfigError("--several and --unanswerable: add up to more than 1")
     return Plan(options.count, options.several, options.unanswerable, options.overlap, seed=options.seed)
 
 
 def review(options: argparse.Namespace) -> int:
+    """Apply a review sheet to a generated query set. Raises ConfigError if the set is not a generated one."""
     from harness.cli.arguments import dataset_folder
     from harness.core.text_files import json_lines
     from harness.data.manifest import read_manifest
@@ -135,7 +149,7 @@ def review(options: argparse.Namespace) -> int:
 
     manifest = read_manifest(dataset_folder(options.dataset))
     if options.set not in manifest.queries or not manifest.queries[options.set].synthetic:
-        raise ConfigError(f"--set {options.set}: is no generated set of {manifest.name}")
+        raise ConfigError(f"--set {options.set}: is not a generated query set of {manifest.name}")
     lines = list(json_lines(writable_set(manifest, options.set).path))
     for line, record in lines:
         parse_query(line, record)
@@ -147,5 +161,5 @@ def review(options: argparse.Namespace) -> int:
     message = f"{found.kept} kept ({found.changed} changed), {found.dropped} dropped, {found.open} without verdict"
     print(f"{options.set}: {message}")
     if found.ignored:
-        print(f"{found.ignored} rows are changed and have no verdict: they are left as they were", file=sys.stderr)
+        print(f"{found.ignored} rows are changed but have no verdict; their changes are ignored", file=sys.stderr)
     return OK

@@ -1,4 +1,4 @@
-"""`harness data show`: what a data set looks like, as tables or as JSON."""
+"""`harness data show`: the statistics of a data set, as tables or as JSON."""
 
 import argparse
 import dataclasses
@@ -18,13 +18,14 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def add_show_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `harness data show`."""
     parser.add_argument("dataset", help="a data set folder, or a name under datasets/")
     parser.add_argument("--queries", metavar="SET", help="one query set (default: all)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def show(options: argparse.Namespace) -> int:
-    """Print the profile of a data set; exit code 0."""
+    """Print the statistics of a data set; exit code 0."""
     from harness.cli.arguments import dataset_folder
     from harness.data.dataset import load_dataset
     from harness.data.manifest import read_manifest
@@ -35,7 +36,7 @@ def show(options: argparse.Namespace) -> int:
     profiles = []
     for name in names:
         pinned = manifest.query_set(name)
-        # Looking at the shape of a locked set tells nothing about which trial is better on it.
+        # Statistics of a locked set reveal nothing about which trial is better on it.
         data = load_dataset(manifest.root, name, copies="ignore", final=True)
         flags = {"locked": pinned.locked, "synthetic": pinned.synthetic}
         profiles.append(query_profile(name, data.query_set.queries, data.by_id, **flags))
@@ -49,7 +50,7 @@ def show(options: argparse.Namespace) -> int:
 
 
 def _plain(profile: Any) -> dict[str, Any]:
-    """A profile as JSON has it: NaN, which JSON lacks, as null."""
+    """A profile as JSON values: NaN, which JSON lacks, becomes null."""
     text = dataclasses.asdict(profile)
 
     def clean(value: Any) -> Any:
@@ -112,25 +113,25 @@ def _facts(profile: "QueryProfile") -> Iterator[str]:
     absent = f", {profile.absent:,} of them not in the corpus" if profile.absent else ""
     yield f"  evidence: {profile.items:,} items ({kind or 'none'}) in {profile.documents:,} documents{absent}"
     if profile.items_per_query:
-        yield f"  items a query: {_counts(profile.items_per_query)}"
+        yield f"  items per query: {_counts(profile.items_per_query)}"
     if len(profile.grades) > 1:
         yield f"  grades: {_counts({f'{grade:g}': count for grade, count in profile.grades.items()})}"
     if profile.positions:
         message = ", ".join(map(str, profile.positions))
-        yield f"  position in the document, first to last tenth: {bars(profile.positions)}  ({message})"
+        yield f"  position in the document, by tenths: {bars(profile.positions)}  ({message})"
     if profile.types:
         yield f"  types: {_counts(profile.types)}"
     yield f"  question words: {_counts(profile.question_words)}"
 
 
 def _counts(counts: Mapping[Any, int]) -> str:
-    """`7 × 1, 3 × 2`, the first twelve."""
+    """Counts as `key × count`, the first twelve."""
     lines = [f"{key} × {count:,}" for key, count in list(counts.items())[:12]]
     return ", ".join(lines) + (f", and {len(counts) - 12} more" if len(counts) > 12 else "")
 
 
 def bars(counts: Sequence[int]) -> str:
-    """Counts as a row of bars, each at least a sliver where it is not 0.
+    """Counts as a row of bars, scaled to the largest; only a count of 0 is blank.
 
     >>> bars([0, 1, 4, 8])
     ' ▁▄█'

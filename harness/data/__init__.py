@@ -1,1 +1,1 @@
-"""Data sets: the format, importers, checks, generated queries and annotation."""
+"""Data sets: the file format, importers, checks, generated queries and annotation."""

@@ -1,4 +1,4 @@
-"""Marking evidence by hand: places of a quote, sentences of a passage, and the line of the query file they make."""
+"""Manual annotation of evidence: find quotes, split passages into sentences, and build the query record."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from harness.data.raw_records import query as parse_query
 
 
 class Annotation(NamedTuple):
-    """A stretch of a document marked as evidence."""
+    """A span of a document marked as evidence; `start` and `end` are character offsets, `end` is exclusive."""
 
     doc: Document
     start: int
@@ -25,17 +25,18 @@ class Annotation(NamedTuple):
 
     @property
     def text(self) -> str:
+        """The marked text."""
         return self.doc.text[self.start : self.end]
 
 
 def places(documents: Sequence[Document], quote: str) -> list[Annotation]:
-    """Where a quote stands: exactly, else but for its white space."""
+    """All places of a quote: exact ones, or if there are none, those that differ only in white space."""
     exact = [Annotation(doc, at, at + len(quote)) for doc in documents for at in occurrences(doc.text, quote)]
     return exact or [Annotation(doc, *span) for doc in documents for span in loose_occurrences(doc.text, quote)]
 
 
 def between(documents: Sequence[Document], text: str) -> list[Annotation]:
-    """Stretches from a beginning to the next end, written as `beginning … end`."""
+    """The spans from each place of a beginning to the next end after it; `text` is `beginning … end`."""
     first, last = (part.strip() for part in re.split(r"…|\.\.\.", text, maxsplit=1))
     made = []
     for head in places(documents, first):
@@ -46,7 +47,7 @@ def between(documents: Sequence[Document], text: str) -> list[Annotation]:
 
 
 def sentences(doc: Document, start: int, end: int) -> list[Annotation]:
-    """The sentences of a stretch, without the white space around them."""
+    """The sentences between two character offsets, without the white space around them."""
     return [Annotation(doc, start + lo, start + hi) for lo, hi in sentence_spans(doc.text[start:end], "english")]
 
 
@@ -59,14 +60,15 @@ def query_line(
     answer: str | None = None,
     name: str | None = None,
 ) -> dict[str, Any]:
-    """The record of a query with its evidence; without a name it gets the next free one of its set.
+    """The record of a query with its evidence, to be written to the query set `queries`.
 
-    Raises DataError where it could not be read back.
+    Without `name`, the query gets the next free id of its set. Raises DataError if the id is taken or the record is not
+    valid.
     """
     pinned = manifest.queries.get(queries or "")
     known = {raw.id for raw in read_queries(pinned)} if pinned else set()
     if pinned and name in known:
-        raise DataError(f"{pinned.path}: query '{name}' is there already; choose another --id")
+        raise DataError(f"{pinned.path}: query '{name}' already exists; choose another --id")
     number = len(known) + 1
     while name is None or name in known:
         name, number = f"{queries or 'q'}-{number:03d}", number + 1
@@ -78,6 +80,6 @@ def query_line(
 
 
 def doubts(line: dict[str, Any], documents: Sequence[Document]) -> list[str]:
-    """What `harness data check` would say about the evidence of a query."""
+    """The messages of `harness data check` about the evidence of a query."""
     raw = parse_query(Line(Path("query"), 1), line)
     return [finding.what for finding in evidence_findings(raw, {doc.id: doc for doc in documents})]

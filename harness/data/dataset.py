@@ -1,4 +1,4 @@
-"""Reading a data set: everything a run relies on is verified here, and equivalent copies of evidence are found."""
+"""Reading a data set: verifies everything a run relies on, and finds verbatim copies of evidence."""
 
 import itertools
 from bisect import bisect_right
@@ -18,25 +18,25 @@ from harness.data.raw_records import RawEvidence, RawQuery, document, query
 
 Record = TypeVar("Record", Document, RawQuery)
 SHORTEST_COPY = 20
-"""A quote of fewer characters is not looked for elsewhere: '20 minutes' in another document is no evidence."""
+"""Characters; copies of shorter quotes do not count: '20 minutes' in another document is not evidence."""
 
 
 @dataclass(frozen=True)
 class QuerySet:
-    """The queries of one set, evidence resolved to places in the corpus."""
+    """The queries of one set, with their evidence resolved to places in the corpus."""
 
     name: str
     queries: Sequence[Query]
 
     @property
     def answerable(self) -> int:
-        """How many queries have evidence; only they can be scored for what was retrieved."""
+        """The number of queries with evidence; retrieval metrics are defined only for these."""
         return sum(bool(query.evidence) for query in self.queries)
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A corpus with one query set."""
+    """A corpus with one of its query sets."""
 
     name: str
     root: Path
@@ -45,20 +45,21 @@ class Dataset:
 
     @cached_property
     def by_id(self) -> Mapping[str, Document]:
+        """The documents by id."""
         return {doc.id: doc for doc in self.documents}
 
     @cached_property
     def number(self) -> Mapping[str, int]:
-        """Each document's position in the corpus."""
+        """The position of each document in the corpus, counted from 0, by document id."""
         return {doc.id: at for at, doc in enumerate(self.documents)}
 
 
 def load_dataset(root: Path, queries: str, *, copies: Copies | None = None, final: bool = False) -> Dataset:
-    """Read and verify a data set folder with one of its query sets; `copies` is what its manifest says by default.
+    """Read and verify a data set folder with one of its query sets; `copies` overrides the setting of its manifest.
 
-    Raises DataError for the first fault: a file that is not the pinned one, a malformed line, a duplicate id, evidence
-    in an unknown document or out of range, a quote that differs from the text, or a locked set asked for without
-    `final`.
+    Raises DataError at the first fault: a file that differs from the pinned one, a malformed line, a duplicate id,
+    evidence in an unknown document or out of range, a quote that differs from the text, or a locked set requested
+    without `final`.
     """
     manifest = read_manifest(root)
     pinned = open_query_set(manifest, queries, final=final)
@@ -73,54 +74,54 @@ def load_dataset(root: Path, queries: str, *, copies: Copies | None = None, fina
 
 
 def open_query_set(manifest: Manifest, queries: str, *, final: bool = False) -> PinnedFile:
-    """The file of a query set; raises DataError for a locked one unless `final`."""
+    """The file of a query set. Raises DataError if the set is unknown, or locked and `final` is not set."""
     pinned = manifest.query_set(queries)
     if pinned.locked and not final:
         raise DataError(
-            f"{manifest.root / MANIFEST}: query set '{queries}' is locked for the final score; choose on another set "
-            "and open this one with `harness run --final`, which is recorded"
+            f"{manifest.root / MANIFEST}: query set '{queries}' is locked for the final score; use another set to "
+            "choose between trials. `harness run --final` opens this one, and each access is recorded"
         )
     return pinned
 
 
 def verify(pinned: PinnedFile) -> None:
-    """Raise DataError unless the file is the one the manifest pins."""
+    """Raise DataError if the file is missing, not pinned yet, or differs from the one the manifest pins."""
     if not pinned.path.is_file():
-        raise DataError(f"{pinned.path}: no such file, though the manifest names it")
+        raise DataError(f"{pinned.path}: no such file, but the manifest names it")
     root = next(folder for folder in pinned.path.parents if (folder / MANIFEST).is_file())
     if not pinned.sha256:
         raise DataError(f"{pinned.path}: is not pinned yet; `harness data pin {root}` adds its sha256 to the manifest")
     actual = sha256_of(pinned.path)
     if actual != pinned.sha256:
         raise DataError(
-            f"{pinned.path}: sha256 is {actual[:12]}…, the manifest pins {pinned.sha256[:12]}…; restore the file, or "
-            f"accept the change with `harness data pin {root}`"
+            f"{pinned.path}: sha256 is {actual[:12]}…, but the manifest pins {pinned.sha256[:12]}…; restore the file, "
+            f"or accept the change with `harness data pin {root}`"
         )
 
 
 def read_corpus(manifest: Manifest) -> list[Document]:
-    """All documents, ids verified to be unique."""
+    """All documents. Raises DataError if the file is not the pinned one, is malformed, or repeats an id."""
     return _unique(manifest.corpus, document)
 
 
 def read_queries(pinned: PinnedFile) -> list[RawQuery]:
-    """All queries of a set as written, ids verified to be unique."""
+    """All queries of a set as written; their evidence is not compared with the corpus. Raises DataError likewise."""
     return _unique(pinned, query)
 
 
 def _unique(pinned: PinnedFile, parse: Callable[[Line, dict[str, Any]], Record]) -> list[Record]:
-    """The records of a pinned file; raises DataError for a repeated id, and where there is none."""
+    """The records of a pinned file. Raises DataError for a repeated id and for an empty file."""
     verify(pinned)
     lines: dict[str, int] = {}
     records = []
     for line, value in json_lines(pinned.path):
         record = parse(line, value)
         if record.id in lines:
-            raise line.fault(f"id '{record.id}' already stands in line {lines[record.id]}")
+            raise line.fault(f"id '{record.id}' already occurs in line {lines[record.id]}")
         lines[record.id] = line.number
         records.append(record)
     if not records:
-        raise DataError(f"{pinned.path}: holds no {parse.__name__}")
+        raise DataError(f"{pinned.path}: contains no {parse.__name__}")
     return records
 
 
@@ -147,7 +148,7 @@ def _evidence(
 ) -> Evidence:
     if item.places[0].start is None:
         names = [p.doc for p in item.places if not p.absent]
-        # A copy that the query needs, ignores or calls irrelevant by its own name stays what it is said to be.
+        # A copy that the query itself lists as evidence, ignored or irrelevant keeps that role.
         named = {p.doc for other in query.evidence for p in other.places} | {*query.ignore, *query.irrelevant}
         equal = [copy for name in names for copy in (passage_search.documents(by_id[name]) if passage_search else ())]
         names += [copy for copy in dict.fromkeys(equal) if copy not in named]
@@ -166,7 +167,7 @@ def _evidence(
 
 
 class CopyFinder:
-    """Finds every place of the corpus where a quote occurs verbatim as whole words, and documents of equal text."""
+    """Finds the places in the corpus where a quote occurs verbatim as whole words, and documents of equal text."""
 
     _BETWEEN = "\x00\x00"
 
@@ -191,15 +192,15 @@ class CopyFinder:
         return found
 
     def documents(self, doc: Document) -> list[str]:
-        """The ids of all documents with the text of this one, itself included, but for white space around it.
+        """The ids of all documents with the same text, including `doc`, ignoring white space around the text.
 
-        None for a text shorter than `SHORTEST_COPY`.
+        Empty for a text shorter than `SHORTEST_COPY`.
         """
         text = doc.text.strip()
         return self._by_text[text] if len(text) >= SHORTEST_COPY else []
 
     def copies(self, quote: str) -> list[Span]:
-        """All whole-word places of a quote, itself included; none for one shorter than `SHORTEST_COPY`."""
+        """All places of a quote as whole words, including the original; empty if shorter than `SHORTEST_COPY`."""
         if len(quote) < SHORTEST_COPY:
             return []
         if quote not in self._known:

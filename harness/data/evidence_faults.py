@@ -1,4 +1,4 @@
-"""What is wrong with a place of evidence, and where its quote certainly stands instead."""
+"""Faults of evidence places, and the correct place of a quote if it can be determined."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
@@ -11,7 +11,7 @@ Code = Literal["unknown-document", "not-absent", "out-of-range", "shifted", "quo
 
 
 class Fault(NamedTuple):
-    """Why a place cannot be used. `right` is `(start, end, quote)` where there is but one way to mend it."""
+    """Why a place cannot be used. `right` is `(start, end, quote)` if there is only one way to repair it."""
 
     code: Code
     what: str
@@ -19,7 +19,7 @@ class Fault(NamedTuple):
 
 
 class EvidenceFault(NamedTuple):
-    """A fault with the place that has it: item number, and number among the item's places."""
+    """A fault and where it is: the index of the evidence item, and the index of the place within the item."""
 
     item: int
     place: int
@@ -31,7 +31,7 @@ class EvidenceFault(NamedTuple):
 
 
 def evidence_faults(item: RawQuery, by_id: Mapping[str, Document]) -> list[EvidenceFault]:
-    """What makes the evidence of a query unusable."""
+    """All faults that make the evidence of a query unusable."""
     return [
         EvidenceFault(at, nth, fault)
         for at, evidence in enumerate(item.evidence)
@@ -41,15 +41,15 @@ def evidence_faults(item: RawQuery, by_id: Mapping[str, Document]) -> list[Evide
 
 
 def unknown_ignored(item: RawQuery, by_id: Mapping[str, Document]) -> list[str]:
-    """Documents a query would ignore that are not there."""
+    """A message for each document that the query ignores but the corpus does not contain."""
     return [f"ignore: no document '{doc}' in the corpus" for doc in item.ignore if doc not in by_id]
 
 
 def place_fault(place: RawPlace, by_id: Mapping[str, Document]) -> Fault | None:
-    """What is wrong with one place; None where it can be used."""
+    """The fault of one place; None if it can be used."""
     doc = by_id.get(place.doc)
     if place.absent:
-        return Fault("not-absent", f"'{place.doc}' is marked absent, and is in the corpus") if doc else None
+        return Fault("not-absent", f"'{place.doc}' is marked absent but is in the corpus") if doc else None
     if doc is None:
         return Fault("unknown-document", f"no document '{place.doc}' in the corpus")
     if place.start is None or place.end is None:
@@ -71,7 +71,7 @@ def _span_fault(place: RawPlace, start: int, end: int, text: str) -> Fault | Non
 
 
 def _moved(quote: str, start: int, text: str) -> Fault:
-    """Where a quote stands that does not stand at `start`, as far as that can be said."""
+    """The place of a quote that does not occur at `start`, as far as it can be determined."""
     starts = occurrences(text, quote)
     if not starts:
         return _reworded(quote, start, text)
@@ -81,10 +81,10 @@ def _moved(quote: str, start: int, text: str) -> Fault:
     if likely == start:
         message = f"; it begins there and ends at {end}"
     else:
-        message = f"; it stands {likely - start:+d} characters away, at {likely}-{end}"
+        message = f"; it occurs {likely - start:+d} characters away, at {likely}-{end}"
     if likely in reasons:
         message += f": {reasons[likely]}"
-    # A quote that stands but inside other words may be meant to stand elsewhere.
+    # A quote found only inside other words may have been meant for another place.
     words = not inside_word(text, likely) and not inside_word(text, end)
     sure = words and (len(starts) == 1 or len(reasons) == 1)
     if not words:
@@ -95,12 +95,12 @@ def _moved(quote: str, start: int, text: str) -> Fault:
 
 
 def _reworded(quote: str, start: int, text: str) -> Fault:
-    """Where a quote stands but for its white space: best where it is said to."""
+    """The place of a quote if white space is ignored; of several places, the one closest to `start`."""
     found = loose_occurrences(text, quote)
     if not found:
-        return Fault("quote-differs", "; the quote stands nowhere in the document")
+        return Fault("quote-differs", "; the quote does not occur in the document")
     lo, hi = min(found, key=lambda span: abs(span[0] - start))
-    message = f"; but for white space it stands at {lo}-{hi}"
+    message = f"; ignoring white space, it occurs at {lo}-{hi}"
     if len(found) > 1:
         message += f", and at {len(found) - 1} other places"
     here = not text[start:lo].strip() and not text[lo:start].strip()
@@ -110,7 +110,7 @@ def _reworded(quote: str, start: int, text: str) -> Fault:
 
 
 def _miscounted(text: str, at: int, start: int) -> str:
-    """How somebody who counts otherwise than in characters comes to `start` for the offset `at`; "" if not."""
+    """The way of counting, other than in characters, by which `start` is the offset `at`; "" if there is none."""
     before = text[:at]
     for why, count in _COUNTS.items():
         if count(before) == start != at:
@@ -121,6 +121,6 @@ def _miscounted(text: str, at: int, start: int) -> str:
 _COUNTS: dict[str, Callable[[str], int]] = {
     "in UTF-8 bytes": lambda text: len(text.encode()),
     "in UTF-16 units": lambda text: len(text.encode("utf-16-le")) // 2,
-    "where a line end counts as two (\\r\\n)": lambda text: len(text) + text.count("\n") - text.count("\r\n"),
-    "where \\r\\n counts as one": lambda text: len(text) - text.count("\r\n"),
+    "if a line end counts as two (\\r\\n)": lambda text: len(text) + text.count("\n") - text.count("\r\n"),
+    "if \\r\\n counts as one": lambda text: len(text) - text.count("\r\n"),
 }

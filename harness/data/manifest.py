@@ -1,4 +1,4 @@
-"""`manifest.yaml`: which files make up a data set, pinned by sha256, and where they come from."""
+"""`manifest.yaml`: the files of a data set, pinned by sha256, and where they come from."""
 
 import hashlib
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _FILE_KEYS = {"file", "sha256", "locked", "synthetic"}
 class PinnedFile:
     """A file of the data set and the sha256 it must have.
 
-    A locked query set is opened only by `run --final`; the queries of a synthetic one were written by a model.
+    A locked query set is opened only by `run --final`; the queries of a synthetic one were written by a language model.
     """
 
     path: Path
@@ -32,11 +32,11 @@ class PinnedFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A data set's table of contents.
+    """The contents of `manifest.yaml`.
 
-    `runs` are rankings of other systems (TREC run files); `imported` says from which format and files the folder was
-    made. `copies` says whether verbatim copies of evidence count as evidence where the experiment does not: `ignore`
-    where every document was judged by itself, so that scores equal those of trec_eval.
+    `runs` are rankings of other systems (TREC run files); `imported` records the format and the files that the folder
+    was imported from. `copies` says whether verbatim copies of evidence count as evidence, unless the experiment sets
+    it: `ignore` if every document was judged individually, so that scores equal those of trec_eval.
     """
 
     root: Path
@@ -51,14 +51,14 @@ class Manifest:
     copies: Copies = "credit"
 
     def query_set(self, name: str) -> PinnedFile:
-        """The file of a query set; raises DataError for an unknown one."""
+        """The file of a query set. Raises DataError if there is no set of that name."""
         if name not in self.queries:
             close, known = did_you_mean(name, self.queries), ", ".join(self.queries)
             raise DataError(f"{self.root / MANIFEST}: no query set named '{name}'.{close} It has: {known}")
         return self.queries[name]
 
     def run(self, name: str) -> PinnedFile:
-        """The file of another system's run; raises DataError for an unknown one."""
+        """The file of another system's run. Raises DataError if there is no run of that name."""
         if name not in self.runs:
             known = f" It has: {', '.join(self.runs)}" if self.runs else ""
             message = f"no run named '{name}'.{did_you_mean(name, self.runs)}{known}"
@@ -69,7 +69,8 @@ class Manifest:
 def find_dataset(name: str, beside: Path) -> Path:
     """The folder of a data set: a path relative to the experiment file, or a name under a `datasets` folder.
 
-    `datasets` is looked for in the working folder, then in the experiment's folder and its parents. Raises DataError.
+    `datasets` is searched for in the working folder, then in the folder `beside` and its parents. Raises DataError if
+    no data set is found.
     """
     direct = (beside / name).resolve()
     roots = [Path.cwd(), beside.resolve(), *beside.resolve().parents]
@@ -90,7 +91,7 @@ def find_dataset(name: str, beside: Path) -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """The sha256 of a file, read in blocks; raises DataError where it cannot be read."""
+    """The sha256 of a file in hexadecimal, read in blocks. Raises DataError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -99,7 +100,7 @@ def sha256_of(path: Path) -> str:
 
 
 def read_manifest(root: Path) -> Manifest:
-    """The manifest of a data set folder; raises DataError with the key at fault. Files are not opened."""
+    """The manifest of a data set folder. Raises DataError naming the faulty key. The listed files are not opened."""
     path = root / MANIFEST
     try:
         content = load_yaml(path.read_text(encoding="utf-8"))
@@ -124,7 +125,7 @@ def read_manifest(root: Path) -> Manifest:
             raise DataError(f"{path}: {key}: expected a mapping")
     for name in (*queries, *content.get("runs", {})):
         if not isinstance(name, str):
-            raise DataError(f"{path}: the name {name!r} of a set or run is no text; write it between quotes")
+            raise DataError(f"{path}: the name {name!r} of a set or run is not text; write it in quotes")
     return Manifest(
         root=root,
         name=_text(path, content, "name", root.name),
@@ -140,7 +141,7 @@ def read_manifest(root: Path) -> Manifest:
 
 
 def write_manifest(manifest: Manifest) -> None:
-    """Write `manifest.yaml` with the hashes the files have now."""
+    """Write `manifest.yaml` with the current hashes of the files. Raises DataError if one cannot be read."""
 
     def entry(file: PinnedFile) -> dict[str, Any]:
         pinned: dict[str, Any] = {
@@ -164,9 +165,9 @@ def write_manifest(manifest: Manifest) -> None:
     if manifest.imported:
         content["imported"] = dict(manifest.imported)
     text = yaml.dump(content, Dumper=StrictDumper, sort_keys=False, allow_unicode=True, width=100)
-    draft = manifest.root / f".{MANIFEST}"
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(manifest.root / MANIFEST)
+    temporary = manifest.root / f".{MANIFEST}"
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(manifest.root / MANIFEST)
 
 
 def _copies(path: Path, value: Any) -> Copies:

@@ -1,4 +1,4 @@
-"""Looking for words in a corpus: stretches of a few paragraphs, ranked by BM25."""
+"""Keyword search in a corpus: passages of a few paragraphs, ranked by BM25."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,13 @@ from harness.components.retrievers import BM25
 from harness.core.records import Document
 
 LENGTH = 800
-"""Characters of a stretch, about."""
+"""Maximum length of a passage, in characters."""
 
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
 
 
 class Snippet(NamedTuple):
-    """A part of a document, in characters, and its score for a search."""
+    """A passage of a document, by character offsets, and its BM25 score for a search."""
 
     doc: Document
     start: int
@@ -23,13 +23,14 @@ class Snippet(NamedTuple):
 
     @property
     def text(self) -> str:
+        """The text of the passage."""
         return self.doc.text[self.start : self.end]
 
 
 def snippets(doc: Document, length: int) -> Iterator[Snippet]:
-    """The document in parts of whole paragraphs up to `length` characters; a longer paragraph is cut at white space.
+    """Passages of whole paragraphs, up to `length` characters each; longer paragraphs are cut at spaces.
 
-    >>> [part.text for part in stretches(Document("a", "One.\\n\\nTwo.\\n\\nThree is long."), 10)]
+    >>> [part.text for part in snippets(Document("a", "One.\\n\\nTwo.\\n\\nThree is long."), 10)]
     ['One.\\n\\nTwo.', 'Three is', 'long.']
     """
     start = end = 0
@@ -58,7 +59,7 @@ def _paragraphs(text: str, length: int) -> Iterator[tuple[int, int]]:
 
 
 class PassageSearch:
-    """Searches the documents; the index is made once."""
+    """Searches the passages of all documents; the index is built once."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._snippets = [part for doc in documents for part in snippets(doc, LENGTH)]
@@ -66,7 +67,7 @@ class PassageSearch:
         self._index = BM25().index(self._texts)
 
     def search(self, words: str, k: int = 10) -> list[Snippet]:
-        """The best `k` stretches, best first; those that share no word with the search are left out."""
+        """The `k` best passages, best first; passages that share no word with the search are left out."""
         ids, scores = BM25(depth=k).search(self._index, None, [words], None).row(0)
         pairs = zip(ids.tolist(), scores.tolist(), strict=True)
         return [self._snippets[at]._replace(score=score) for at, score in pairs]

@@ -1,4 +1,4 @@
-"""What a data set looks like: counts, lengths, where evidence lies, what kinds of queries there are."""
+"""Statistics of a data set: counts, lengths, positions of evidence, types of queries."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,16 +9,17 @@ import numpy as np
 from harness.core.records import Document, Query
 
 POSITIONS = 10
-"""Parts of a document in which evidence is counted."""
+"""Number of equal parts of a document by which positions of evidence are counted."""
 _WORDS = ("what", "which", "who", "whose", "when", "where", "why", "how")
 _BINS = 12
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How numbers are distributed: how many, the least, quartiles and 90th percentile, the most, and their sum.
+    """A distribution of numbers: count, minimum, quartiles, 90th percentile, maximum and sum.
 
-    `counts` are those of `_BINS` bins between `edges`, which grow by a constant factor; both are empty for no numbers.
+    `counts` are the counts of `_BINS` bins between `edges`, which grow by a constant factor. Without numbers, both are
+    empty and the quantiles are NaN.
     """
 
     count: int
@@ -34,6 +35,7 @@ class Spread:
 
     @classmethod
     def of(cls, numbers: Iterable[float]) -> "Spread":
+        """The distribution of these numbers."""
         found = np.array(list(numbers), np.float64)
         if not len(found):
             nan = float("nan")
@@ -59,11 +61,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class QueryProfile:
-    """A query set: lengths in words, evidence in characters.
+    """Statistics of a query set: lengths of queries in words, of evidence in characters.
 
-    `positions` counts spans of evidence by the tenth of the document in which their middle lies; `types` are those the
-    data name, `question_words` the words questions begin with. Of the items, `whole` are whole documents, and `absent`
-    those of them that the corpus lacks. `reviewed` queries of a synthetic set have been looked at by people.
+    `positions` counts evidence spans by the tenth of the document that contains their midpoint; `types` counts the
+    values of `metadata.type`, `question_words` the words that questions begin with. Of the evidence items, `whole` are
+    document-level, and `absent` those of them whose document is not in the corpus. `reviewed` is the number of queries
+    of a synthetic set that people have reviewed.
     """
 
     name: str
@@ -87,7 +90,7 @@ class QueryProfile:
 
 @dataclass(frozen=True)
 class CorpusProfile:
-    """The documents: lengths in words and in characters, and how many values each key of their metadata has."""
+    """Statistics of the documents: lengths in words and characters, and distinct values per metadata key."""
 
     words: Spread
     characters: Spread
@@ -96,7 +99,7 @@ class CorpusProfile:
 
 
 def corpus_profile(documents: Sequence[Document]) -> CorpusProfile:
-    """What the documents look like."""
+    """The statistics of a corpus."""
     values: dict[str, set[str]] = {}
     for doc in documents:
         for key, value in doc.metadata.items():
@@ -117,7 +120,7 @@ def query_profile(
     locked: bool = False,
     synthetic: bool = False,
 ) -> QueryProfile:
-    """What a query set looks like; evidence by the place that the data name."""
+    """The statistics of a query set; of equivalent places of evidence, only the first one counts."""
     answerable = [query for query in queries if query.evidence]
     items = [item for query in answerable for item in query.evidence]
     spans = [item.places[0] for item in items if not item.whole]
@@ -137,7 +140,7 @@ def query_profile(
         tuple(parts[at] for at in range(POSITIONS)) if spans else (),
         len({place.doc for item in items for place in item.places[:1]}),
         _by_count(str(query.metadata["type"]) for query in queries if query.metadata.get("type")),
-        _by_count(map(_asking, queries)),
+        _by_count(map(_question_word, queries)),
         locked,
         synthetic,
         sum(_reviewed(query) for query in queries),
@@ -153,8 +156,8 @@ def _by_count(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _asking(query: Query) -> str:
-    """The first question word of a query; else whether it is a question at all."""
+def _question_word(query: Query) -> str:
+    """The question word at the beginning of a query; without one, whether it ends with a question mark."""
     words = query.text.lower().replace("'", " ").split()
     found = next((word for word in words[:3] if word.strip(",?:") in _WORDS), "")
     return found.strip(",?:") or ("other question" if query.text.rstrip().endswith("?") else "no question")

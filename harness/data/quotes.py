@@ -1,4 +1,4 @@
-"""Where a quote stands in a text: exactly, or but for the white space in it."""
+"""Finding a quote in a text: exactly, or ignoring differences in white space."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ _GAP = re.compile(r"\s+")
 
 
 def occurrences(text: str, quote: str) -> list[int]:
-    """All offsets at which `quote` stands in `text`, overlapping ones included; none for an empty quote."""
+    """All offsets at which `quote` occurs in `text`, overlapping ones included; none for an empty quote."""
     return list(_occurrences(text, quote))
 
 
@@ -19,9 +19,9 @@ def _occurrences(text: str, quote: str) -> Iterator[int]:
 
 
 def loose_occurrences(text: str, quote: str) -> list[tuple[int, int]]:
-    """All stretches `(start, end)` of a text that equal the quote but for the white space between its words.
+    """All spans `(start, end)` of a text that equal the quote except for the white space between words.
 
-    White space at the ends of the quote does not count.
+    White space at the ends of the quote is ignored.
 
     >>> loose_occurrences("Salt  the\\nwater.", " Salt the water. ")
     [(0, 16)]
@@ -30,12 +30,12 @@ def loose_occurrences(text: str, quote: str) -> list[tuple[int, int]]:
     if not wanted:
         return []
     joined, places = _joined(text)
-    # What is one space there may be many signs in the text; a quote has none at its ends.
+    # A space in `joined` may be several characters of the text; `wanted` has no space at its ends.
     return [(places[at], places[at + len(wanted) - 1] + 1) for at in _occurrences(joined, wanted)]
 
 
 def _joined(text: str) -> tuple[str, list[int]]:
-    """The text with one space for each run of white space, and where each of its characters is in the text."""
+    """The text with one space for each run of white space, and the offset of each character in the original."""
     parts: list[str] = []
     places: list[int] = []
     done = 0
@@ -52,7 +52,7 @@ def inside_word(text: str, at: int) -> bool:
 
 
 def standing(text: str, quote: str) -> tuple[int, list[tuple[int, int]]]:
-    """Where a quote stands, and how well: 3 as whole words, 2 inside words, 1 but for white space, 0 nowhere.
+    """The places of a quote and how well they match: 3 whole words, 2 inside words, 1 ignoring white space, 0 none.
 
     >>> standing("A cat in a category.", "cat")
     (3, [(2, 5)])

@@ -1,4 +1,4 @@
-"""One line of JSONL at a time: strict parsing of documents and queries, every fault with its file and line."""
+"""Strict parsing of documents and queries from lines of JSONL; every error names its file and line."""
 
 import re
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class RawPlace(NamedTuple):
-    """A place as written: `start` is None for a whole document, which may be `absent` from the corpus."""
+    """A place as written; `start` and `end` are None for document-level evidence, which may be `absent`."""
 
     doc: str
     start: int | None
@@ -23,14 +23,17 @@ class RawPlace(NamedTuple):
 
 
 class RawEvidence(NamedTuple):
+    """An item of evidence as written: its equivalent places, and its grade."""
+
     places: tuple[RawPlace, ...]
     grade: float
 
 
 class RawQuery(NamedTuple):
-    """A query as written, its evidence not yet compared with the corpus, and the documents it is never given.
+    """A query as written, before its evidence is compared with the corpus.
 
-    `irrelevant` documents were judged so, `unjudged` ones pooled for judging and left.
+    `ignore` lists documents that are left out of its ranking; `irrelevant` ones were judged not relevant, `unjudged`
+    ones were pooled for judging but not judged.
     """
 
     line: Line
@@ -45,7 +48,7 @@ class RawQuery(NamedTuple):
 
 
 def document(line: Line, value: dict[str, Any]) -> Document:
-    """The document of one line."""
+    """The document in one line. Raises DataError for unknown or missing keys and values of a wrong type."""
     _known(line, value, _DOCUMENT_KEYS)
     return Document(
         id=_identifier(line, value),
@@ -56,7 +59,10 @@ def document(line: Line, value: dict[str, Any]) -> Document:
 
 
 def query(line: Line, value: dict[str, Any]) -> RawQuery:
-    """The query of one line. `grade` on the query is the default grade of its evidence."""
+    """The query in one line; `grade` on the query is the default grade of its evidence.
+
+    Raises DataError for unknown or missing keys, values of a wrong type, and evidence that contradicts itself.
+    """
     _known(line, value, _QUERY_KEYS)
     written = value.get("evidence", [])
     if not isinstance(written, list):
@@ -79,7 +85,7 @@ def query(line: Line, value: dict[str, Any]) -> RawQuery:
     for key, docs in (("irrelevant", lists[1]), ("unjudged", lists[2])):
         both = next((doc for doc in docs if doc in needed), None)
         if both is not None:
-            raise line.fault(f"{key}: '{both}' is evidence too; keep one of both")
+            raise line.fault(f"{key}: '{both}' is also evidence; keep only one of the two")
     return RawQuery(line, name, text, items, answer, _mapping(line, value), *lists)
 
 
@@ -113,7 +119,7 @@ def _place(line: Line, where: str, value: Any) -> RawPlace:
             raise line.fault(f"{where}: absent: expected true or false, not {absent!r}")
         return RawPlace(value["doc"], None, None, None, absent)
     if "absent" in value:
-        raise line.fault(f"{where}: absent: goes with a whole document, not with a span")
+        raise line.fault(f"{where}: absent: is for whole documents, not for spans")
     if not all(type(end) is int for end in ends):
         raise line.fault(f"{where}: start and end must both be whole numbers, got {ends[0]!r} and {ends[1]!r}")
     quote = value.get("quote")
@@ -154,7 +160,7 @@ def _string(line: Line, value: dict[str, Any], key: str, default: str | None = N
     broken = _SURROGATE.search(text)
     if broken:
         raise line.fault(
-            f"{key}: holds half a surrogate pair, U+{ord(broken[0]):04X}, at character {broken.start()}; remove it"
+            f"{key}: contains half a surrogate pair, U+{ord(broken[0]):04X}, at character {broken.start()}; remove it"
         )
     return text
 

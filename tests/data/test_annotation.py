@@ -1,4 +1,4 @@
-"""Adding queries by hand: places, sentences, the dialogue, the line and the set it goes to."""
+"""Adding queries by hand: places, sentences, the dialogue, the record and its query set."""
 
 import gzip
 import itertools
@@ -26,7 +26,7 @@ DOC = Document("pasta", TEXT, "Pasta")
 
 
 def test_places() -> None:
-    """Exact ones; else those that differ in white space."""
+    """Exact places; if there are none, those that differ only in white space."""
     assert [(mark.start, mark.end) for mark in places([DOC], "Boil")] == [(17, 21), (40, 44), (74, 78)]
     (loose,) = places([DOC], "Boil the pasta in\nit.")
     assert loose.text == "Boil the  pasta in it."
@@ -34,14 +34,14 @@ def test_places() -> None:
 
 
 def test_from_a_beginning_to_an_end() -> None:
-    """The next end behind each beginning."""
+    """The next end after each beginning."""
     (mark,) = between([DOC], "Salt … it.")
     assert mark.text == "Salt the water.\n\nBoil the  pasta in it."
     assert between([DOC], "Drain ... Salt") == []
 
 
-def test_stretches_cover_the_words() -> None:
-    """Paragraphs packed; longer ones cut; nothing but white space is left out."""
+def test_snippets_cover_the_words() -> None:
+    """Paragraphs are packed, longer ones cut, and only white space is left out."""
     for length in (8, 20, 60, 999):
         parts = list(snippets(DOC, length))
         assert all(len(part.text) <= length and part.text == part.text.strip() for part in parts)
@@ -50,7 +50,7 @@ def test_stretches_cover_the_words() -> None:
 
 
 def test_search() -> None:
-    """The stretch with the words; titles count; what shares no word is not found."""
+    """Finds the passage with the words; titles count; passages without a shared word are not found."""
     passage_search = PassageSearch([DOC, Document("bread", "Bake it.", "Rye")])
     assert [part.doc.id for part in passage_search.search("salty water")] == ["pasta"]
     assert [part.doc.id for part in passage_search.search("rye")] == ["bread"]
@@ -72,8 +72,8 @@ def harness(cwd: Path, *arguments: str, expected: str = "", code: int = 0) -> tu
     return done.stdout, done.stderr
 
 
-def test_a_quote_gives_its_line(data: Path, tmp_path: Path) -> None:
-    """Printed with exact offsets; added to a set, whose hash is renewed, so that a run accepts it."""
+def test_a_quote_becomes_a_record(data: Path, tmp_path: Path) -> None:
+    """Printed with exact offsets; added to a set, whose hash is updated so that a run accepts it."""
     out, _ = harness(tmp_path, "--query", "How?", "--quote", "Boil the pasta in it.", "--answer", "in water")
     line = json.loads(out)
     assert line == {
@@ -95,18 +95,18 @@ def test_a_quote_gives_its_line(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["--quote", "x"], "--quote goes with --query"),
-        (["--query", "?", "--quote", "Sugar"], "does not stand in any document"),
-        (["--query", "?", "--quote", "Sugar", "--doc", "pasta"], "does not stand in document 'pasta'"),
-        (["--query", "?", "--quote", "Drain."], "stands in 2 places, in pasta, twin; choose with --doc"),
-        (["--query", "?", "--quote", "Boil", "--doc", "pasta"], "stands 3 times in 'pasta', at 17, 40, 74; give more"),
+        (["--quote", "x"], "--quote needs --query"),
+        (["--query", "?", "--quote", "Sugar"], "does not occur in any document"),
+        (["--query", "?", "--quote", "Sugar", "--doc", "pasta"], "does not occur in document 'pasta'"),
+        (["--query", "?", "--quote", "Drain."], "occurs in 2 places, in pasta, twin; choose with --doc"),
+        (["--query", "?", "--quote", "Boil", "--doc", "pasta"], "occurs 3 times in 'pasta', at 17, 40, 74; quote more"),
         (["--query", "?", "--quote", "Salt the", "--to", "../x"], "'../x': expected a name of letters"),
         (["--query", "?", "--quote", "Salt", "--doc", "zz"], "--doc zz: no such document"),
-        (["--query", "?", "--quote", "Salt", "--id", "validation-001", "--to", "validation"], "is there already"),
+        (["--query", "?", "--quote", "Salt", "--id", "validation-001", "--to", "validation"], "already exists"),
     ],
 )
 def test_wrong_usage(data: Path, tmp_path: Path, arguments: list[str], what: str) -> None:
-    """One line, and nothing written."""
+    """One line of error, and nothing is written."""
     before = (data / "queries/validation.jsonl").read_bytes()
     _, err = harness(tmp_path, *arguments, code=2)
     assert what in err
@@ -114,7 +114,7 @@ def test_wrong_usage(data: Path, tmp_path: Path, arguments: list[str], what: str
 
 
 def test_the_dialogue(data: Path, tmp_path: Path) -> None:
-    """Search, open, mark sentences, mark by a quote and by its ends, take back, answer; end of input ends it."""
+    """Search, open, mark sentences, quotes and quotes by their ends, undo, answer; stops at the end of input."""
     message = (
         'How long?\n1\n3\n"Salt the water."\nu\n"Boil it … minutes."\n2024-01-15\n²\nnonsense\n99\na nine minutes\nd\n'
     )
@@ -127,8 +127,8 @@ def test_the_dialogue(data: Path, tmp_path: Path) -> None:
     assert "there are 0 passages" in out
 
 
-def test_what_changed_behind_the_manifests_back_is_not_accepted(data: Path) -> None:
-    """Adding a line must not bless another."""
+def test_adding_a_record_does_not_accept_other_changes(data: Path) -> None:
+    """A query file that was changed since it was pinned."""
     manifest = read_manifest(data)
     line: dict[str, Any] = query_line(manifest, "validation", "?", places([DOC], "Salt the water."))
     with (data / "queries/validation.jsonl").open("a") as file:
@@ -137,8 +137,8 @@ def test_what_changed_behind_the_manifests_back_is_not_accepted(data: Path) -> N
         add_record(manifest, "validation", line)
 
 
-def test_marks_are_not_lost_in_silence(data: Path, tmp_path: Path) -> None:
-    """At the end of the input, or at `q`; a question without evidence is asked for twice."""
+def test_marks_are_not_lost_silently(data: Path, tmp_path: Path) -> None:
+    """A message at the end of the input and at `q`; a query without evidence needs `d` twice."""
     _, err = harness(tmp_path, "--query", "How?", expected='"Salt the water."\nq\n')
     assert "1 marked and not written" in err
     out, _ = harness(tmp_path, "--query", "How?", expected="d\nd\n")
@@ -151,8 +151,8 @@ def _pinned(data: Path, **changes: Any) -> None:
     write_manifest(replace(manifest, queries={**manifest.queries, **changes}))
 
 
-def test_what_is_not_to_be_written(data: Path) -> None:
-    """A locked or gzipped set, a file the manifest does not know, another set's file, a generated set, a bad name."""
+def test_sets_that_cannot_be_written(data: Path) -> None:
+    """A locked or gzipped set, a file missing from the manifest, a shared file, a generated set, an invalid name."""
     before = (data / "queries/validation.jsonl").read_bytes()
     (data / "queries/stray.jsonl").write_text('{"id": "mine", "text": "?"}\n')
     (data / "queries/zipped.jsonl.gz").write_bytes(gzip.compress(before))
@@ -167,9 +167,9 @@ def test_what_is_not_to_be_written(data: Path) -> None:
     for name, what in {
         "locked": "is locked",
         "zipped": "is gzipped",
-        "stray": "is there, and no query set of the manifest",
-        "validation": "is the file of several query sets",
-        "made": "holds generated queries",
+        "stray": "exists but is not in the manifest",
+        "validation": "is shared by several query sets",
+        "made": "contains generated queries",
         "a/b": "expected a name of letters",
     }.items():
         with pytest.raises(HarnessError, match=what):
@@ -178,8 +178,8 @@ def test_what_is_not_to_be_written(data: Path) -> None:
     assert read_manifest(data) == manifest
 
 
-def test_nothing_else_is_accepted_in_passing(data: Path) -> None:
-    """A corpus, or another set, that was changed behind the manifest's back."""
+def test_writing_a_set_does_not_accept_other_changes(data: Path) -> None:
+    """A corpus that was changed since it was pinned."""
     manifest = read_manifest(data)
     with (data / "corpus.jsonl").open("a") as file:
         file.write("\n")
@@ -189,7 +189,7 @@ def test_nothing_else_is_accepted_in_passing(data: Path) -> None:
 
 
 def test_a_manifest_that_cannot_be_written(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves the query file as it was, and a new one away."""
+    """The query file stays as it was, and a new one is removed."""
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

@@ -1,4 +1,4 @@
-"""The shipped sample data is what the README says it is."""
+"""The shipped sample data is as the README describes it."""
 
 from collections import Counter
 from pathlib import Path

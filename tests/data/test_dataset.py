@@ -1,4 +1,4 @@
-"""Reading data sets: what is accepted, and the one line that refuses the rest."""
+"""Reading data sets: what is accepted, and the one-line errors for everything else."""
 
 import json
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence_text import text_of
 
 from harness.core.errors import DataError
 from harness.core.records import Span
@@ -25,16 +26,16 @@ def query(**evidence: Any) -> dict[str, Any]:
     }
 
 
-def test_a_good_one(make_data: Callable[..., Path]) -> None:
-    """Documents, evidence, cluster."""
+def test_a_valid_data_set(make_data: Callable[..., Path]) -> None:
+    """Its documents, evidence and cluster."""
     data = load_dataset(make_data([DOC], [query()]), "validation")
     (found,) = data.query_set.queries
-    assert data.slice(found.evidence[0].places[0]) == QUOTE
+    assert text_of(data, found.evidence[0].places[0]) == QUOTE
     assert found.cluster == "a"
 
 
 def test_copies_elsewhere_are_equivalent_places(make_data: Callable[..., Path]) -> None:
-    """Whole-word copies in any document count, unless the experiment says otherwise."""
+    """Whole-word copies in any document count, unless copies are ignored."""
     near_duplicate = {"id": "b", "text": f"Once more: {QUOTE}"}
     inside = {"id": "c", "text": f"x{QUOTE[:-1]}y"}
     root = make_data([DOC, near_duplicate, inside], [query()])
@@ -44,31 +45,31 @@ def test_copies_elsewhere_are_equivalent_places(make_data: Callable[..., Path]) 
     assert ignored.places == (Span("a", 0, 42),)
 
 
-def test_short_quotes_are_not_looked_for_elsewhere(make_data: Callable[..., Path]) -> None:
-    """'Boil.' in another recipe is no evidence."""
+def test_short_quotes_have_no_copies(make_data: Callable[..., Path]) -> None:
+    """'Boil.' in another recipe is not evidence."""
     asked = {"id": "q", "text": "Then?", "evidence": [{"doc": "a", "start": 43, "end": 48, "quote": "Boil."}]}
     data = load_dataset(make_data([DOC, {"id": "b", "text": "Boil."}], [asked]), "validation")
     assert len(data.query_set.queries[0].evidence[0].places) == 1
 
 
 def test_places_written_as_equivalent(make_data: Callable[..., Path]) -> None:
-    """`also` lists them."""
+    """Are listed by `also`."""
     root = make_data([DOC], [query(also=[{"doc": "a", "start": 43, "end": 48}])])
     assert load_dataset(root, "validation").query_set.queries[0].evidence[0].places[1] == Span("a", 43, 48)
 
 
 def test_document_evidence_with_grades(make_data: Callable[..., Path]) -> None:
-    """`{"doc"}` alone; the grade of the query is the default."""
+    """Evidence with only `doc`; the grade of the query is the default."""
     asked = {"id": "q", "text": "?", "grade": 2, "evidence": [{"doc": "a"}, {"doc": "b", "grade": 3}]}
     (found,) = load_dataset(make_data([DOC, {**DOC, "id": "b"}], [asked]), "validation").query_set.queries
     assert [item.grade for item in found.evidence] == [2, 3]
     assert found.by_document
 
 
-def test_copies_of_a_document_are_as_good_as_it(make_data: Callable[..., Path]) -> None:
-    """Whole documents of the same text, white space around it aside: found wherever they are.
+def test_copies_of_a_document_are_equivalent(make_data: Callable[..., Path]) -> None:
+    """Documents with the same text, ignoring white space around it.
 
-    A copy that the query names itself stays what it is named, and the manifest or the experiment may ignore copies.
+    A copy that the query lists itself keeps its role, and the manifest or the experiment may ignore copies.
     """
     copies = [{**DOC, "id": "b", "text": f"{DOC['text']}\n"}, {**DOC, "id": "c"}, {"id": "d", "text": "Another one."}]
     asked = {"id": "q", "text": "?", "evidence": [{"doc": "a"}], "irrelevant": ["c"]}
@@ -90,7 +91,7 @@ def test_copies_of_a_document_are_as_good_as_it(make_data: Callable[..., Path]) 
 
 
 def test_short_documents_have_no_copies(make_data: Callable[..., Path]) -> None:
-    """`See above.` twice is no evidence for anything."""
+    """`See above.` in two documents is not a copy."""
     short = [{"id": name, "text": "See above."} for name in "ab"]
     root = make_data(short, [{"id": "q", "text": "?", "evidence": [{"doc": "a"}]}])
     assert len(load_dataset(root, "validation").query_set.queries[0].evidence[0].places) == 1
@@ -99,7 +100,7 @@ def test_short_documents_have_no_copies(make_data: Callable[..., Path]) -> None:
 @pytest.mark.parametrize(
     ("documents", "queries", "where", "what"),
     [
-        ([DOC, DOC], [query()], "corpus.jsonl:2", "id 'a' already stands in line 1"),
+        ([DOC, DOC], [query()], "corpus.jsonl:2", "id 'a' already occurs in line 1"),
         ([{"id": "a"}], [query()], "corpus.jsonl:1", "text: is missing"),
         ([{**DOC, "txt": ""}], [query()], "corpus.jsonl:1", "unknown key 'txt'"),
         ([{**DOC, "id": " "}], [query()], "corpus.jsonl:1", "id: is empty"),
@@ -108,14 +109,14 @@ def test_short_documents_have_no_copies(make_data: Callable[..., Path]) -> None:
         ([DOC], [query(end=4200)], "validation.jsonl:1", "not inside 'a', which has 48 characters"),
         ([DOC], [query(start=9, end=9)], "validation.jsonl:1", "span 9-9"),
         ([DOC], [query(start=True)], "validation.jsonl:1", "whole numbers"),
-        ([DOC], [query(start=1, end=43)], "validation.jsonl:1", "it stands -1 characters away, at 0-42"),
-        ([DOC], [query(quote="Sugar the water until it tastes of the sea")], "validation.jsonl:1", "stands nowhere"),
+        ([DOC], [query(start=1, end=43)], "validation.jsonl:1", "it occurs -1 characters away, at 0-42"),
+        ([DOC], [query(quote="Sugar the water until it tastes of the sea")], "validation.jsonl:1", "does not occur"),
         ([DOC], [{**query(), "irrelevant": "a"}], "validation.jsonl:1", "irrelevant: expected a list of document ids"),
         (
             [DOC],
             [{"id": "q", "text": "?", "evidence": [{"doc": "a"}], "unjudged": ["a"]}],
             "validation.jsonl:1",
-            "unjudged: 'a' is evidence too; keep one of both",
+            "unjudged: 'a' is also evidence; keep only one of the two",
         ),
         ([DOC], [query(grade=0)], "validation.jsonl:1", "grade: expected a number above 0"),
         ([DOC], [query(), query()], "validation.jsonl:2", "id 'q' already"),
@@ -132,10 +133,10 @@ def test_short_documents_have_no_copies(make_data: Callable[..., Path]) -> None:
         ),
     ],
 )
-def test_faults_name_file_and_line(
+def test_errors_name_file_and_line(
     make_data: Callable[..., Path], documents: list[Any], queries: list[Any], where: str, what: str
 ) -> None:
-    """One clear line each."""
+    """One line each."""
     with pytest.raises(DataError) as caught:
         load_dataset(make_data(documents, queries), "validation")
     assert where in str(caught.value)
@@ -155,7 +156,7 @@ def test_faults_name_file_and_line(
     ],
 )
 def test_malformed_lines(make_data: Callable[..., Path], line: bytes, what: str) -> None:
-    """Broken JSON, encodings, halves of surrogate pairs."""
+    """Invalid JSON, wrong encodings, halves of surrogate pairs."""
     root = make_data([DOC], [query()])
     (root / "corpus.jsonl").write_bytes(line + b"\n")
     write_manifest(read_manifest(root))
@@ -165,14 +166,14 @@ def test_malformed_lines(make_data: Callable[..., Path], line: bytes, what: str)
 
 
 def test_byte_order_mark_crlf_and_blank_lines_are_accepted(make_data: Callable[..., Path]) -> None:
-    """What other systems write."""
+    """As other systems write them."""
     root = make_data([DOC], [query()])
     (root / "corpus.jsonl").write_bytes(b"\xef\xbb\xbf" + json.dumps(DOC).encode() + b"\r\n\r\n")
     write_manifest(read_manifest(root))
     assert len(load_dataset(root, "validation").documents) == 1
 
 
-def test_a_changed_file_is_not_the_pinned_one(make_data: Callable[..., Path]) -> None:
+def test_a_changed_file_is_refused(make_data: Callable[..., Path]) -> None:
     """The message says how to accept the change."""
     root = make_data([DOC], [query()])
     (root / "corpus.jsonl").write_text(json.dumps({**DOC, "title": "new"}))
@@ -180,8 +181,8 @@ def test_a_changed_file_is_not_the_pinned_one(make_data: Callable[..., Path]) ->
         load_dataset(root, "validation")
 
 
-def test_a_locked_set_stays_closed(make_data: Callable[..., Path]) -> None:
-    """Until the final score."""
+def test_a_locked_set_needs_final(make_data: Callable[..., Path]) -> None:
+    """It is only opened for the final score."""
     root = make_data([DOC], [query()], [query()])
     with pytest.raises(DataError, match="--final"):
         load_dataset(root, "test")
@@ -189,13 +190,13 @@ def test_a_locked_set_stays_closed(make_data: Callable[..., Path]) -> None:
 
 
 def test_an_unknown_set(make_data: Callable[..., Path]) -> None:
-    """With what there is."""
+    """The message suggests a known one."""
     with pytest.raises(DataError, match="Did you mean 'validation'"):
         load_dataset(make_data([DOC], [query()]), "validaton")
 
 
-def test_a_manifest_without_hashes_is_to_be_pinned(make_data: Callable[..., Path]) -> None:
-    """Written by hand it names files only; `data pin` adds the rest."""
+def test_a_manifest_without_hashes_must_be_pinned(make_data: Callable[..., Path]) -> None:
+    """A manifest written by hand names only files; `data pin` adds the hashes."""
     root = make_data([DOC], [query()])
     manifest = root / "manifest.yaml"
     manifest.write_text(
@@ -211,15 +212,15 @@ def test_a_manifest_without_hashes_is_to_be_pinned(make_data: Callable[..., Path
     ("manifest", "what"),
     [
         ("corpus: {file: a}\nqueries: {on: {file: b}, on: {file: c}}\n", "key 'on' is written twice"),
-        ("corpus: {file: a}\nqueries: {1: {file: b}}\n", "the name 1 of a set or run is no text"),
+        ("corpus: {file: a}\nqueries: {1: {file: b}}\n", "the name 1 of a set or run is not text"),
         ("[" * 5000, "not valid YAML"),
         ("corpus: {file: a}\nqueries: {v: {file: b, synthetic: 1}}\n", "queries.v.synthetic: expected true or false"),
         ("corpus: {file: a}\nqueries: {v: {file: b}}\nruns: []\n", "runs: expected a mapping"),
         ("corpus: {file: a}\nqueries: {v: {file: b}}\nruns: 5\n", "runs: expected a mapping"),
     ],
 )
-def test_faults_of_a_manifest(tmp_path: Path, manifest: str, what: str) -> None:
-    """One line; nothing of it wins in silence, and a set may be named `on`."""
+def test_errors_of_a_manifest(tmp_path: Path, manifest: str, what: str) -> None:
+    """One line each, also for repeated keys; a set may be named `on`."""
     (tmp_path / "manifest.yaml").write_text(manifest)
     with pytest.raises(DataError) as caught:
         read_manifest(tmp_path)
@@ -247,8 +248,8 @@ ODD = (
 )
 
 
-def test_what_write_manifest_writes_is_read_back(make_data: Callable[..., Path]) -> None:
-    """Whatever YAML could take a name, a licence or a source for."""
+def test_a_manifest_survives_a_round_trip(make_data: Callable[..., Path]) -> None:
+    """Also with names, licences and sources that YAML could read as other types."""
     root = make_data([DOC], [query()])
     before = read_manifest(root)
     pinned = before.queries["validation"]

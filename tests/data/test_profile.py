@@ -1,4 +1,4 @@
-"""What `harness data show` tells, in numbers that can be checked here."""
+"""The statistics of `harness data show`, in numbers that can be checked here."""
 
 import json
 import subprocess
@@ -46,7 +46,7 @@ def test_profiles(root: Path) -> None:
 
 
 def test_spread() -> None:
-    """Every number is in one bin, zeros and equal numbers too."""
+    """Every number is in one bin, including zeros and equal numbers."""
     for numbers in ([0, 0, 5], [7], [3, 3, 3], [0], list(range(1000))):
         spread = Spread.of(numbers)
         assert sum(spread.counts) == spread.count == len(numbers)

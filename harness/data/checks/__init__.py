@@ -1,4 +1,4 @@
-"""What is wrong with a data set, and its repair."""
+"""Checking a data set, and writing a repaired copy."""
 
 from harness.data.checks.check import check_dataset
 from harness.data.checks.findings import CODES, Finding

@@ -1,4 +1,4 @@
-"""All findings of a data set folder, every one with its file and line."""
+"""All findings of a data set folder, each with its file and line."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,7 +22,8 @@ from harness.data.raw_records import RawQuery, document, query
 def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
     """All findings of a data set: files, documents, and the queries of every set, locked ones included.
 
-    `effect` is the difference of means that is sought. Raises DataError where the manifest cannot be read.
+    `effect` is the difference of means that the queries should be able to detect. Raises DataError if the manifest
+    cannot be read.
     """
     manifest = read_manifest(root)
     places: dict[str, Line] = {}
@@ -39,11 +40,11 @@ def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
     files = list(manifest.queries.values())
     sets: list[list[RawQuery]] = [[] for _ in files]
     found = [list(_queries(pinned, documents, queries)) for pinned, queries in zip(files, sets, strict=True)]
-    # In one pass over the corpus for all sets.
+    # One pass over the corpus for all sets.
     texts = {(number, item.id): item.text for number, queries in enumerate(sets) for item in queries}
     leaks = leaking(texts, documents.values())
     for number, (pinned, queries) in enumerate(zip(files, sets, strict=True)):
-        # Where the corpus was not read to its end, nobody knows which documents it lacks.
+        # If the corpus was not read to its end, missing documents are not known.
         yield from (finding for finding in found[number] if whole or finding.code != "unknown-document")
         yield from _leaks(queries, documents, [leaks.get((number, item.id), []) for item in queries])
         yield from few_queries(pinned.path, queries, effect)
@@ -67,7 +68,7 @@ def _run(pinned: PinnedFile) -> Iterator[Finding]:
 
 
 def _refused(code: str, error: DataError, more: str = "") -> Finding:
-    """What keeps a file from being read, as a finding: the message begins with the place."""
+    """A finding from the error that kept a file from being read; its message begins with the place."""
     where, _, what = str(error).partition(": ")
     return Finding(code, where, what + more)
 
@@ -77,18 +78,17 @@ def _documents(pinned: PinnedFile, documents: dict[str, Document], places: dict[
         for line, value in json_lines(pinned.path):
             doc = document(line, value)
             if doc.id in documents:
-                yield Finding(
-                    "duplicate-id", str(line), f"document '{doc.id}' already stands in {places[doc.id].short}"
-                )
+                message = f"document '{doc.id}' already occurs in {places[doc.id].short}"
+                yield Finding("duplicate-id", str(line), message)
                 continue
             documents[doc.id] = doc
             places[doc.id] = line
             if not doc.text.strip():
-                yield Finding("empty-document", str(line), f"document '{doc.id}' holds no text")
+                yield Finding("empty-document", str(line), f"document '{doc.id}' has no text")
             elif "\x00" in doc.text:
-                yield Finding("nul", str(line), f"document '{doc.id}' holds a NUL character")
+                yield Finding("nul", str(line), f"document '{doc.id}' contains a NUL character")
         if not documents:
-            yield Finding("empty-file", str(pinned.path), "holds no document")
+            yield Finding("empty-file", str(pinned.path), "contains no document")
     except DataError as error:
         yield _refused("malformed", error, " (reading stopped here)")
 
@@ -99,7 +99,7 @@ def _near_duplicate_documents(documents: Sequence[Document], places: dict[str, L
             doc, earlier = documents[near_duplicate.text], documents[near_duplicate.earlier]
             where, other = str(places[doc.id]), f"'{earlier.id}' in {places[earlier.id].short}"
             if near_duplicate.same:
-                yield Finding("duplicate-document", where, f"document '{doc.id}' has the text of {other}")
+                yield Finding("duplicate-document", where, f"document '{doc.id}' has the same text as {other}")
             else:
                 message = f"document '{doc.id}' shares {near_duplicate.likeness:.0%} of its word sequences with {other}"
                 yield Finding("near-duplicate-document", where, message)
@@ -111,7 +111,8 @@ def _queries(pinned: PinnedFile, documents: dict[str, Document], queries: list[R
         for line, value in json_lines(pinned.path):
             item = query(line, value)
             if item.id in lines:
-                yield Finding("duplicate-id", str(line), f"query '{item.id}' already stands in {lines[item.id].short}")
+                message = f"query '{item.id}' already occurs in {lines[item.id].short}"
+                yield Finding("duplicate-id", str(line), message)
                 continue
             lines[item.id] = line
             queries.append(item)
@@ -122,17 +123,17 @@ def _queries(pinned: PinnedFile, documents: dict[str, Document], queries: list[R
                 yield Finding("no-evidence", str(line), message)
             yield from evidence_findings(item, documents)
         if not lines:
-            yield Finding("empty-file", str(pinned.path), "holds no query")
+            yield Finding("empty-file", str(pinned.path), "contains no query")
     except DataError as error:
         yield _refused("malformed", error, " (reading stopped here)")
 
 
 def _near_duplicate_queries(sets: Sequence[Sequence[RawQuery]]) -> Iterator[Finding]:
-    """Queries like an earlier one, of the same set or of another."""
+    """Findings for queries that equal or resemble an earlier one, of the same set or of another."""
     every = [(number, item) for number, queries in enumerate(sets) for item in queries]
 
     def related(one: int, other: int) -> bool:
-        return _needs_alike(every[one][1], every[other][1])
+        return _may_be_duplicates(every[one][1], every[other][1])
 
     for near_duplicate in near_duplicate_queries([item.text for _, item in every], related):
         (of, item), (of_earlier, earlier) = every[near_duplicate.text], every[near_duplicate.earlier]
@@ -148,8 +149,8 @@ def _near_duplicate_queries(sets: Sequence[Sequence[RawQuery]]) -> Iterator[Find
         yield Finding(code, where, f"query '{item.id}' {message} {other}{differ}")
 
 
-def _needs_alike(one: RawQuery, other: RawQuery) -> bool:
-    """Whether two queries need a document in common, or both none: else the few words that differ tell them apart."""
+def _may_be_duplicates(one: RawQuery, other: RawQuery) -> bool:
+    """Whether two queries share an evidence document, or both have none; otherwise they ask different things."""
     left, right = _needed_documents(one), _needed_documents(other)
     return bool(left & right) or not (left or right)
 
@@ -163,25 +164,25 @@ def _needed_documents(item: RawQuery) -> set[str]:
 
 
 def _is_document(item: RawQuery, doc: Document) -> bool:
-    """Whether a query is most of the document of its id, and not a question that stands in its evidence."""
+    """Whether a query is most of the document with its id, rather than a question quoted from its evidence."""
     return item.id not in _needed_documents(item) and 2 * len(words(item.text)) >= len(words(doc.text))
 
 
 def _leaks(
     queries: Sequence[RawQuery], documents: dict[str, Document], found: Sequence[Sequence[str]]
 ) -> Iterator[Finding]:
-    """What is told of the documents that were found to hold the text of each query."""
+    """Findings for queries whose text occurs in documents; `found` lists these documents for each query."""
     for item, holding in zip(queries, found, strict=True):
         docs = [doc for doc in holding if doc not in item.ignore]
         if not docs:
             continue
         if item.id in docs and _is_document(item, documents[item.id]):
             message = (
-                f"query '{item.id}' is the document of that id; `ignore: [\"{item.id}\"]` keeps it from being its hit"
+                f"query '{item.id}' is the document with that id; `ignore: [\"{item.id}\"]` keeps it out of its ranking"
             )
             yield Finding("self-query", str(item.line), message)
             continue
         more = f" and {len(docs) - 1} more" if len(docs) > 1 else ""
         where = "document" if _needed_documents(item).isdisjoint(docs) else "its evidence document"
-        message = f"query '{item.id}' stands word for word in {where} '{docs[0]}'{more}"
+        message = f"query '{item.id}' occurs word for word in {where} '{docs[0]}'{more}"
         yield Finding("leaking-query", str(item.line), message)

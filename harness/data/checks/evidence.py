@@ -1,4 +1,4 @@
-"""What makes spans of evidence doubtful that can be used."""
+"""Findings on evidence: faults that make it unusable, and spans that are usable but doubtful."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -11,7 +11,7 @@ from harness.data.raw_records import RawPlace, RawQuery
 
 
 def evidence_findings(item: RawQuery, documents: Mapping[str, Document]) -> Iterator[Finding]:
-    """Findings on the evidence of one query."""
+    """All findings on the evidence of one query."""
     where, name = str(item.line), f"query '{item.id}'"
     for found in evidence_faults(item, documents):
         yield Finding(found.fault.code, where, f"{name}: {found}")
@@ -19,7 +19,8 @@ def evidence_findings(item: RawQuery, documents: Mapping[str, Document]) -> Iter
         yield Finding("unknown-document", where, f"{name}: {text}")
     for evidence in item.evidence:
         if all(place.doc in item.ignore for place in evidence.places):
-            yield Finding("ignored-evidence", where, f"{name}: needs '{evidence.places[0].doc}', which it ignores")
+            message = f"{name}: its evidence is in '{evidence.places[0].doc}', which it ignores"
+            yield Finding("ignored-evidence", where, message)
         for place in evidence.places:
             if place.absent and place.doc not in documents:
                 yield Finding("absent-document", where, f"{name}: '{place.doc}' is not in the corpus")
@@ -34,10 +35,10 @@ def _span_findings(item: RawQuery, place: RawPlace, text: str) -> Iterator[Findi
         return
     quote = text[start:end]
     if place.quote is not None and place.quote != quote:
-        return  # what is told of a wrong place would mislead
+        return  # findings on a wrong place would mislead
     where, spot = str(item.line), f"query '{item.id}': '{place.doc}' {start}-{end}"
     if not quote.strip():
-        yield Finding("blank-evidence", where, f"{spot} is nothing but white space")
+        yield Finding("blank-evidence", where, f"{spot} is only white space")
         return
     if quote != quote.strip():
         yield Finding("white-space-edge", where, f"{spot} begins or ends with white space")
@@ -48,11 +49,11 @@ def _span_findings(item: RawQuery, place: RawPlace, text: str) -> Iterator[Findi
         yield Finding("inside-word", where, f"{spot} {' and '.join(edges)} inside a word: {shown}")
     count = len(occurrences(text, quote))
     if count > 1:
-        yield Finding("ambiguous", where, f"{spot} stands {count} times in the document: {quote!r:.60}")
+        yield Finding("ambiguous", where, f"{spot} occurs {count} times in the document: {quote!r:.60}")
 
 
 def _overlaps(item: RawQuery) -> Iterator[Finding]:
-    """Items of one query that share text; equivalent places of one item may."""
+    """Findings for items of one query that share text; equivalent places of one item may overlap."""
     firsts = [evidence.places[0] for evidence in item.evidence]
     spans = sorted((p.doc, p.start, p.end) for p in firsts if p.start is not None and p.end is not None)
     for (doc, start, end), (other, begin, last) in pairwise(spans):

@@ -1,4 +1,4 @@
-"""Queries whose words stand in the corpus as they are: any lexical search finds that place."""
+"""Queries that occur word for word in the corpus: any lexical search finds that place."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
@@ -9,11 +9,11 @@ from harness.data.checks.words import words
 Key = TypeVar("Key", bound=Hashable)
 
 SHORTEST = 5
-"""Words of a query below which a match is no leak: a short question is also a heading."""
+"""Minimum words of a query for a match to count as a leak: a short question may also be a heading."""
 
 
 def leaking(queries: Mapping[Key, str], documents: Iterable[Document]) -> dict[Key, list[str]]:
-    """The documents that hold the text of a query, by its key; case, punctuation and white space do not count."""
+    """The ids of the documents that contain a query, by its key, ignoring case, punctuation and white space."""
     wanted: dict[tuple[str, str, str], list[tuple[Key, list[str]]]] = {}
     for name, text in queries.items():
         asked = words(text)

@@ -1,4 +1,4 @@
-"""Texts that are the same, or nearly the same, as an earlier one."""
+"""Texts that are the same or nearly the same as an earlier one."""
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -8,23 +8,23 @@ from typing import Any, NamedTuple
 from harness.data.checks.words import words
 
 LIKE = 0.8
-"""Jaccard similarity from which on texts count as nearly the same."""
+"""Minimum Jaccard similarity of near-duplicates."""
 SHINGLE = 5
-"""Words in a row by which documents are compared."""
+"""Words per shingle; documents are compared by their shingles."""
 FEWEST = 10
-"""Runs of words below which a document is compared as a whole: so short a text is easily like another."""
+"""A document with fewer shingles is compared as a whole: short texts are easily similar by chance."""
 
 _PERMUTATIONS = 128
 _BLOCK = 8192
 _LOOKED_AT = LIKE - 0.25
-"""Sketches this alike are compared in full: they are rough, and what they miss is not found."""
+"""Pairs with at least this estimated similarity are compared exactly; pairs that the estimate misses are not found."""
 
 Marks = frozenset[bytes]
 Related = Callable[[int, int], bool]
 
 
 class NearDuplicate(NamedTuple):
-    """A text's number, the earlier text it is like or the `same` as, and their Jaccard similarity."""
+    """The index of a text, that of the earlier text it equals (`same`) or resembles, and their Jaccard similarity."""
 
     text: int
     earlier: int
@@ -35,15 +35,19 @@ class NearDuplicate(NamedTuple):
 def near_duplicate_documents(
     texts: Sequence[str], advance: Callable[[int], None] = lambda _: None
 ) -> Iterator[NearDuplicate]:
-    """Documents like an earlier one, each told once: the same but for white space, else by their runs of words."""
+    """Documents that equal or resemble an earlier one, each reported once with the most similar one.
+
+    Equal means equal except for white space; others are compared by their shingles. `advance` is called with 1 for each
+    text.
+    """
     return _near_duplicates(texts, _runs, lambda text: " ".join(text.split()), advance)
 
 
 def near_duplicate_queries(texts: Sequence[str], related: Related = lambda one, other: True) -> Iterator[NearDuplicate]:
-    """Queries like an earlier one, each told once: the same words, else by their words and pairs of words.
+    """Queries that equal or resemble an earlier one, each reported once: by their words, and pairs of words.
 
-    Queries that differ in a number ask different things, whatever else they share, and so do those that are not
-    `related` unless their words are the same; both are told by their numbers in `texts`.
+    Queries that differ in a number never count as similar. Queries that are not `related` count only if their words are
+    the same; `related` is called with the indices of two queries in `texts`.
     """
     return _near_duplicates(texts, _pairs, lambda text: " ".join(words(text)), lambda _: None, related)
 
@@ -98,9 +102,9 @@ def _jaccard(one: Marks, other: Marks) -> float:
 
 
 def _numbers_differ(one: Marks, other: Marks) -> bool:
-    """Whether two queries differ in a number; runs of words are never one."""
-    apart = one ^ other
-    return any(b" " not in mark and any(sign.isdigit() for sign in mark.decode()) for mark in apart)
+    """Whether two texts differ in a number; marks of several words are not looked at."""
+    different = one ^ other
+    return any(b" " not in mark and any(character.isdigit() for character in mark.decode()) for mark in different)
 
 
 def _sketch(marks: Marks) -> Any:

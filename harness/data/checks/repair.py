@@ -1,4 +1,4 @@
-"""A repaired copy of a data set: only what can be mended in one way, and a diff of what was done."""
+"""A repaired copy of a data set: makes only unambiguous repairs, and writes a diff of them."""
 
 import codecs
 import copy
@@ -20,27 +20,27 @@ from harness.data.raw_records import RawPlace, query
 from harness.storage.files import appearing
 
 DIFF = "fixes.diff"
-"""The file in the copy that tells what was changed: a unified diff of the query files."""
+"""The file in the copy that lists the changes: a unified diff of the query files."""
 
 
-UNUSUAL = "lines left as they are, as their JSON could not be written again to the byte"
+UNUSUAL = "lines left unchanged, because their JSON could not be rewritten byte for byte"
 _BOM = codecs.BOM_UTF8
 
 
 class Fixed(NamedTuple):
-    """What was mended, and how often, by kind."""
+    """The number of repairs by kind, and the diff of the query files."""
 
     counts: Mapping[str, int]
     diff: str
 
 
 def fix_dataset(root: Path, target: Path) -> Fixed:
-    """Write a copy of a data set into the folder `target`, with the evidence mended that can be mended in one way only.
+    """Write a copy of a data set to the folder `target`, with all evidence repaired that has only one possible repair.
 
-    Spans whose quote stands elsewhere once are moved there, quotes that differ in white space alone are made those of
-    the text, white space at the edges of spans is left out, records that stand twice are left out once. Lines that
-    need none of it stay as they are, to the byte. Raises DataError where the folder holds files, where files are not
-    the pinned ones, gzipped, or cannot be read at all.
+    Moves spans whose quote occurs exactly once elsewhere, gives quotes the white space of the text if they differ in
+    nothing else, trims white space at the ends of spans, and drops repeated records. Other lines stay the same, byte
+    for byte. Raises DataError if `target` contains files or is inside the data set, or if a file is not the pinned one,
+    is gzipped, or cannot be read.
     """
     manifest = read_manifest(root)
     documents = {doc.id: doc for doc in read_corpus(manifest)}
@@ -48,28 +48,28 @@ def fix_dataset(root: Path, target: Path) -> Fixed:
     written: dict[str, bytes] = {}
     diff = ""
     if target.resolve().is_relative_to(root.resolve()):
-        raise DataError(f"{target}: is inside the data set; name a folder beside it")
+        raise DataError(f"{target}: is inside the data set; name a folder outside it")
     for pinned in {pinned.path: pinned for pinned in manifest.queries.values()}.values():
         verify(pinned)
         if pinned.path.suffix == ".gz":
             raise DataError(f"{pinned.path}: is gzipped; unpack it, and name the plain file in the manifest")
-        lines = list(_mended_lines(pinned.path, documents, counts))
+        lines = list(_repaired_lines(pinned.path, documents, counts))
         inside = pinned.path.relative_to(root).as_posix()
         written[inside] = b"".join(after for _, after in lines)
         diff += _diff(inside, lines)
     with appearing(target) as folder:
-        _copied(root, folder, target.resolve().name, manifest, written, diff)
+        _write_copy(root, folder, target.resolve().name, manifest, written, diff)
     return Fixed(counts, diff)
 
 
 def _diff(file: str, lines: Sequence[tuple[bytes, bytes]]) -> str:
-    """A unified diff without context, each changed line beside what became of it."""
+    """A unified diff without context: each changed line, before and after."""
     hunks, at = "", 0
     for number, (before, after) in enumerate(lines, 1):
         at += bool(after)
         if before != after:
             hunks += f"@@ -{number} +{at}{'' if after else ',0'} @@\n{_side('-', before)}{_side('+', after)}"
-    # With a tab behind it, a name may hold blanks.
+    # With a tab after it, a file name may contain spaces.
     return f"--- a/{file}\t\n+++ b/{file}\t\n{hunks}" if hunks else ""
 
 
@@ -80,8 +80,10 @@ def _side(sign: str, line: bytes) -> str:
     return text if text.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
 
 
-def _copied(root: Path, folder: Path, name: str, manifest: Manifest, written: Mapping[str, bytes], diff: str) -> None:
-    """The folder with the query files as written, and the diff of them."""
+def _write_copy(
+    root: Path, folder: Path, name: str, manifest: Manifest, written: Mapping[str, bytes], diff: str
+) -> None:
+    """Copy the data set to `folder`, with the repaired query files, their diff, and an updated manifest."""
     shutil.copytree(root, folder, dirs_exist_ok=True, ignore_dangling_symlinks=True)
     for inside, content in written.items():
         (folder / inside).write_bytes(content)
@@ -102,8 +104,10 @@ def _copied(root: Path, folder: Path, name: str, manifest: Manifest, written: Ma
     write_manifest(made)
 
 
-def _mended_lines(path: Path, documents: Mapping[str, Document], counts: Counter[str]) -> Iterator[tuple[bytes, bytes]]:
-    """Each line of a query file and what becomes of it: empty where it is left out."""
+def _repaired_lines(
+    path: Path, documents: Mapping[str, Document], counts: Counter[str]
+) -> Iterator[tuple[bytes, bytes]]:
+    """Each line of a query file before and after the repair; empty if it is dropped."""
     seen: dict[str, Any] = {}
     for line, content in byte_lines(path):
         text = decoded(line, content)
@@ -113,30 +117,30 @@ def _mended_lines(path: Path, documents: Mapping[str, Document], counts: Counter
         record = json_object(line, text)
         name = query(line, record).id
         if name in seen and seen[name] == record:
-            counts["records that stood twice left out once"] += 1
+            counts["repeated records dropped"] += 1
             yield content, b""
         elif name in seen:
-            # Which of both is right only a person can say; the check tells them.
+            # Only a person can say which of the two is right; the check reports them.
             yield content, content
         else:
             seen[name] = record
-            yield content, _mended(line, content, record, documents, counts)
+            yield content, _repaired(line, content, record, documents, counts)
 
 
-def _mended(
+def _repaired(
     line: Line, content: bytes, record: dict[str, Any], documents: Mapping[str, Document], counts: Counter[str]
 ) -> bytes:
-    """The line of a record with its evidence mended; as it was where nothing is, or no sound record would be left."""
+    """The line with the evidence of its record repaired; unchanged if no valid repair is possible."""
     made, done = copy.deepcopy(record), Counter[str]()
     for evidence in made.get("evidence", []):
         for place in (evidence, *evidence.get("also", [])):
-            _mend(place, documents, done)
+            _repair(place, documents, done)
     if made == record:
         return content
     try:
         query(line, made)
     except DataError:
-        # Two items that become the same one: to drop one of them is not for a machine to decide.
+        # Two items became the same one; which one to drop is for a person to decide.
         return content
     line_made = _written(content.removeprefix(_BOM).decode(), record, made)
     if line_made is None:
@@ -149,7 +153,7 @@ def _mended(
 
 
 def _written(before: str, record: dict[str, Any], after: dict[str, Any]) -> bytes | None:
-    """The changed record in the form the line had; None where that form cannot be kept: nothing else is to change."""
+    """The changed record, formatted as the line was; None if that format cannot be reproduced."""
     for spaces in (None, (",", ":")):
         for plain in (False, True):
 
@@ -164,8 +168,8 @@ def _written(before: str, record: dict[str, Any], after: dict[str, Any]) -> byte
     return None
 
 
-def _mend(written: dict[str, Any], documents: Mapping[str, Document], counts: Counter[str]) -> None:
-    """Mend one place in its record."""
+def _repair(written: dict[str, Any], documents: Mapping[str, Document], counts: Counter[str]) -> None:
+    """Repair one place of evidence in its record."""
     start, end, quote = written.get("start"), written.get("end"), written.get("quote")
     if start is None or end is None:
         return
@@ -181,12 +185,12 @@ def _mend(written: dict[str, Any], documents: Mapping[str, Document], counts: Co
         start += len(text) - len(text.lstrip())
         end = start + len(bare)
         quote = bare if quote is not None else None
-        counts["spans without the white space at their edges"] += 1
+        counts["spans trimmed of white space at their ends"] += 1
     written |= {"start": start, "end": end} | ({"quote": quote} if quote is not None else {})
 
 
 _DONE = {
-    "shifted": "spans moved to where their quote stands",
-    "out-of-range": "spans moved to where their quote stands",
-    "quote-differs": "quotes made those of the text, which differ in white space",
+    "shifted": "spans moved to where their quote occurs",
+    "out-of-range": "spans moved to where their quote occurs",
+    "quote-differs": "quotes given the white space of the document",
 }

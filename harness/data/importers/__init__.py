@@ -1,4 +1,4 @@
-"""Bringing data sets in from other formats: one module a format, all through one `Source` and one `DatasetWriter`."""
+"""Importing data sets: one module per format, each reading from a `Source` and writing to a `DatasetWriter`."""
 
 from harness.data.importers.dataset_writer import Imported
 from harness.data.importers.options import Options

@@ -12,7 +12,7 @@ from harness.data.importers.source import Row, Rows, Source
 
 
 def add_documents(writer: DatasetWriter, rows: Rows) -> None:
-    """Add documents of `_id`, `title` and `text`; a title becomes the first paragraph of the text."""
+    """Add documents with `_id`, `title` and `text`; by default a title becomes the first paragraph of the text."""
     for line, record in rows:
         title, text = text_of(line, record, "title", ""), text_of(line, record, "text")
         name = id_of(line, record, "_id", "id")
@@ -20,11 +20,11 @@ def add_documents(writer: DatasetWriter, rows: Rows) -> None:
 
 
 def read_queries(rows: Rows, asked: dict[str, Asked]) -> None:
-    """Add queries of `_id` and `text` to those there are. Raises DataError for an id that stands twice."""
+    """Add queries with `_id` and `text` to `asked`. Raises DataError if an id occurs twice."""
     for line, record in rows:
         name = id_of(line, record, "_id", "id")
         if name in asked:
-            raise line.fault(f"query '{name}' stands in {asked[name].line.short} already")
+            raise line.fault(f"query '{name}' already occurs in {asked[name].line.short}")
         asked[name] = Asked(line, text_of(line, record, "text"), _metadata(line, record))
 
 
@@ -34,13 +34,13 @@ def _metadata(line: Line, record: Row) -> dict[str, Any]:
 
 
 def import_beir(source: Source, writer: DatasetWriter, options: Options) -> None:
-    """Each qrels file is a query set of the queries it judges."""
+    """Import a BEIR folder; each qrels file becomes a query set of the queries it judges. Raises DataError."""
     add_documents(writer, source.json_lines(source.file("corpus.jsonl")))
     asked: dict[str, Asked] = {}
     read_queries(source.json_lines(source.file("queries.jsonl")), asked)
     files = source.all("qrels/*.tsv")
     if not files:
-        raise DataError(f"{source.folder / 'qrels'}: holds no .tsv file")
+        raise DataError(f"{source.folder / 'qrels'}: contains no .tsv file")
     for path in files:
         judged = read_judgments(source, path, writer)
         write_judged(writer, path.name.removesuffix(".gz").removesuffix(".tsv"), asked, judged, path)

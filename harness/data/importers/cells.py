@@ -1,4 +1,4 @@
-"""Cells of tables: which column is meant, and what stands in it."""
+"""Cells of tables: finding the column of a part, and converting its value."""
 
 import json
 import math
@@ -23,16 +23,16 @@ USUAL = {
     "evidence.quote": ("quote",),
     "evidence.grade": ("grade",),
 }
-"""The names looked for where a column is not given."""
+"""The column names that are tried for each part that `--map` does not name."""
 
 
 def cell(row: Row, column: str | None) -> Any:
-    """The value in a column; none where there is no such column."""
+    """The value in a column; None if there is no such column."""
     return None if column is None else row.get(column)
 
 
 def several(value: Any) -> list[Any]:
-    """A cell as a list: a list, a JSON list written as text, or the one value there is."""
+    """A cell as a list: the list itself, a JSON list written as text, or the single value; empty for no value."""
     if value in (None, ""):
         return []
     if isinstance(value, str) and value.lstrip().startswith("["):
@@ -45,18 +45,18 @@ def several(value: Any) -> list[Any]:
 
 
 def column_of(columns: Mapping[str, str], row: Row, name: str) -> str | None:
-    """The column of a row that has this part: the one that is given, or the first of the usual ones."""
+    """The column of a part: the one given in `columns`, or the first of its usual names in the row; else None."""
     if name in columns:
         return columns[name]
     return next((usual for usual in USUAL[name] if usual in row), None)
 
 
 def needed(line: Line, row: Row, column: str | None, name: str) -> str:
-    """The text of a part that must be there. Raises DataError."""
+    """The text of a required part. Raises DataError if the column is missing or its value is not text."""
     if column is None or column not in row:
         given = f"no column '{column}'" if column else f"no column for {name}"
         raise line.fault(
-            f"{given}; there is {', '.join(map(str, row))[:100]}; say which it is with --map {name}=COLUMN"
+            f"{given}; columns: {', '.join(map(str, row))[:100]}; name the right one with --map {name}=COLUMN"
         )
     value = row[column]
     if not isinstance(value, str | int) or isinstance(value, bool):
@@ -65,7 +65,7 @@ def needed(line: Line, row: Row, column: str | None, name: str) -> str:
 
 
 def text_in(line: Line, value: Any, name: str) -> str:
-    """A value as text, "" where there is none. Raises DataError."""
+    """A value as text; "" if there is none. Raises DataError for other types than text and whole numbers."""
     if value is None:
         return ""
     if not isinstance(value, str | int) or isinstance(value, bool):
@@ -74,13 +74,13 @@ def text_in(line: Line, value: Any, name: str) -> str:
 
 
 def quotes_in(value: Any) -> list[Any]:
-    """A cell as a list of quotes: only a JSON list of texts is a list, as a text may begin with a bracket."""
+    """A cell as a list of quotes; only a JSON list of texts is read as a list, as a quote may begin with a bracket."""
     found = several(value)
     return found if isinstance(value, list) or all(isinstance(one, str) for one in found) else [value]
 
 
 def grade_in(line: Line, value: Any) -> float:
-    """A grade, of any sign. Raises DataError."""
+    """A grade, which may be negative. Raises DataError if it is not a number or larger than 1,000,000."""
     try:
         grade = float(value)
     except (TypeError, ValueError):
@@ -91,7 +91,7 @@ def grade_in(line: Line, value: Any) -> float:
 
 
 def metadata_of(line: Line, rest: Row) -> dict[str, Any]:
-    """What else a row tells; a column `metadata` that is an object is taken for what it is."""
+    """The metadata in the other columns of a row, merged with an object in the column `metadata`. Raises DataError."""
     inner = rest.pop("metadata", None)
     if inner not in (None, "") and not isinstance(inner, dict):
         raise line.fault(f"metadata: expected an object, got {inner!r:.60}")

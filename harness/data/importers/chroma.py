@@ -12,10 +12,10 @@ from harness.data.importers.source import Source
 
 
 def import_chroma(source: Source, writer: DatasetWriter, options: Options) -> None:
-    """Each corpus is a document; `references` are character spans into one of them, kept as they are written."""
+    """Import the Chroma corpora, a document each; `references` are character spans, imported without correction."""
     paths = source.all("corpora/*.md")
     if not paths:
-        raise DataError(f"{source.folder / 'corpora'}: holds no .md file")
+        raise DataError(f"{source.folder / 'corpora'}: contains no .md file")
     for path in paths:
         name = path.name.removesuffix(".gz").removesuffix(".md")
         writer.document(Line(path, 1), name, source.whole_text(path), name)

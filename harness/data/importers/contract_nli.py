@@ -1,4 +1,4 @@
-"""ContractNLI files: contracts, and hypotheses about each with the spans that decide them."""
+"""ContractNLI files: contracts, and hypotheses about them with the spans that decide each."""
 
 import re
 from typing import Any
@@ -13,7 +13,7 @@ _LONGEST_TITLE = 100
 
 
 def import_contract_nli(source: Source, writer: DatasetWriter, options: Options) -> None:
-    """Each pair of a contract and a hypothesis is a query; what the contract does not mention has no evidence.
+    """Import a ContractNLI file: each pair of contract and hypothesis is a query, without evidence if not mentioned.
 
     The same hypotheses are asked about every contract, so a query begins with the title of its contract.
     """
@@ -42,7 +42,7 @@ def _name(line: Line, contract: dict[str, Any]) -> str:
 
 
 def _titles(contracts: list[tuple[Line, dict[str, Any]]]) -> list[str]:
-    """The first line of each contract; where several begin alike, with the contract's name behind it."""
+    """The first line of each contract; the contract's name is appended if several contracts begin alike."""
     texts = [text_of(line, contract, "text") for line, contract in contracts]
     first = [next((part.strip() for part in text.splitlines() if part.strip()), "")[:_LONGEST_TITLE] for text in texts]
     alike = [" ".join(re.findall(r"\w+", title.lower())) for title in first]
@@ -62,7 +62,7 @@ def _write(
     for key, written in annotations.items():
         where = f"annotations.{key}"
         if key not in hypotheses:
-            raise line.fault(f"{where}: no hypothesis of that name among the labels")
+            raise line.fault(f"{where}: no hypothesis of that name in labels")
         annotation = object_of(line, written, where)
         choice = text_of(line, annotation, "choice")
         numbers = [whole_number(line, at, f"{where}.spans") for at in list_of(line, annotation, "spans")]

@@ -1,4 +1,4 @@
-"""A data set folder in the making: documents and queries are checked and written as they come."""
+"""Writing a new data set folder: documents and queries are checked and written one at a time."""
 
 import itertools
 import json
@@ -15,18 +15,19 @@ from harness.data.raw_records import query as parse_query
 
 
 class Imported(dict[str, int]):
-    """How much was imported, by kind; what could not be kept is counted too."""
+    """The number of imported items by kind, and of those that were left out or changed."""
 
     def add(self, what: str, count: int = 1) -> None:
+        """Add to the count of one kind."""
         self[what] = self.get(what, 0) + count
 
 
 class DatasetWriter:
     """Writes `corpus.jsonl` and `queries/*.jsonl` below `root`.
 
-    Only the id and the place of a document stay within reach, in a file of their own: a corpus may be larger than the
-    memory. Documents come before the queries about them. Raises DataError for ids that stand twice and for records the
-    harness could not read.
+    A corpus may be larger than memory, so only the ids and offsets of documents are indexed, in a temporary SQLite
+    file. Documents must be added before the queries about them. Raises DataError for repeated ids and for records that
+    the harness could not read.
     """
 
     def __init__(self, root: Path, *, ignore_self: bool = False, titles: Titles | None = None) -> None:
@@ -54,10 +55,10 @@ class DatasetWriter:
         *,
         titles: Titles = "separate",
     ) -> None:
-        """Add a document; `line` is where it was read.
+        """Add a document; `line` is where it was read. Raises DataError if its id is empty or taken.
 
-        `titles` says where the format puts titles, if the person does not: into the text as its first paragraph, or
-        beside it.
+        `titles` is the default of the format: put a title into the text as its first paragraph, or keep it separate.
+        The user's choice takes precedence.
         """
         if not name.strip():
             raise line.fault("the id of the document is empty")
@@ -74,7 +75,7 @@ class DatasetWriter:
             self._ids.execute("INSERT INTO ids VALUES (?, ?, ?)", (name, line.short, self._corpus.tell()))
         except sqlite3.IntegrityError:
             (before,) = self._ids.execute("SELECT place FROM ids WHERE id = ?", (name,)).fetchone()
-            raise line.fault(f"document '{name}' stands in {before} already") from None
+            raise line.fault(f"document '{name}' already occurs in {before}") from None
         self._corpus.write(content)
         self.counts.add("documents")
 
@@ -82,7 +83,7 @@ class DatasetWriter:
         return self._place(name) is not None
 
     def get(self, name: str) -> Document | None:
-        """A document added before, read back; None where there is none."""
+        """A document added before, read back from the file; None if there is none with this id."""
         at = self._place(name)
         if at is None:
             return None
@@ -92,7 +93,7 @@ class DatasetWriter:
             return _read_back(file.readline())
 
     def documents(self) -> Iterator[Document]:
-        """All documents added so far."""
+        """All documents added so far, in order."""
         self._corpus.flush()
         with (self.root / "corpus.jsonl").open("rb") as file:
             yield from map(_read_back, file)
@@ -120,7 +121,7 @@ class DatasetWriter:
         irrelevant: Sequence[str] = (),
         unjudged: Sequence[str] = (),
     ) -> None:
-        """Add a query to the set named `queries`."""
+        """Add a query to the set named `queries`. Raises DataError if its id is taken or the record is not valid."""
         record: dict[str, Any] = {"id": name, "text": text, "evidence": list(evidence)}
         record |= {"answer": answer} if answer else {}
         if name in self and self._ignore_self:
@@ -130,11 +131,11 @@ class DatasetWriter:
             record |= {key: list(dict.fromkeys(docs))} if docs else {}
         record |= {"metadata": metadata} if metadata else {}
         content = _written(line, record)
-        # What is not fit to be read is not to be written either.
+        # Never write a record that could not be read back.
         parse_query(line, record)
         file, lines = self._open(queries)
         if name in lines:
-            raise line.fault(f"query '{name}' stands in {lines[name].short} already")
+            raise line.fault(f"query '{name}' already occurs in {lines[name].short}")
         lines[name] = line
         file.write(content)
         self.counts.add(f"{queries} queries")
@@ -145,7 +146,7 @@ class DatasetWriter:
         return self._sets[queries]
 
     def judged(self, queries: str, doc: str, grade: float) -> dict[str, Any] | None:
-        """Document evidence of a judgment; None for one that says "not relevant". All are counted."""
+        """The document-level evidence of a judgment; None for a grade of 0 or below. Counts every judgment."""
         self.counts.add(f"{queries} judgments")
         if grade <= 0:
             self.counts.add(f"{queries} judgments of grade 0 or below, which are no evidence")
@@ -159,14 +160,15 @@ class DatasetWriter:
     # -- the end
 
     def close(self, source: Path) -> None:
-        """Finish writing what was read from `source`. Raises DataError where there is no document or no query."""
+        """Finish writing. Raises DataError if `source` had no document or no query."""
         self._close_files()
         if not self.counts["documents"]:
-            raise DataError(f"{source}: holds no document of this format")
+            raise DataError(f"{source}: contains no document of this format")
         if not self._sets:
-            raise DataError(f"{source}: holds no query of this format")
+            raise DataError(f"{source}: contains no query of this format")
 
     def abandon(self) -> None:
+        """Close all files after a failed import."""
         self._close_files()
 
     def _close_files(self) -> None:
@@ -177,7 +179,7 @@ class DatasetWriter:
 
 
 def free_name(title: str, taken: set[str]) -> str:
-    """The title as an id, told by a number where it is taken; it is then taken."""
+    """The title as an id, with a number appended if it is taken; the id is added to `taken`."""
     numbers = itertools.chain([title], (f"{title} ({number})" for number in itertools.count(2)))
     name = next(name for name in numbers if name not in taken)
     taken.add(name)
@@ -190,7 +192,7 @@ def _read_back(content: bytes) -> Document:
 
 
 def span(doc: str, start: int, end: int, quote: str, **more: Any) -> dict[str, Any]:
-    """An item of span evidence as it is written."""
+    """An item of span evidence as written to the query file; offsets are in characters."""
     return {"doc": doc, "start": start, "end": end, "quote": quote, **more}
 
 
@@ -198,6 +200,6 @@ def _written(line: Line, record: dict[str, Any]) -> bytes:
     try:
         return (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
     except UnicodeEncodeError:
-        raise line.fault(f"'{record['id']!a}' holds half a surrogate pair; remove it") from None
+        raise line.fault(f"'{record['id']!a}' contains half a surrogate pair; remove it") from None
     except ValueError as error:
         raise line.fault(f"metadata: {error}") from None

@@ -1,4 +1,4 @@
-"""HotpotQA files: questions that need several passages, with their supporting sentences."""
+"""HotpotQA files: multi-hop questions with their passages and supporting sentences."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from harness.data.importers.source import Source
 
 
 class Asked(NamedTuple):
-    """A question with its passages, `(title, sentences)` each, and the supporting facts, `(title, sentence)`."""
+    """A question with its passages as `(title, sentences)` and its facts as `(title, index of the sentence)`."""
 
     line: Line
     name: str
@@ -24,7 +24,7 @@ class Asked(NamedTuple):
 
 
 def import_hotpotqa(source: Source, writer: DatasetWriter, options: Options) -> None:
-    """The passages of all questions make one corpus; each supporting sentence is an item of evidence."""
+    """Import a HotpotQA file: all passages form one corpus; each supporting sentence is an evidence item."""
     path = source.file(options.queries[""]) if "" in options.queries else _questions(source)
     content = source.json(path)
     if not isinstance(content, list):
@@ -36,8 +36,8 @@ def import_hotpotqa(source: Source, writer: DatasetWriter, options: Options) -> 
 def write_questions(writer: DatasetWriter, sets: Mapping[str, Sequence[Asked]]) -> None:
     """Add the passages of all sets, pooled, then their questions.
 
-    A supporting fact beyond the last sentence of its passage, or about a passage that is not there, cannot be evidence:
-    it is counted and left out, and so is a question of which no fact is left.
+    A supporting fact that names a missing passage or sentence cannot be evidence: it is counted and left out, and so is
+    a question without any other fact.
     """
     known: dict[tuple[str, tuple[str, ...]], str] = {}
     titles: set[str] = set()
@@ -74,7 +74,7 @@ def _write(writer: DatasetWriter, queries: str, question: Asked, known: dict[tup
 
 
 def _questions(source: Source) -> Any:
-    """The file with questions; one with a corpus alone may lie beside it."""
+    """The file with the questions; files with `corpus` in their name are ignored."""
     if source.path.is_file():
         return source.path
     found = [path for path in source.all("*.json") if "corpus" not in path.name]
@@ -85,7 +85,7 @@ def _questions(source: Source) -> Any:
 
 
 def read_question(line: Line, written: Any) -> Asked:
-    """A question as HotpotQA writes it. Raises DataError."""
+    """A question in the form of HotpotQA. Raises DataError if it is malformed."""
     record = object_of(line, written, "question")
     passages = [_passage(line, f"context[{at}]", one) for at, one in enumerate(list_of(line, record, "context"))]
     facts = [

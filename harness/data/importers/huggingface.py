@@ -18,7 +18,7 @@ from harness.data.importers.source import Row, Source
 from harness.data.importers.user_tables import import_tables
 
 _CONVERTED = "refs/convert/parquet"
-"""Where the Hub keeps a data set as Parquet files, whatever its own form."""
+"""The revision where the Hub keeps every data set converted to Parquet."""
 _FORMS = ("parquet", "arrow", "csv", "tsv", "jsonl", "json")
 _LEFT_OUT = ("dataset_info.json", "dataset_dict.json", "state.json", "dataset_infos.json")
 _SHARD = re.compile(r"(?:-\d+-of-\d+|^\d+)$")
@@ -26,7 +26,7 @@ _QREL = ({"query-id", "corpus-id"}, {"query_id", "corpus_id"}, {"qid", "docid"})
 
 
 class Table(NamedTuple):
-    """Files of the same columns: one split of one configuration; `split` is "" where nothing names it."""
+    """Files with the same columns: one split of one configuration; `split` is "" if it has no name."""
 
     name: str
     split: str
@@ -34,12 +34,15 @@ class Table(NamedTuple):
 
 
 def located(source: Path | str) -> Path:
-    """A folder or file as it is; else the data set of that name, from the Hub or its cache. Raises DataError."""
+    """The path itself if it exists; else the data set of that name, from the Hub or its cache.
+
+    Raises DataError if it is not available, ConfigError if `huggingface_hub` is not installed.
+    """
     if Path(source).exists():
         return Path(source)
     name = str(source)
     if name.count("/") != 1 or name.startswith((".", "/")):
-        raise DataError(f"{name}: no such folder; a data set of the Hub is named like BeIR/scifact")
+        raise DataError(f"{name}: no such folder; data sets on the Hub have names like BeIR/scifact")
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import LocalEntryNotFoundError, RevisionNotFoundError
@@ -52,23 +55,24 @@ def located(source: Path | str) -> Path:
         except (RevisionNotFoundError, LocalEntryNotFoundError):
             return Path(snapshot_download(name, repo_type="dataset", allow_patterns=patterns))
     except Exception as error:
-        # Whatever its client raises: no network, no such data set, no right to read it.
+        # The client raises errors of many types: no network, no such data set, no permission.
         text = " ".join(str(error).split())[:200]
-        raise DataError(f"{name}: cannot be had from the Hub: {type(error).__name__}: {text}") from None
+        raise DataError(f"{name}: cannot be downloaded from the Hub: {type(error).__name__}: {text}") from None
 
 
 def import_huggingface(source: Source, writer: DatasetWriter, options: Options) -> None:
-    """Recognizes, by their columns, tables of corpus, queries and judgments (as BEIR and MTEB have them), SQuAD and
-    HotpotQA; anything else with `--corpus`, `--queries` and `--map`. Splits become query sets.
+    """Import tables that are recognized by their columns: BEIR and MTEB (corpus, queries, judgments), SQuAD, HotpotQA.
+
+    Others need `--corpus`, `--queries` and `--map`. Splits become query sets. Raises DataError for unknown tables.
     """
     tables = list(_tables(source))
     if not tables:
-        raise DataError(f"{source.path}: holds no file of {', '.join(_FORMS)}")
+        raise DataError(f"{source.path}: contains no file of type {', '.join(_FORMS)}")
     if options.corpus or options.columns:
         _by_columns(source, writer, options, tables)
         return
     if options.queries:
-        raise ConfigError("--queries: goes with --corpus, for tables that are not recognized by their columns")
+        raise ConfigError("--queries: needs --corpus; both are for tables that are not recognized by their columns")
     heads = [_head(source, table) for table in tables]
     for fits, write in _SHAPES:
         chosen = [table for table, head in zip(tables, heads, strict=True) if fits(head)]
@@ -76,21 +80,23 @@ def import_huggingface(source: Source, writer: DatasetWriter, options: Options) 
             write(source, writer, options, tables, chosen)
             return
     seen = "; ".join(f"{t.name}: {', '.join(head)[:60]}" for t, head in zip(tables[:3], heads, strict=False))
-    raise DataError(f"{source.path}: not recognized by its columns ({seen}); say what they are with --corpus, --map")
+    raise DataError(
+        f"{source.path}: not recognized by its columns ({seen}); describe them with --corpus, --queries and --map"
+    )
 
 
 def _tables(source: Source) -> Iterator[Table]:
-    """The files, put together by configuration and split."""
+    """The files, grouped by configuration and split."""
     found: dict[tuple[str, str], list[Path]] = {}
     paths = [source.path] if source.path.is_file() else sorted(p for p in source.folder.rglob("*") if p.is_file())
     for path in paths:
         form = path.name.removesuffix(".gz").rpartition(".")[2]
         if path.suffix == ".gz" and form in _FORMS[:2]:
-            raise DataError(f"{path}: is gzipped, which {form} files need not be; unpack it")
+            raise DataError(f"{path}: is gzipped, which is not supported for {form} files; unpack it")
         if form in _FORMS and path.name not in _LEFT_OUT:
             stem = _SHARD.sub("", path.name.removesuffix(".gz").removesuffix(f".{form}"))
             folder = path.parent.relative_to(source.folder).parts
-            # Shards of one split have a number alone for a name, or stand in a folder of that name.
+            # Shards of one split are in a folder of its name, or have its name and a number.
             parts = [part for part in (*folder, stem) if part and part != "data"]
             found.setdefault(("/".join(parts), parts[-1] if parts else ""), []).append(path)
     for (name, split), files in found.items():
@@ -98,7 +104,7 @@ def _tables(source: Source) -> Iterator[Table]:
 
 
 def _by_split(tables: list[Table], default: str) -> dict[str, Table]:
-    """Tables by their splits. Raises DataError where two configurations have the same one."""
+    """Tables by split. Raises DataError if two configurations have the same split."""
     found: dict[str, Table] = {}
     for table in tables:
         name = table.split or default
@@ -138,7 +144,7 @@ def _columnar(source: Source, path: Path) -> Iterator[tuple[Line, Row]]:
 
 
 def _record_batches(file: BinaryIO) -> Iterator[Any]:
-    """The batches of an Arrow file, of either kind: with a footer (Feather), or a stream."""
+    """The batches of an Arrow file, with a footer (Feather) or as a stream."""
     import pyarrow as pa
 
     footed = file.read(6) == b"ARROW1"
@@ -150,7 +156,7 @@ def _record_batches(file: BinaryIO) -> Iterator[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON could have it: dates and the like as text, no bytes, a number that is none as null."""
+    """A value as JSON: dates and the like as text, without bytes, NaN and infinity as null."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items() if not isinstance(inner, bytes)}
     if isinstance(value, list):
@@ -170,11 +176,11 @@ def _by_columns(source: Source, writer: DatasetWriter, options: Options, tables:
 
     def rows(name: str) -> Iterator[tuple[Line, Row]]:
         if name not in named:
-            raise DataError(f"{source.path}: no table '{name}'; there is {', '.join(named)}")
+            raise DataError(f"{source.path}: no table '{name}'; tables: {', '.join(named)}")
         return _rows(source, named[name])
 
     if not options.corpus or not options.queries:
-        raise ConfigError(f"name the tables with --corpus and --queries; there is {', '.join(named)}")
+        raise ConfigError(f"name the tables with --corpus and --queries; tables: {', '.join(named)}")
     queries = {name or options.name: rows(table) for name, table in options.queries.items()}
     import_tables(writer, options.columns, rows(options.corpus), queries, absent=options.absent)
 
@@ -182,7 +188,7 @@ def _by_columns(source: Source, writer: DatasetWriter, options: Options, tables:
 def _retrieval(
     source: Source, writer: DatasetWriter, options: Options, tables: list[Table], judging: list[Table]
 ) -> None:
-    """Tables of documents, queries and judgments."""
+    """Import tables of documents, queries and judgments."""
     documents = [table for table in tables if "corpus" in table.name.split("/")]
     query_tables = [table for table in tables if "queries" in table.name.split("/")]
     if not documents or not query_tables:
@@ -207,7 +213,7 @@ def _retrieval(
 def _squad(source: Source, writer: DatasetWriter, options: Options, _: list[Table], chosen: list[Table]) -> None:
     sets = {}
     for name, table in _by_split(chosen, options.name).items():
-        # Rows of one title make an article, wherever they stand; without a title, those of one context.
+        # Rows with one title form an article, also if not adjacent; without a title, rows with one context.
         articles: dict[str, list[tuple[Line, Row]]] = {}
         for line, row in _rows(source, table):
             articles.setdefault(row.get("title") or text_of(line, row, "context"), []).append((line, row))
@@ -239,7 +245,7 @@ def _hotpotqa(source: Source, writer: DatasetWriter, options: Options, _: list[T
 
 
 def _multi_hop(line: Line, row: Row) -> hotpotqa.Asked:
-    """A row that has its passages and facts as columns of lists."""
+    """The question of a row whose passages and facts are columns of lists."""
     context = object_of(line, row.get("context"), "context")
     facts = object_of(line, row.get("supporting_facts"), "supporting_facts")
     pairs = zip(list_of(line, context, "title"), list_of(line, context, "sentences"), strict=False)
@@ -262,4 +268,4 @@ _SHAPES: tuple[tuple[Callable[[set[str]], bool], Shape], ...] = (
     (lambda head: {"context", "question", "answers"} <= head, _squad),
     (lambda head: {"context", "question", "supporting_facts"} <= head, _hotpotqa),
 )
-"""What columns a table must have, and what is then made of the folder."""
+"""A test of the columns for each kind of table, and the function that imports it."""

@@ -1,4 +1,4 @@
-"""Relevance judgments (qrels), as TREC and as BEIR write them."""
+"""Relevance judgments (qrels) in the formats of TREC and BEIR."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,14 +13,14 @@ _HEADS = frozenset(["score", "rel", "relevance", "label", "grade", "judgment", "
 
 
 class Judged(NamedTuple):
-    """What is judged of one query: where the first judgment stands, and the grades by document, in order."""
+    """The judgments of one query: the place of the first one, and the grades by document, in order."""
 
     line: Line
     grades: dict[str, int]
 
 
 class Asked(NamedTuple):
-    """A query as a source has it."""
+    """A query as read from the source."""
 
     line: Line
     text: str
@@ -28,12 +28,11 @@ class Asked(NamedTuple):
 
 
 def read_judgments(source: Source, path: Path, writer: DatasetWriter) -> dict[str, Judged]:
-    """The judgments in a file of lines `query document grade` (separated by tabs) or `query iteration document grade`.
+    """Judgments by query, from lines `query document grade` (tab-separated) or `query iteration document grade`.
 
-    A first line with a name such as `score` in place of the grade is a header; where it is the third of columns
-    separated by tabs, all lines are read so. Lines that begin with # are comments, and columns after the last of these
-    are left out, as trec_eval does. A judgment that occurs twice counts once; one that contradicts an earlier one is a
-    DataError.
+    A first line with a name such as `score` in place of the grade is a header; if that is the third tab-separated
+    column, all lines are read with three columns. Lines that begin with # are comments, and further columns are
+    ignored, as in trec_eval. A repeated judgment counts once. Raises DataError if judgments contradict each other.
     """
     judged: dict[str, Judged] = {}
     width = 0
@@ -47,26 +46,26 @@ def read_judgments(source: Source, path: Path, writer: DatasetWriter) -> dict[st
         query, doc, grade = columns[0], columns[-2], _grade(line, columns[-1])
         note_judgment(judged, writer, line, query, doc, grade)
     if not judged:
-        raise DataError(f"{path}: holds no judgment")
+        raise DataError(f"{path}: contains no judgment")
     return judged
 
 
 def note_judgment(
     judged: dict[str, Judged], writer: DatasetWriter, line: Line, query: str, doc: str, grade: int
 ) -> None:
-    """Add a judgment to those there are. Raises DataError where it contradicts one."""
+    """Add a judgment to `judged`. Raises DataError if it contradicts an earlier one."""
     grades = judged.setdefault(query, Judged(line, {})).grades
     if doc not in grades:
         grades[doc] = grade
     elif grades[doc] == grade:
         writer.counts.add("repeated judgments, counted once")
     else:
-        message = f"query '{query}' judges document '{doc}' a second time"
-        raise line.fault(f"{message}, {grade} instead of {grades[doc]}; keep one of both")
+        message = f"query '{query}' judges document '{doc}' twice"
+        raise line.fault(f"{message}, {grade} here and {grades[doc]} before; keep only one of the two")
 
 
 def _columns(line: Line, text: str, writer: DatasetWriter, width: int) -> list[str]:
-    """The columns of a line that count: the first `width` between tabs, or by their number where it is 0."""
+    """The columns of a line to read: the first `width` tab-separated ones; if `width` is 0, by their number."""
     if is_comment(text):
         return []
     tabbed = text.split("\t")
@@ -99,7 +98,7 @@ def write_judged(
 ) -> None:
     """Add the queries that a qrels file judges as the set `queries`, in the order of `asked`.
 
-    Raises DataError for a judged query it lacks.
+    Raises DataError if a judged query is not in `asked`.
     """
     for query, found in judged.items():
         if query not in asked:
@@ -116,7 +115,7 @@ def write_judged(
                 [item for item in items if item],
                 metadata=metadata,
                 irrelevant=[doc for doc, grade in grades.items() if grade == 0],
-                # As trec_eval reads it: pooled for judging, and left.
+                # As in trec_eval: pooled for judging, but not judged.
                 unjudged=[doc for doc, grade in grades.items() if grade < 0],
             )
     left = len(asked) - len(judged)

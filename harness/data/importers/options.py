@@ -1,4 +1,4 @@
-"""What a person says about an import besides its format: which files, which columns, how judgments are meant."""
+"""The options of an import besides its format: files, columns, and the handling of titles and judgments."""
 
 import codecs
 from collections.abc import Collection, Mapping
@@ -13,11 +13,11 @@ COLUMNS = (
     *("query.id", "query.text", "query.answer", "query.type", "query.group"),
     *("evidence.doc", "evidence.start", "evidence.end", "evidence.quote", "evidence.grade"),
 )
-"""What the columns of a table can be, for `map`."""
+"""The parts that `--map` can assign a column to."""
 
 Titles = Literal["text", "separate"]
 
-_WORDS = {
+_COMMAND_LINE = {
     "corpus": "--corpus",
     "queries": "--queries",
     "qrels": "--qrels",
@@ -35,12 +35,13 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Options:
-    """Settings of an import; those a format has no use for are refused by it.
+    """Settings of an import; a format refuses those that it does not use.
 
-    Paths are relative to the source folder. `columns` says which column of a table each of `COLUMNS` is. `unit` makes
-    a document of every article or every paragraph (squad). With `ignore_self` a query that has the id of a document is
-    never given that document; with `absent` evidence in unknown documents is kept, as always missed. `titles` become
-    the first paragraph of the text, or stay beside it; None as the format has it.
+    Paths are relative to the source folder. `columns` names the column of each part in `COLUMNS`. `unit` says whether
+    articles or paragraphs become documents (squad). With `ignore_self`, a query that has the id of a document ignores
+    that document; with `absent`, evidence in unknown documents is kept and always counts as missed. `titles` become the
+    first paragraph of the text, or stay separate; None takes the default of the format. Raises ConfigError for invalid
+    names, columns and encodings.
     """
 
     corpus: str | None = None
@@ -57,11 +58,11 @@ class Options:
     absent: bool = False
 
     def unused_options(self, used: Collection[str]) -> str:
-        """The command line's word for the first option that is set and not heeded; "" where there is none."""
+        """The command-line name of the first option that is set but not in `used`; "" if there is none."""
         plain = Options()
         return next(
             (
-                _WORDS[f.name]
+                _COMMAND_LINE[f.name]
                 for f in fields(self)
                 if f.name not in used and getattr(self, f.name) != getattr(plain, f.name)
             ),
@@ -75,12 +76,12 @@ class Options:
         for column in self.columns:
             if column not in COLUMNS:
                 close = did_you_mean(column, COLUMNS)
-                raise ConfigError(f"--map {column}: no such column.{close} There are: {', '.join(COLUMNS)}")
+                raise ConfigError(f"--map {column}: no such column.{close} Choose from: {', '.join(COLUMNS)}")
         try:
             object.__setattr__(self, "encoding", codecs.lookup(self.encoding).name)
             if "\n".encode(self.encoding) != b"\n":
                 raise LookupError
         except (LookupError, UnicodeError):
             raise ConfigError(
-                f"--encoding {self.encoding}: is no encoding of lines of text; such as utf-8 or latin-1"
+                f"--encoding {self.encoding}: is not an encoding of text lines; such as utf-8 or latin-1"
             ) from None

@@ -1,4 +1,4 @@
-"""The queries of a table on their way into a draft: evidence as documents, quotes or offsets, an item a row."""
+"""Importing the queries of a table: evidence as documents, quotes or offsets, one item per row."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,15 +13,15 @@ from harness.data.importers.source import Row
 from harness.data.quotes import standing
 
 _PLACES = 50
-"""How many places of a quote that stands often in its document are kept."""
+"""Maximum number of places kept of a quote that occurs several times in its document."""
 
 _OWN = ("evidence", "ignore", "irrelevant", "unjudged", "grade")
-"""Columns of a query that the harness itself writes."""
+"""Columns of the harness's own query format."""
 
 
 @dataclass
 class Question:
-    """A query with all rows about it: each may hold an item of evidence, or several."""
+    """A query with all its rows; each may contain one or several items of evidence."""
 
     line: Line
     text: str
@@ -29,7 +29,7 @@ class Question:
 
 
 class QueryTable:
-    """The queries of one table on their way into a draft."""
+    """Adds the queries of one table to a `DatasetWriter`."""
 
     def __init__(self, writer: DatasetWriter, queries: str, columns: Mapping[str, str], *, absent: bool) -> None:
         self._writer, self._queries, self._columns, self._absent = writer, queries, columns, absent
@@ -37,9 +37,9 @@ class QueryTable:
         self._judged: dict[str, float] = {}
 
     def add(self, questions: Mapping[str, Question]) -> None:
-        """Add the queries, by id. Raises DataError with the line of a fault."""
-        homeless = [quote for one in questions.values() for _, row in one.rows for quote in self._homeless(row)]
-        self._found = _homes(self._writer, homeless)
+        """Add the queries, given by id. Raises DataError naming the faulty line."""
+        quotes = [quote for one in questions.values() for _, row in one.rows for quote in self._without_document(row)]
+        self._found = _documents_of(self._writer, quotes)
         for name, question in questions.items():
             self._judged = {}
             evidence = [item for line, row in question.rows for item in self._items(line, row)]
@@ -66,17 +66,17 @@ class QueryTable:
         return cell(row, column_of(self._columns, row, part))
 
     def _one(self, question: Question, part: str) -> str | None:
-        """What the rows say of a query; they may leave it out, and must not contradict each other."""
+        """The value of a part, which rows may leave empty. Raises DataError if rows contradict each other."""
         found: str | None = None
         for line, row in question.rows:
             text = text_in(line, self._value(row, f"query.{part}"), f"query.{part}")
             if text and found and text != found:
-                raise line.fault(f"query.{part}: {text!r:.40} here, and {found!r:.40} in a row before")
+                raise line.fault(f"query.{part}: {text!r:.40} here, but {found!r:.40} in an earlier row")
             found = found or text or None
         return found
 
     def _metadata(self, question: Question) -> dict[str, Any]:
-        """The metadata: type, group, and further columns; where rows differ in one, a list of what they say."""
+        """The metadata: type, group, and other columns; a list of the values if rows differ in a column."""
         made = {part: value for part in ("type", "group") if (value := self._one(question, part))}
         values: dict[str, list[Any]] = {}
         for line, row in question.rows:
@@ -88,8 +88,8 @@ class QueryTable:
                     known.append(value)
         return made | {key: known[0] if len(known) == 1 else known for key, known in values.items()}
 
-    def _homeless(self, row: Row) -> list[str]:
-        """Quotes whose document is not named."""
+    def _without_document(self, row: Row) -> list[str]:
+        """The quotes of a row that does not name a document."""
         if several(self._value(row, "evidence.doc")) or isinstance(row.get("evidence"), list):
             return []
         return [quote for quote in quotes_in(self._value(row, "evidence.quote")) if isinstance(quote, str)]
@@ -101,7 +101,7 @@ class QueryTable:
             if self._writer.titles == "text" and any(
                 isinstance(one, dict) and "start" in one for one in several(ready)
             ):
-                raise line.fault("offsets count from a text without its title; leave out --titles text")
+                raise line.fault("offsets refer to the text without the title; leave out --titles text")
             yield from _ready(line, row, ready)
             return
         parts = ("doc", "start", "end", "quote", "grade")
@@ -112,16 +112,16 @@ class QueryTable:
             self._irrelevant(line, docs)
             return
         if start in (None, "") and end not in (None, ""):
-            raise line.fault("evidence.start: is missing, and there is an end")
+            raise line.fault("evidence.start: is missing, but there is an end")
         if start not in (None, ""):
             if not docs:
-                raise line.fault(f"offsets, and no column for evidence.doc; there is {', '.join(map(str, row))[:100]}")
+                raise line.fault(f"offsets, but no column for evidence.doc; columns: {', '.join(map(str, row))[:100]}")
             if len(docs) > 1 or len(quotes) > 1:
-                raise line.fault("offsets go with one document and at most one quote")
+                raise line.fault("offsets need exactly one document and at most one quote")
             if self._writer.titles == "text":
-                raise line.fault("offsets count from a text without its title; leave out --titles text")
+                raise line.fault("offsets refer to the text without the title; leave out --titles text")
             if docs[0] not in self._writer:
-                raise line.fault(f"no document '{docs[0]}' in the corpus, which the offsets are about")
+                raise line.fault(f"no document '{docs[0]}' in the corpus, to which the offsets refer")
             found = [_given(line, docs[0], start, end, quotes, grade)]
         elif quotes:
             found = [self._quoted(line, docs, text_in(line, one, "evidence.quote"), grade) for one in quotes]
@@ -130,22 +130,22 @@ class QueryTable:
         yield from found
 
     def _irrelevant(self, line: Line, docs: list[str]) -> None:
-        """Judged to be no evidence: counted."""
+        """Record documents judged not relevant."""
         for doc in docs:
             self._judge(line, doc, 0.0)
         message = f"{self._queries} judgments of grade 0 or below, which are no evidence"
         self._writer.counts.add(message, max(1, len(docs)))
 
     def _judge(self, line: Line, doc: str, grade: float) -> None:
-        """Raises DataError where the document was judged otherwise for the same query."""
+        """Record a judgment. Raises DataError if it contradicts an earlier one of the same query."""
         if self._judged.setdefault(doc, grade) != grade:
-            raise line.fault(f"document '{doc}' is judged a second time, {grade:g} instead of {self._judged[doc]:g}")
+            raise line.fault(f"document '{doc}' is judged twice, {grade:g} here and {self._judged[doc]:g} before")
 
     def _whole(self, line: Line, doc: str, grade: float) -> dict[str, Any]:
         self._judge(line, doc, grade)
         if doc not in self._writer and not self._absent:
-            message = f"no document '{doc}' in the corpus; --absent keeps such evidence, as always missed"
-            raise line.fault(f"{message}; several documents are written as a JSON list")
+            message = f"no document '{doc}' in the corpus; --absent keeps such evidence and counts it as missed"
+            raise line.fault(f"{message}; write several documents as a JSON list")
         self._writer.counts.add(f"{self._queries} judgments")
         if doc in self._writer:
             return {"doc": doc, **_graded(grade)}
@@ -153,18 +153,18 @@ class QueryTable:
         return {"doc": doc, "absent": True, **_graded(grade)}
 
     def _quoted(self, line: Line, docs: list[str], quote: str, grade: float) -> dict[str, Any]:
-        """Evidence by a quote: all its places in the first of its documents that has it."""
+        """Evidence by a quote: all its places in the first of its documents that contains it."""
         if not quote.strip():
-            raise line.fault("evidence.quote: is nothing but white space")
-        homes = docs or [self._found[quote]] if docs or quote in self._found else []
-        for name in homes:
+            raise line.fault("evidence.quote: contains only white space")
+        names = docs or [self._found[quote]] if docs or quote in self._found else []
+        for name in names:
             document = self._writer.get(name)
             if document is None:
-                raise line.fault(f"no document '{name}' in the corpus, which the quote {quote!r:.60} could stand in")
+                raise line.fault(f"no document '{name}' in the corpus for the quote {quote!r:.60}")
             if found := standing(document.text, quote)[1]:
                 return self._placed(document, quote, found, grade)
         where = f"document '{docs[0]}'" if docs else "any document"
-        raise line.fault(f"evidence.quote: {quote!r:.60} does not stand in {where}")
+        raise line.fault(f"evidence.quote: {quote!r:.60} does not occur in {where}")
 
     def _placed(self, document: Document, quote: str, found: Sequence[tuple[int, int]], grade: float) -> dict[str, Any]:
         if document.text[slice(*found[0])] != quote:
@@ -176,16 +176,16 @@ class QueryTable:
 
 
 def _ready(line: Line, row: Row, ready: Any) -> Iterator[dict[str, Any]]:
-    """Evidence as the harness writes it itself."""
+    """Evidence in the harness's own format."""
     if not isinstance(ready, list) or not all(isinstance(item, dict) for item in ready):
-        message = "expected a list of items; for a column of document ids say --map evidence.doc=evidence"
+        message = "expected a list of items; for a column of document ids use --map evidence.doc=evidence"
         raise line.fault(f"evidence: {message}, got {ready!r:.60}")
     grade = {} if row.get("grade") is None else {"grade": row["grade"]}
     yield from ({**grade, **item} for item in ready)
 
 
-def _homes(writer: DatasetWriter, quotes: Sequence[str]) -> dict[str, str]:
-    """For each quote the document in which it stands best, the first of these, found in one pass over the corpus."""
+def _documents_of(writer: DatasetWriter, quotes: Sequence[str]) -> dict[str, str]:
+    """The first document in which each quote matches best, found in one pass over the corpus."""
     best: dict[str, tuple[int, str]] = {}
     wanted = sorted({quote for quote in quotes if quote.strip()})
     for document in writer.documents() if wanted else ():
@@ -201,11 +201,11 @@ def _homes(writer: DatasetWriter, quotes: Sequence[str]) -> dict[str, str]:
 
 
 def _given(line: Line, doc: str, start: Any, end: Any, quotes: list[Any], grade: float) -> dict[str, Any]:
-    """Evidence by offsets, as they are written: `harness data check` tells where they and the quote disagree."""
+    """Evidence by offsets as written; `harness data check` reports offsets that do not match the quote."""
     first = whole_number(line, start, "evidence.start")
     quote = {"quote": text_in(line, quotes[0], "evidence.quote")} if quotes else {}
     if end in (None, "") and not quotes:
-        raise line.fault("evidence.end: is missing, and there is no quote to measure")
+        raise line.fault("evidence.end: is missing, and without a quote it cannot be computed")
     last = first + len(quote["quote"]) if end in (None, "") else whole_number(line, end, "evidence.end")
     return {"doc": doc, "start": first, "end": last, **quote, **_graded(grade)}
 

@@ -1,4 +1,4 @@
-"""An import from start to end: into a folder of its own first, published whole or not at all."""
+"""`import_dataset`: runs a complete import; the target folder appears only if all of it succeeds."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ from harness.storage.files import appearing
 
 
 class Format(NamedTuple):
-    """How a format is read, and the fields of `Options` that it heeds."""
+    """The function that reads a format, and the fields of `Options` that it uses."""
 
     read: Callable[[Source, DatasetWriter, Options], None]
     uses: tuple[str, ...]
@@ -57,15 +57,15 @@ def import_dataset(
     origin: str = "",
     options: Options | None = None,
 ) -> Imported:
-    """Convert `source` into the data set folder `target`, whole or not at all; gives what was imported, counted.
+    """Convert `source` into the data set folder `target`, all or nothing; returns the counts of imported items.
 
-    `source` is a folder or file, or for huggingface also the name of a data set on the Hub; `origin` says where it
-    came from, for the manifest. Raises DataError with file and line.
+    `source` is a folder or file, or for huggingface also the name of a data set on the Hub; `origin` is recorded in the
+    manifest as the source. Raises DataError with file and line, ConfigError for an option that the format does not use.
     """
     options = options or Options()
     unused = options.unused_options(FORMATS[kind].uses)
     if unused:
-        raise ConfigError(f"import {kind} has no use for {unused}")
+        raise ConfigError(f"import {kind} does not use {unused}")
     name = target.resolve().name
     with appearing(target) as root:
         path = located(source) if kind == "huggingface" else Path(source)
@@ -90,7 +90,7 @@ def import_dataset(
             origin or str(source if kind == "huggingface" else Path(source).name),
             runs,
             {"format": kind, "files": used, "counts": dict(writer.counts)},
-            # Where every document was judged by itself, a copy that was not is no evidence: as trec_eval has it.
+            # Documents were judged individually, so an unjudged copy is not evidence, as in trec_eval.
             "ignore" if kind in ("beir", "trec") else "credit",
         )
         write_manifest(manifest)
@@ -98,13 +98,13 @@ def import_dataset(
 
 
 def _query_sets(root: Path) -> dict[str, PinnedFile]:
-    """The query sets; where there are several, that named `test` is locked."""
+    """The query sets; if there are several, the one named `test` is locked."""
     paths = sorted((root / "queries").glob("*.jsonl"))
     return {path.stem: PinnedFile(path, "", locked=path.stem == "test" and len(paths) > 1) for path in paths}
 
 
 def _copied_runs(runs: Mapping[str, str], source: Source, root: Path) -> dict[str, PinnedFile]:
-    """The runs as plain files of the data set; each is read, so that a malformed one is refused."""
+    """Copy the runs, unpacked, into the data set. Raises DataError if one is malformed."""
     made: dict[str, PinnedFile] = {}
     for name, file in runs.items():
         path = source.used_file(source.file(file))
@@ -116,7 +116,7 @@ def _copied_runs(runs: Mapping[str, str], source: Source, root: Path) -> dict[st
 
 
 def _size(path: Path) -> int:
-    """Bytes below a path, for progress."""
+    """The size in bytes of a file, or of all files in a folder."""
     if path.is_file():
         return path.stat().st_size
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

@@ -1,4 +1,4 @@
-"""What an import reads: files below one folder, each fault with its place, progress by bytes, every file remembered."""
+"""Reading the files of an import: errors with their place, progress in bytes, and a record of all files read."""
 
 import csv
 import gzip
@@ -19,7 +19,7 @@ csv.field_size_limit(2**31 - 1)
 
 
 class Source:
-    """A folder to import from, or one file. `used` are the files that were read, in order."""
+    """A folder to import from, or one file; `used` records the files read, in order. Raises DataError if missing."""
 
     def __init__(self, path: Path, encoding: str, advance: Callable[[int], None]) -> None:
         if not path.exists():
@@ -29,17 +29,18 @@ class Source:
 
     @property
     def folder(self) -> Path:
+        """The folder, or the folder of the file."""
         return self.path if self.path.is_dir() else self.path.parent
 
     def file(self, name: str) -> Path:
-        """A file by its path in the folder, also where only its gzipped form is there. Raises DataError."""
+        """A file by its path in the folder, or its gzipped form (`.gz`). Raises DataError if there is neither."""
         for candidate in (name, f"{name}.gz"):
             if (self.folder / candidate).is_file():
                 return self.folder / candidate
         raise DataError(f"{self.folder / name}: no such file")
 
     def one(self, pattern: str, what: str, option: str = "") -> Path:
-        """The file itself, or the one file of the folder that fits. Raises DataError where there is not just one."""
+        """The file itself, or the only matching file in the folder. Raises DataError if there is not exactly one."""
         if self.path.is_file():
             return self.path
         found = self.all(pattern)
@@ -47,23 +48,26 @@ class Source:
             return found[0]
         many = f"{len(found)} files could be {what}: {', '.join(path.name for path in found[:5])}"
         remedy = f"; name one with {option}" if option else "; name the file itself"
-        raise DataError(f"{self.path}: {many if found else f'holds no {pattern}, {what}'}{remedy}")
+        raise DataError(f"{self.path}: {many if found else f'contains no {pattern}, {what}'}{remedy}")
 
     def all(self, pattern: str) -> list[Path]:
-        """The files that fit, gzipped ones too, sorted by name."""
+        """The files that match, including gzipped ones, sorted by name."""
         return sorted({*self.folder.glob(pattern), *self.folder.glob(f"{pattern}.gz")})
 
     def text_lines(self, path: Path) -> Iterator[tuple[Line, str]]:
+        """The lines of a text file, in the encoding of the source. Raises DataError."""
         return text_lines(self.used_file(path), self._encoding, self._advance)
 
     def json_lines(self, path: Path) -> Iterator[tuple[Line, Row]]:
+        """The objects of a JSONL file. Raises DataError."""
         return json_lines(self.used_file(path), self._advance)
 
     def json(self, path: Path) -> Any:
+        """The value of a JSON file. Raises DataError."""
         return json_file(self.used_file(path), self._advance)
 
     def whole_text(self, path: Path) -> str:
-        """A text file as it is: no line end is changed, or every offset behind it would be."""
+        """The content of a text file; line ends are kept, as offsets depend on them. Raises DataError."""
         content = b"".join(part for _, part in byte_lines(self.used_file(path), self._advance))
         try:
             return content.decode("utf-8-sig" if self._encoding == "utf-8" else self._encoding)
@@ -71,7 +75,7 @@ class Source:
             raise DataError(f"{path}: not {self._encoding.upper()} (byte {error.start}); see --encoding") from None
 
     def rows(self, path: Path) -> Iterator[tuple[Line, Row]]:
-        """The records of a CSV, TSV or JSONL file, or of the array in a JSON file."""
+        """The records of a CSV, TSV or JSONL file, or of the array in a JSON file. Raises DataError."""
         suffix = path.name.removesuffix(".gz").rpartition(".")[2].lower()
         if suffix in ("csv", "tsv"):
             return self._table(path, "\t" if suffix == "tsv" else ",")
@@ -80,15 +84,15 @@ class Source:
         return self.json_lines(path)
 
     def _table(self, path: Path, delimiter: str) -> Iterator[tuple[Line, Row]]:
-        """Rows by column. A line is that on which the row ends."""
-        # With their ends, which may stand inside a quoted field.
+        """Rows as mappings from column to cell; the line number is that of the row's last line."""
+        # With their line ends, which may be part of a quoted field.
         parts = byte_lines(self.used_file(path), self._advance)
         lines = (decoded(line, content) for line, content in parts)
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         try:
             head = next(reader, [])
             if not head:
-                raise Line(path, 1).fault("expected the names of columns, got nothing")
+                raise Line(path, 1).fault("expected a header with column names, got nothing")
             if len(set(head)) < len(head):
                 raise Line(path, 1).fault("two columns have the same name")
             for row in reader:
@@ -109,16 +113,16 @@ class Source:
                 raise line.fault(f"expected an object, not {type(row).__name__}")
             yield line, row
 
-    def _begins_with(self, path: Path, sign: bytes) -> bool:
+    def _begins_with(self, path: Path, start: bytes) -> bool:
         opener = gzip.open if path.suffix == ".gz" else open
         try:
             with opener(path, "rb") as file:
-                return bytes(file.read(64)).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(sign)
+                return bytes(file.read(64)).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(start)
         except (OSError, EOFError):
             return False
 
     def used_file(self, path: Path) -> Path:
-        """The file, remembered as one that was read."""
+        """The path itself, after recording it in `used`."""
         name = path.relative_to(self.folder).as_posix() if path.is_relative_to(self.folder) else path.name
         self.used[name] = path
         return path

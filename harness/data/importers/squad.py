@@ -13,7 +13,7 @@ _BETWEEN = "\n\n"
 
 
 class Asked(NamedTuple):
-    """A question about a paragraph; `answers` are what several people marked."""
+    """A question about a paragraph; `answers` are `(text, offset in the paragraph)`, by several annotators."""
 
     line: Line
     name: str
@@ -22,21 +22,25 @@ class Asked(NamedTuple):
 
 
 class Paragraph(NamedTuple):
+    """A paragraph with its questions."""
+
     line: Line
     text: str
     questions: list[Asked]
 
 
 class Article(NamedTuple):
+    """An article with its paragraphs."""
+
     line: Line
     title: str
     paragraphs: list[Paragraph]
 
 
 def import_squad(source: Source, writer: DatasetWriter, options: Options) -> None:
-    """A document is an article, its paragraphs parted by blank lines, or a paragraph (`unit`).
+    """Import a SQuAD file; `unit` says whether articles (paragraphs joined by blank lines) or paragraphs are documents.
 
-    The answers of several people to one question are equivalent places of one item of evidence; a question that is
+    The answers of several annotators to one question are equivalent places of one item of evidence; a question that is
     marked impossible, or has no answer, has no evidence.
     """
     path = source.one("*.json", "the SQuAD file")
@@ -47,7 +51,7 @@ def import_squad(source: Source, writer: DatasetWriter, options: Options) -> Non
 
 
 def write_articles(writer: DatasetWriter, unit: str, sets: Mapping[str, Iterable[Article]]) -> None:
-    """Add the articles of all sets, then their questions. An article of a title that was there is told by a number."""
+    """Add the articles of all sets, then their questions; articles with the same title are numbered."""
     titles: set[str] = set()
     asked: list[tuple[str, str, int, Asked]] = []
     for queries, article in ((name, article) for name, articles in sets.items() for article in articles):

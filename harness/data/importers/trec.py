@@ -14,7 +14,7 @@ from harness.data.importers.judgments import Asked, Judged, read_judgments, writ
 from harness.data.importers.options import Options
 from harness.data.importers.source import Source
 
-# Nothing is tried twice (`++`, `(?>…)`): a crooked tag would take longer than anyone can wait.
+# No backtracking (`++`, `(?>…)`): a malformed tag could take extremely long.
 _TAG = re.compile(r"</?[A-Za-z][\w.-]*+(?:\s++[\w:-]++\s*+=\s*+(?>\"[^\"<>]*+\"|'[^'<>]*+'|[^\s<>]++))*+\s*+/?>")
 _EDGE = re.compile(r"(?i)(?=<doc>)|(?<=</doc>)")
 _TITLES = ("title", "headline", "head", "ti")
@@ -24,9 +24,9 @@ _LABEL = re.compile(r"(?i)\A\s*(number|topic|description|narrative)\s*:")
 
 
 def import_trec(source: Source, writer: DatasetWriter, options: Options) -> None:
-    """Every qrels file is a query set. Without a corpus, or without topics, an id stands for the text it belongs to.
+    """Import a TREC collection; each qrels file is a query set. Without a corpus or topics, ids replace the texts.
 
-    Files that are not given are looked for by name: documents in `corpus/`, `corpus*` or `doc*`, judgments in `qrel*`,
+    Files that are not given are found by name: documents in `corpus/`, `corpus*` or `doc*`, judgments in `qrel*`,
     topics in `topic*` or `quer*`.
     """
     corpus = _corpus_files(source, options.corpus)
@@ -66,13 +66,13 @@ def _the_one(source: Source, found: list[Path], what: str, option: str) -> Path:
 
 
 def _asked(source: Source, options: Options, judged: Mapping[str, Mapping[str, Judged]]) -> dict[str, dict[str, Asked]]:
-    """The topics of each set: of its own file, of those given for all, or of the one that has every judged query."""
+    """The topics of each set: from its own file, the files given for all sets, or the file with all judged queries."""
     given = {name: _topics(source, source.file(file), options.topic) for name, file in options.queries.items()}
     if given:
         shared = {topic: one for name, found in given.items() if name not in judged for topic, one in found.items()}
-        lacking = [name for name in judged if name not in given and not shared]
-        if lacking:
-            raise DataError(f"{source.folder}: no topics for the set '{lacking[0]}'; name them with --queries")
+        missing = [name for name in judged if name not in given and not shared]
+        if missing:
+            raise DataError(f"{source.folder}: no topics for the set '{missing[0]}'; name them with --queries")
         return {name: given.get(name, shared) for name in judged}
     paths = _named(source, "topic*", "quer*")
     every = {path: _topics(source, path, options.topic) for path in paths}
@@ -86,7 +86,7 @@ def _asked(source: Source, options: Options, judged: Mapping[str, Mapping[str, J
 def _stand_ins(
     source: Source, writer: DatasetWriter, options: Options, judged: Mapping[str, Mapping[str, Judged]]
 ) -> None:
-    """A document for every id that is judged or ranked: enough to score the runs of other systems."""
+    """Add a document for every id that is judged or ranked, which is enough to score the runs of other systems."""
     names: dict[str, Line] = {}
     for found in judged.values():
         for one in found.values():
@@ -110,16 +110,16 @@ def _documents(source: Source, path: Path) -> Iterator[tuple[Line, str, str, str
     parts: list[str] = []
     for line, written in source.text_lines(path):
         for text in _EDGE.split(written):
-            sign = text.strip().lower()
-            if sign.startswith("<doc>"):
+            tag = text.strip().lower()
+            if tag.startswith("<doc>"):
                 if first is not None:
                     raise line.fault(f"<DOC> inside the document that begins in line {first.number}")
                 first, parts = line, [text.strip()[5:]]
             elif first is not None:
                 parts.append(text)
-            elif sign and not sign.startswith(("<?xml", "<!", "<root", "</root")):
+            elif tag and not tag.startswith(("<?xml", "<!", "<root", "</root")):
                 raise line.fault(f"expected <DOC>, got {text.strip()!r:.40}")
-            if first is not None and sign.endswith("</doc>"):
+            if first is not None and tag.endswith("</doc>"):
                 yield _document(first, "\n".join(parts).rstrip()[: -len("</doc>")])
                 first = None
     if first is not None:
@@ -133,14 +133,14 @@ def _document(line: Line, inside: str) -> tuple[Line, str, str, str]:
     titles = _elements(inside, _TITLES)
     title = " ".join(_bare(inside[slice(*titles[0].inside)]).split()) if titles else ""
     texts = [inside[slice(*found.inside)] for found in _elements(inside, ("text",))]
-    # Without <TEXT> all that is no header is text, the title's own element aside.
+    # Without <TEXT>, everything except the headers and the title is text.
     rest = _without(inside, _elements(inside, _HEADERS))
     body = "\n\n".join(_bare(part) for part in texts) if texts else _bare(_without(rest, _elements(rest, _TITLES)[:1]))
     return line, named[0], title, body
 
 
 class _Element(NamedTuple):
-    """Where an element begins and ends, and what is inside it."""
+    """The offsets of an element, and of the markup inside its tags."""
 
     start: int
     end: int
@@ -148,7 +148,7 @@ class _Element(NamedTuple):
 
 
 def _elements(markup: str, names: Sequence[str]) -> list[_Element]:
-    """The elements of some names, one after the other: from an opening tag to the next closing one of its name."""
+    """The elements with these names, in order: from an opening tag to the next closing tag of the same name."""
     tags = [*re.finditer(rf"(?i)<(?P<close>/?)(?P<name>{'|'.join(names)})>", markup)]
     closing = {name: [tag for tag in tags if tag["close"] and tag["name"].lower() == name] for name in names}
     at = dict.fromkeys(names, 0)
@@ -179,7 +179,7 @@ def _bare(markup: str) -> str:
 
 
 def _rows(source: Source, path: Path) -> Iterator[tuple[Line, str, str, str]]:
-    """Place, id, title and text of each line: id and text parted by a tab, or JSON with `id` and `text`."""
+    """Place, id, title and text of each line: id and text separated by a tab, or JSON with `id` and `text`."""
     if path.name.removesuffix(".gz").endswith(".jsonl"):
         for line, record in source.json_lines(path):
             key = next((key for key in ("id", "_id", "docid", "doc_id", "qid") if key in record), "id")
@@ -190,13 +190,13 @@ def _rows(source: Source, path: Path) -> Iterator[tuple[Line, str, str, str]]:
         if written.strip():
             name, tab, text = written.partition("\t")
             if not tab or "\r" in written:
-                raise line.fault("expected id and text parted by a tab, and lines that end in \\n or \\r\\n")
+                raise line.fault("expected id and text separated by a tab, and lines that end in \\n or \\r\\n")
             yield line, name.strip(), "", text.strip()
 
 
 def _topics(source: Source, path: Path, field: str) -> dict[str, Asked]:
     lines = list(source.text_lines(path))
-    # A line after another, so that fields without an end tag end where the next begins.
+    # Split by lines: a field without an end tag ends where the next one begins.
     begins = [at for at, (_, text) in enumerate(lines) if text.strip().lower().startswith("<top>")]
     found: dict[str, Asked] = {}
     if not begins:
@@ -207,10 +207,10 @@ def _topics(source: Source, path: Path, field: str) -> dict[str, Asked]:
         rows = (_topic(line, part, field) for line, part in parts)
     for line, name, text in rows:
         if name in found:
-            raise line.fault(f"topic '{name}' stands in {found[name].line.short} already")
+            raise line.fault(f"topic '{name}' already occurs in {found[name].line.short}")
         found[name] = Asked(line, text, {})
     if not found:
-        raise DataError(f"{path}: holds no topic")
+        raise DataError(f"{path}: contains no topic")
     return found
 
 

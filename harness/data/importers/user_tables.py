@@ -1,4 +1,4 @@
-"""Tables of one's own: documents and queries as CSV, TSV, JSONL or JSON arrays, columns named by the person."""
+"""Custom tables: documents and queries as CSV, TSV, JSONL or JSON arrays, with configurable columns."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,12 +13,12 @@ from harness.data.importers.source import Row, Rows, Source
 
 
 def import_csv(source: Source, writer: DatasetWriter, options: Options) -> None:
-    """Documents from `documents.csv`, queries from `queries.csv`, where no files are named; see `import_tables`."""
+    """Import documents from `documents.csv` and queries from `queries.csv`, or the files named; see `import_tables`."""
     _import(source, writer, options, "csv")
 
 
 def import_jsonl(source: Source, writer: DatasetWriter, options: Options) -> None:
-    """Documents from `documents.jsonl`, queries from `queries.jsonl`, where no files are named; see `import_tables`."""
+    """Import `documents.jsonl` and `queries.jsonl`, or the files named; see `import_tables`."""
     _import(source, writer, options, "jsonl")
 
 
@@ -35,7 +35,7 @@ def _first(source: Source, stems: tuple[str, ...], suffix: str) -> Path:
         if found := source.all(f"{stem}.{suffix}"):
             return found[0]
     option = "--corpus" if "corpus" in stems else "--queries"
-    raise DataError(f"{source.folder}: holds no {stems[0]}.{suffix}; name the file with {option}")
+    raise DataError(f"{source.folder}: contains no {stems[0]}.{suffix}; name the file with {option}")
 
 
 def import_tables(
@@ -46,13 +46,12 @@ def import_tables(
     *,
     absent: bool = False,
 ) -> None:
-    """Add documents and query sets from records whose columns are named by `columns`, or as usual.
+    """Add documents and query sets from records whose columns have the names in `columns`, or the usual names.
 
     Rows with the same query id are one query. Evidence is a document (or a list of them), a quote in it, or offsets
-    with or without the quote; a quote alone is looked for in all documents. A quote that stands several times in its
-    document has all of these places; one that does not stand there, even but for white space, is a DataError, and so is
-    an unknown document, unless `absent` says that such evidence is to be kept as always missed. Further columns become
-    metadata.
+    with or without the quote; a quote alone is searched for in all documents. A quote that occurs several times in its
+    document gets all these places. Other columns become metadata. Raises DataError for a quote that does not occur,
+    even if white space is ignored, and for an unknown document, unless `absent` keeps such evidence as always missed.
     """
     _add_documents(writer, columns, documents)
     for name, rows in queries.items():
@@ -70,7 +69,7 @@ def _add_documents(writer: DatasetWriter, columns: Mapping[str, str], documents:
 
 
 def _noted(columns: Mapping[str, str], parts: tuple[str, ...], rows: Rows) -> Iterator[tuple[Line, Row]]:
-    """The rows. Raises DataError at their end where a column that was named stands in none of them."""
+    """The rows. Raises DataError at the end if no row has a column that `columns` names."""
     left = {name: column for name, column in columns.items() if name.startswith(parts)}
     seen: dict[str, None] = {}
     line: Line | None = None
@@ -79,7 +78,7 @@ def _noted(columns: Mapping[str, str], parts: tuple[str, ...], rows: Rows) -> It
         left = {name: column for name, column in left.items() if column not in row}
         yield line, row
     for name, column in left.items() if line else ():
-        known = f"{did_you_mean(column, seen)} There is {', '.join(seen)[:120]}"
+        known = f"{did_you_mean(column, seen)} Columns: {', '.join(seen)[:120]}"
         raise DataError(f"{line.path if line else ''}: --map {name}={column}: no row has a column '{column}'.{known}")
 
 
@@ -91,6 +90,6 @@ def _questions(columns: Mapping[str, str], rows: Rows) -> dict[str, Question]:
         name = needed(line, row, key, "query.id") if key else f"q{len(found) + 1}"
         question = found.setdefault(name, Question(line, text))
         if question.text != text:
-            raise line.fault(f"query '{name}' has another text in {question.line.short}")
+            raise line.fault(f"query '{name}' has a different text in {question.line.short}")
         question.rows.append((line, row))
     return found

@@ -1,4 +1,4 @@
-"""WiCE files: claims with the sentences of a web page that support them."""
+"""WiCE files: claims with the supporting sentences of a web page."""
 
 from harness.core.text_files import Line
 from harness.data.importers.dataset_writer import DatasetWriter, span
@@ -8,10 +8,10 @@ from harness.data.importers.source import Row, Source
 
 
 def import_wice(source: Source, writer: DatasetWriter, options: Options) -> None:
-    """Each page is a document, a sentence a line; each file of claims is a query set.
+    """Import WiCE files: each page is a document with one sentence per line; each file of claims is a query set.
 
-    Several sets of sentences may support a claim, each on its own. The first is taken as its evidence, as a list of
-    items that are all needed cannot say "these or those"; the others are told in `metadata.alternatives`.
+    Several sets of sentences may each support a claim. The first set becomes the evidence, as evidence items are all
+    needed and cannot express alternatives; the other sets are kept in `metadata.alternatives`.
     """
     paths = source.all("claim_*.jsonl") if source.path.is_dir() else [source.path]
     pages: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Queries written by a language model, with evidence that is checked, for people to review."""
+"""Queries written by a language model, with verified evidence, for people to review."""
 
 from harness.data.synthesis.generate import Generated, Plan, generate
 from harness.data.synthesis.prompts import KINDS, AnswerChecker, QueryWriter

@@ -1,4 +1,4 @@
-"""From documents to a query set: texts drawn, questions written, checked and sifted, and marked as what they are."""
+"""Generating a query set: draw texts, have questions written, check and filter them, and mark them as synthetic."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +16,10 @@ from harness.data.synthesis.prompts import BATCH, SEVERAL, SINGLE, UNANSWERABLE,
 from harness.llm import BatchRunner, Caller, Completion, Estimate, Failure, Label, Task, estimate, missing, stored
 
 ROUNDS = 3
-"""How often more texts are drawn where too few questions were fit to be kept."""
+"""Maximum number of rounds in which texts are drawn until enough questions are kept."""
 _PASSAGES = 5
 _COPIED_RUN = 6
-"""Words in a row from the evidence that make a question a copy of it."""
+"""Consecutive words from the evidence that make a question a copy of it."""
 _SHORTEST_TEXT = 200
 
 Tell = Callable[[str], None]
@@ -27,10 +27,10 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What to generate: how many queries, which share of them with several pieces of evidence or with none.
+    """What to generate: the number of queries, and the fractions with several pieces of evidence or with none.
 
-    A question is trivially lexical where more than the share `overlap` of its content words (stems) stand in its
-    evidence. `window` is the length of the texts shown, in characters.
+    A question is dropped as trivially lexical if more than the fraction `overlap` of its content words (stems) occur in
+    its evidence. `window` is the maximum length of the texts shown to the model, in characters.
     """
 
     count: int = 50
@@ -41,7 +41,7 @@ class Plan:
     seed: int = 0
 
     def kinds(self, round_: int, count: int) -> list[str]:
-        """The kinds of `count` questions in an order drawn by the seed."""
+        """The kinds of `count` questions for one round, in an order drawn from the seed."""
         some, none = round(count * self.several), round(count * self.unanswerable)
         kinds = [SEVERAL] * some + [UNANSWERABLE] * none + [SINGLE] * max(0, count - some - none)
         random.Random(f"kinds {self.seed} {round_}").shuffle(kinds)
@@ -50,7 +50,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A question as it was written: about which text, with which quotes, by their offsets in the document."""
+    """A question as written by the model; `spans` are the offsets of its quotes in the document, in characters."""
 
     question: str
     answer: str
@@ -61,19 +61,21 @@ class Candidate:
 
     @property
     def quotes(self) -> list[str]:
+        """The text of each span."""
         return [self.doc.text[start:end] for start, end in self.spans]
 
 
 @dataclass
 class Generated:
-    """The queries kept, as records of a query file, and why the others were not: counts by reason."""
+    """The queries kept, as records of a query file, and the number of dropped ones by reason."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     example: str = ""
-    """What was wrong with the first question that was not usable."""
+    """The fault of the first question that was not usable."""
 
     def drop(self, reason: str) -> None:
+        """Count a dropped question."""
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
 
 
@@ -88,13 +90,13 @@ def generate(
     price: tuple[float, float] | None = None,
     notify: Tell = lambda _: None,
 ) -> Generated:
-    """Have queries written until `plan.count` are kept, or the texts give no more in a few rounds.
+    """Have queries written until `plan.count` are kept, for at most `ROUNDS` rounds.
 
-    `known` are the questions there are already; what repeats one of them is dropped. The same documents, plan and model
-    give the same queries, as all answers are kept. Raises JudgeError where the model cannot be asked, DataError where
-    no document is long enough to be asked about.
+    `known` are existing questions; repetitions of them are dropped. The same documents, plan and model give the same
+    queries, as all answers are cached. `price` is in dollars per million prompt and answer tokens. Raises
+    JudgeError if the model cannot be asked, DataError if no document is long enough.
     """
-    prompter = _Session(caller, price, notify)
+    session = _Session(caller, price, notify)
     passage_search = PassageSearch(documents)
     made, kept = Generated(), list[Candidate]()
     texts = _texts(documents, plan)
@@ -103,8 +105,9 @@ def generate(
         wanted = plan.count - len(kept)
         drawn = _draw(texts, plan.kinds(round_, wanted), calls)
         calls += -(-wanted // BATCH)
-        candidates = _sifted(prompter.write(writer, drawn, made), [*known, *(one.question for one in kept)], plan, made)
-        kept += prompter.checked(checker, candidates, passage_search, made)
+        written = session.write(writer, drawn, made)
+        candidates = _filtered(written, [*known, *(one.question for one in kept)], plan, made)
+        kept += session.checked(checker, candidates, passage_search, made)
         kept = kept[: plan.count]
         if len(kept) == plan.count:
             break
@@ -114,7 +117,7 @@ def generate(
 
 
 def _texts(documents: Sequence[Document], plan: Plan) -> list[Snippet]:
-    """The texts to ask about in the order drawn: one of each document, then a second one of each, and so on."""
+    """The texts to ask about, in random order: one from each document, then a second one from each, and so on."""
     chance = random.Random(f"texts {plan.seed}")
     piles = []
     for doc in documents:
@@ -130,9 +133,9 @@ def _texts(documents: Sequence[Document], plan: Plan) -> list[Snippet]:
 
 
 def _draw(texts: Sequence[Snippet], kinds: Sequence[str], first: int) -> dict[Task, Snippet]:
-    """A task for each question: a call about each of the next texts from the `first` on.
+    """A task for each question, in calls about one text each, from the text numbered `first` on.
 
-    Where the texts run out, further questions about the first ones are asked for.
+    If the texts run out, more questions about the first texts are requested.
     """
     calls = -(-len(kinds) // BATCH)
     return {
@@ -145,12 +148,13 @@ def _draw(texts: Sequence[Snippet], kinds: Sequence[str], first: int) -> dict[Ta
 
 
 class _Session:
-    """Asks, having told first what it takes."""
+    """Asks the model, after reporting the expected calls and cost."""
 
     def __init__(self, caller: Caller, price: tuple[float, float] | None, notify: Tell) -> None:
         self._caller, self._price, self._notify = caller, price, notify
 
     def write(self, writer: QueryWriter, drawn: Mapping[Task, Snippet], made: Generated) -> list[Candidate]:
+        """The questions written for the drawn texts; counts unusable ones in `made`."""
         found = self._ask(writer, list(drawn), "questions to write")
         candidates = []
         for task, text in drawn.items():
@@ -165,7 +169,7 @@ class _Session:
     def checked(
         self, checker: AnswerChecker, candidates: Sequence[Candidate], passage_search: PassageSearch, made: Generated
     ) -> list[Candidate]:
-        """Those whose evidence answers them, or for which the best passages of the corpus have no answer."""
+        """The questions that their evidence answers, or, if unanswerable, that the best passages do not answer."""
         tasks = [Task(one.question, tuple(_shown(one, passage_search))) for one in candidates]
         found = self._ask(checker, [task for task in tasks if task.texts], "questions to check")
         kept = []
@@ -174,7 +178,7 @@ class _Session:
             if not isinstance(outcome, Label):
                 made.drop("could not be checked")
             elif one.kind == UNANSWERABLE and outcome.grade > 0:
-                made.drop("meant to have no answer, and the corpus has one")
+                made.drop("meant to have no answer, but the corpus has one")
             elif one.kind != UNANSWERABLE and outcome.grade < 2:
                 made.drop("not answered by its own evidence")
             else:
@@ -203,16 +207,16 @@ def _candidate(task: Task, text: Snippet, written: Completion) -> Candidate:
     return Candidate(question, answer, task.item, text.doc, tuple(spans))
 
 
-def _sifted(candidates: Sequence[Candidate], known: Sequence[str], plan: Plan, made: Generated) -> list[Candidate]:
-    """Those that neither copy their evidence nor repeat a question, with their overlap."""
+def _filtered(candidates: Sequence[Candidate], known: Sequence[str], plan: Plan, made: Generated) -> list[Candidate]:
+    """The questions that neither copy their evidence nor repeat another question, with their overlap."""
     stems = Analyzer("porter", "lucene")
     fresh = []
     for one in candidates:
-        share = lexical_overlap(one.question, one.quotes, stems)
-        if share > plan.overlap or copies(one.question, one.quotes):
+        overlap = lexical_overlap(one.question, one.quotes, stems)
+        if overlap > plan.overlap or copies(one.question, one.quotes):
             made.drop("trivially lexical: it repeats the words of its evidence")
         else:
-            fresh.append(replace(one, overlap=round(share, 3)))
+            fresh.append(replace(one, overlap=round(overlap, 3)))
     texts = [*known, *(one.question for one in fresh)]
     repeated = {near_duplicate.text - len(known) for near_duplicate in near_duplicate_queries(texts)}
     kept: list[Candidate] = []
@@ -225,18 +229,18 @@ def _sifted(candidates: Sequence[Candidate], known: Sequence[str], plan: Plan, m
 
 
 def lexical_overlap(question: str, quotes: Sequence[str], stems: Callable[[str], list[str]]) -> float:
-    """The share of a question's content words, as stems, that stand in its evidence; 0 where there is no evidence."""
-    asked, there = set(stems(question)) - _ASKING, {stem for quote in quotes for stem in stems(quote)}
+    """The fraction of a question's content words (stems) that occur in its evidence; 0 if there is no evidence."""
+    asked, there = set(stems(question)) - _QUESTION_WORDS, {stem for quote in quotes for stem in stems(quote)}
     return len(asked & there) / len(asked) if asked and quotes else 0.0
 
 
-_ASKING = frozenset(
+_QUESTION_WORDS = frozenset(
     ["what", "which", "who", "whose", "when", "where", "why", "how", "do", "doe", "did", "can", "should"]
 )
 
 
 def copies(question: str, quotes: Sequence[str]) -> bool:
-    """Whether some words in a row of the question stand so in its evidence."""
+    """Whether the question contains six consecutive words of its evidence."""
     plain = Analyzer("none", "none")
     words = plain(question)
     evidence = " \n ".join(" ".join(plain(quote)) for quote in quotes)
@@ -245,7 +249,7 @@ def copies(question: str, quotes: Sequence[str]) -> bool:
 
 
 def _same_need(one: Candidate, other: Candidate, stems: Callable[[str], list[str]]) -> bool:
-    """Whether two questions need the same text and share half of their content words."""
+    """Whether the evidence of two questions overlaps, and they share at least half of their content words."""
     if one.doc.id != other.doc.id or not one.spans:
         return False
     shared = any(a < d and c < b for a, b in one.spans for c, d in other.spans)
@@ -260,12 +264,12 @@ def _record(number: int, one: Candidate, text: Mapping[str, str]) -> dict[str, A
     synthetic = {**text, "about": one.doc.id, "overlap": one.overlap, "reviewed": False}
     record: dict[str, Any] = {"id": f"s{number:04d}", "text": one.question, "evidence": evidence}
     record |= {"answer": one.answer} if one.answer else {}
-    # What is asked about one document is one cluster, whether it is answered there or not.
+    # All questions about one document form one cluster, including those it does not answer.
     return record | {"metadata": {"type": one.kind, "group": one.doc.id, "synthetic": synthetic}}
 
 
 def copies_elsewhere(record: Mapping[str, Any], documents: Mapping[str, Document]) -> int:
-    """How often the quotes of a record stand in their documents besides where they are marked."""
+    """How often the quotes of a record occur in their documents apart from the marked places."""
     return sum(
         len(occurrences(documents[item["doc"]].text, item["quote"])) - 1
         for item in record["evidence"]

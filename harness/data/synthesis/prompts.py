@@ -1,4 +1,4 @@
-"""What a model is asked: to write questions about a text with the quotes that answer them, and to check them."""
+"""The prompts for writing questions about a text, with quotes that answer them, and for checking the questions."""
 
 import re
 from collections.abc import Sequence
@@ -33,10 +33,10 @@ KINDS = {
     UNANSWERABLE: "of the kind a reader of this text would ask, about its subject, which the text does not answer: "
     "no quote, and an empty answer",
 }
-"""Kinds of questions, by the names they have in `metadata.type`, and what each is."""
+"""Kinds of questions by their name in `metadata.type`, with the description that the model gets."""
 
 BATCH = 4
-"""Questions asked for in one call, all about one text, so that they differ."""
+"""Questions requested in one call, all about the same text, so that they differ."""
 
 _WRITING = """\
 You help to test a search engine. You are given a text. Write questions that people might type who need what the text
@@ -66,15 +66,18 @@ _GRADES = {"yes": 2, "partly": 1, "no": 0}
 
 @dataclass(frozen=True)
 class QueryWriter(Prompter):
-    """Writes questions with answers and quotes. A task has one text, the kind of question, the title, and a number."""
+    """Writes questions with answers and quotes. A task has a text, the kind of question, the title, and a number."""
 
     def labelling(self) -> dict[str, Any]:
+        """The identity of this prompt in the answer cache."""
         return {"name": "query_writer", "prompt": prompt_digest(self)}
 
     def sample(self) -> Task:
+        """A task from which the prompt digest is computed."""
         return Task("", ("a text",), SINGLE, "a title")
 
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
+        """The tasks grouped by text, at most `BATCH` per call."""
         made = []
         for _, group in groupby(sorted(tasks, key=_by_text), key=lambda task: (task.texts, task.reference)):
             about = list(group)
@@ -82,6 +85,7 @@ class QueryWriter(Prompter):
         return made
 
     def prompt(self, batch: Sequence[Task]) -> Prompt:
+        """One prompt with the text of the batch, and a slot for each question."""
         slots = {f"q{at:02d}": task for at, task in enumerate(batch, 1)}
         text, title = batch[0].texts[0], batch[0].reference
         code = nonce([title, text])
@@ -91,11 +95,12 @@ class QueryWriter(Prompter):
         return Prompt(_WRITING, f"{head}{shown}\n\nWrite:\n{wanted}", _FORM, slots, output=130 * len(batch))
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Outcome:
+        """Question, answer and quotes as in the text; a Failure if the question or a quote is not usable."""
         question, answer = (" ".join(entry[name].split()) for name in ("question", "answer"))
         text = _question_fault(question)
         if text:
             return Failure("schema", text)
-        found = [_standing(task.texts[0], quote) for quote in entry["quotes"] if quote.strip()]
+        found = [_located(task.texts[0], quote) for quote in entry["quotes"] if quote.strip()]
         bad = next((quote for quote in found if isinstance(quote, Failure)), None)
         if bad is not None:
             return bad
@@ -106,15 +111,18 @@ class QueryWriter(Prompter):
 
 @dataclass(frozen=True)
 class AnswerChecker(Prompter):
-    """Says whether passages answer a question: grade 2 yes, 1 partly, 0 no."""
+    """Grades whether passages answer a question: 2 yes, 1 partly, 0 no."""
 
     def labelling(self) -> dict[str, Any]:
+        """The identity of this prompt in the answer cache."""
         return {"name": "answer_checker", "prompt": prompt_digest(self)}
 
     def batches(self, tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
+        """One task per call."""
         return [(task,) for task in sorted(tasks)]
 
     def prompt(self, batch: Sequence[Task]) -> Prompt:
+        """The question with its passages."""
         (task,) = batch
         code = nonce([task.query, *task.texts])
         shown = "\n\n".join(fence(f"c{at:02d}", code, text) for at, text in enumerate(task.texts, 1))
@@ -122,6 +130,7 @@ class AnswerChecker(Prompter):
         return Prompt(_CHECKING, user, _VERDICT, {"verdict": task}, output=60)
 
     def read(self, task: Task, entry: Entry, prompt: Prompt) -> Outcome:
+        """The grade and the reason."""
         return Label(_GRADES[entry["answered"]], entry["why"])
 
 
@@ -130,32 +139,32 @@ def _by_text(task: Task) -> tuple[tuple[str, ...], str, int]:
 
 
 def _question_fault(question: str) -> str:
-    """Why a question cannot be used; "" where it can."""
+    """Why a question cannot be used; "" if it can."""
     if not question:
         return "no question"
     if len(question) >= _LONGEST:
-        return f"a question of {_LONGEST} characters and more"
+        return f"a question of {_LONGEST} characters or more"
     if not question.endswith(("?", "？", "؟")):
         return "no question mark at its end"
     leaning = _LEANING.search(question)
-    return f"speaks of '{leaning[0]}', which a searcher does not have" if leaning else ""
+    return f"mentions '{leaning[0]}', which a searcher does not have" if leaning else ""
 
 
-def _standing(text: str, quote: str) -> str | Failure:
-    """The quote as it stands in the text, where it does in one place; white space may differ."""
+def _located(text: str, quote: str) -> str | Failure:
+    """The quote as written in the text, ignoring white space; a Failure unless it occurs exactly once."""
     if not _SHORTEST_QUOTE <= len(quote.strip()) <= _LONGEST_QUOTE:
-        message = f"a quote of {len(quote.strip())} characters; {_SHORTEST_QUOTE} to {_LONGEST_QUOTE} can be used"
+        message = f"a quote of {len(quote.strip())} characters; expected {_SHORTEST_QUOTE} to {_LONGEST_QUOTE}"
         return Failure("evidence_unverified", message)
     found = loose_occurrences(text, quote)
     if len(found) != 1:
         where = f"in {len(found)} places" if found else "nowhere in the text"
-        return Failure("evidence_unverified", f"the quote {quote[:60]!r} stands {where}")
+        return Failure("evidence_unverified", f"the quote {quote[:60]!r} occurs {where}")
     start, end = found[0]
     return text[start:end]
 
 
 def _quotes_fault(task: Task, answer: str, quotes: list[str]) -> str:
-    """Why quotes do not fit the kind of question; "" where they do."""
+    """Why quotes do not fit the kind of question; "" if they do."""
     if task.item == UNANSWERABLE:
         return f"{len(quotes)} quotes for a question without an answer" if quotes else ""
     if not quotes:
@@ -167,5 +176,5 @@ def _quotes_fault(task: Task, answer: str, quotes: list[str]) -> str:
     spans = sorted((task.texts[0].index(quote), len(quote)) for quote in quotes)
     if any(start + length > later for (start, length), (later, _) in pairwise(spans)):
         return "quotes that overlap"
-    # Whatever else the answer says, its numbers must be somewhere.
+    # At least the numbers of the answer must be in the quotes.
     return ungrounded(answer, "\n".join(quotes), 0.0)

@@ -1,4 +1,4 @@
-"""The review sheet: a table of generated queries for people to keep, change or drop, and its way back."""
+"""The review sheet: a CSV table of generated queries for people to keep, change or drop, and its application."""
 
 import csv
 import io
@@ -15,14 +15,14 @@ COLUMNS = ("verdict", "question", "answer", "type", "evidence", "context", "note
 VERDICTS = ("keep", "drop", "")
 _AROUND = 200
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would take for a formula at the beginning of a cell."""
+"""Characters at the beginning of a cell that make a spreadsheet read it as a formula."""
 _LEXICAL = 0.6
 
 
 class Reviewed(NamedTuple):
-    """The records after the review, and how many were kept, changed, dropped, or have no verdict yet.
+    """The records after the review, and the numbers of kept, changed and dropped ones, and of those without a verdict.
 
-    `ignored` have none although their question or answer was changed.
+    `ignored` is the number of rows without a verdict whose question or answer was changed.
     """
 
     records: list[dict[str, Any]]
@@ -34,18 +34,18 @@ class Reviewed(NamedTuple):
 
 
 def write_sheet(path: Path, records: Sequence[Mapping[str, Any]], documents: Mapping[str, Document]) -> None:
-    """Write the sheet as CSV: `verdict` is to be filled with keep or drop; question and answer may be changed."""
+    """Write the sheet as CSV. Reviewers write keep or drop into `verdict`, and may change question and answer."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for record in records:
         writer.writerow([_guarded(cell) for cell in _row(record, documents)])
-    # With a byte order mark, without which spreadsheets take UTF-8 for something older.
+    # Without a byte order mark, spreadsheets do not recognize UTF-8.
     path.write_text(out.getvalue(), encoding="utf-8-sig", newline="")
 
 
 def is_sheet(path: Path) -> bool:
-    """Whether a file begins as a review sheet does."""
+    """Whether a file begins like a review sheet; False if it cannot be read."""
     try:
         return path.read_bytes()[:64].removeprefix(b"\xef\xbb\xbf").startswith(b"verdict")
     except OSError:
@@ -59,17 +59,17 @@ def _row(record: Mapping[str, Any], documents: Mapping[str, Document]) -> Iterat
     contexts = [_context(item, documents[item["doc"]].text) for item in record["evidence"]]
     notes = []
     if synthetic["overlap"] > _LEXICAL:
-        notes.append(f"{synthetic['overlap']:.0%} of its words are those of the evidence")
+        notes.append(f"{synthetic['overlap']:.0%} of its words are in the evidence")
     if more := copies_elsewhere(record, documents):
-        notes.append(f"the evidence stands {more} more times in the document")
+        notes.append(f"the evidence occurs {more} more times in the document")
     if not quotes:
-        notes.append("no answer: make sure that the documents have none")
+        notes.append("no answer: make sure that no document answers it")
     yield from (verdict, record["text"], record.get("answer", ""), record["metadata"]["type"])
     yield from ("\n---\n".join(quotes), "\n---\n".join(contexts), "; ".join(notes), synthetic["about"], record["id"])
 
 
 def _context(item: Mapping[str, Any], text: str) -> str:
-    """The evidence between ⟦ ⟧ with what stands around it."""
+    """The evidence between ⟦ ⟧, with the text around it."""
     start, end = item["start"], item["end"]
     before, after = text[max(0, start - _AROUND) : start], text[end : end + _AROUND]
     return f"…{before}⟦{text[start:end]}⟧{after}…"
@@ -80,16 +80,16 @@ def _guarded(cell: str) -> str:
 
 
 def apply_sheet(path: Path, records: Sequence[Mapping[str, Any]]) -> Reviewed:
-    """The records as the sheet has them: dropped ones left out, changed ones changed, kept ones marked as reviewed.
+    """Apply the verdicts of a sheet: dropped records are left out, kept ones are updated and marked as reviewed.
 
-    Raises DataError with file and line for a sheet that does not fit.
+    Raises DataError with file and line if the sheet is malformed or does not belong to these records.
     """
     rows = dict(_rows(path))
     known = {record["id"] for record in records}
     for name, (line, row) in rows.items():
-        # What was dropped when the sheet was applied before is gone already.
+        # The record may have been dropped when the sheet was applied before.
         if name not in known and row["verdict"] != "drop":
-            raise line.fault(f"id '{name}' is no query of the set")
+            raise line.fault(f"id '{name}' is not a query of the set")
     made: list[dict[str, Any]] = []
     kept = changed = dropped = ignored = 0
     for record in records:
@@ -120,7 +120,7 @@ def _rows(path: Path) -> Iterator[tuple[str, tuple[Line, dict[str, str]]]]:
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 (byte {error.start}); save the sheet as CSV in UTF-8") from None
     head = content.partition("\n")[0]
-    # Spreadsheets of many countries part cells by semicolons.
+    # In many locales, spreadsheets separate cells by semicolons.
     delimiter = ";" if head.count(";") > head.count(",") else ","
     csv.field_size_limit(2**31 - 1)
     reader = csv.DictReader(io.StringIO(content, newline=""), restval="", restkey="", delimiter=delimiter)
@@ -135,9 +135,9 @@ def _rows(path: Path) -> Iterator[tuple[str, tuple[Line, dict[str, str]]]]:
         if plain["verdict"] not in VERDICTS:
             raise line.fault(f"verdict: expected keep, drop or nothing, got {plain['verdict']!r:.40}")
         if plain["verdict"] == "keep" and not plain["question"].strip():
-            raise line.fault("question: is empty; write drop to leave the query out")
+            raise line.fault("question: is empty; write drop to remove the query")
         if plain["id"] in seen:
-            raise line.fault(f"id '{plain['id']}' stands twice")
+            raise line.fault(f"id '{plain['id']}' occurs twice")
         seen.add(plain["id"])
         yield plain["id"], (line, plain)
 
@@ -148,8 +148,8 @@ def _plain(cell: str) -> str:
 
 def _changed(record: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, Any]:
     metadata = record.get("metadata", {})
-    text = metadata.get("synthetic")
-    synthetic = {**(text if isinstance(text, dict) else {}), "reviewed": True}
+    before = metadata.get("synthetic")
+    synthetic = {**(before if isinstance(before, dict) else {}), "reviewed": True}
     made = {**record, "text": row["question"].strip(), "metadata": {**metadata, "synthetic": synthetic}}
     made.pop("answer", None)
     answer = row["answer"].strip()

@@ -1,4 +1,4 @@
-"""Findings of `harness data check`, each on a few lines that can be read here."""
+"""Findings of `harness data check`, each on a few lines of data shown here."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from harness.data.manifest import PinnedFile, read_manifest, write_manifest
 
 TEXT = "Stir twice. Rest ten minutes. Stir twice."
 SIZES = {"short-documents", "few-queries", "few-clusters"}
-"""Found in all data sets as small as these."""
+"""Findings on every data set as small as these."""
 
 MakeData = Callable[..., Path]
 
@@ -24,7 +24,7 @@ def evidence(start: int, end: int, **more: Any) -> dict[str, Any]:
 
 
 def found(root: Path) -> list[Finding]:
-    """All findings but those on size."""
+    """All findings except those on size."""
     return [finding for finding in check_dataset(root) if finding.code not in SIZES]
 
 
@@ -36,13 +36,13 @@ def findings(make_data: MakeData, *items: dict[str, Any], documents: Any = None)
 WORDS = ("one", "two", "three", "four", "five", "six", "seven")
 
 
-def test_clean(make_data: MakeData) -> None:
-    """A unique quote on word edges."""
+def test_clean_evidence(make_data: MakeData) -> None:
+    """A unique quote with whole words has no finding."""
     assert findings(make_data, evidence(12, 29, quote="Rest ten minutes.")) == []
 
 
-def test_spans_that_can_be_used(make_data: MakeData) -> None:
-    """One query each, in order."""
+def test_usable_but_doubtful_spans(make_data: MakeData) -> None:
+    """One query each, in the order of the findings."""
     listed = findings(
         make_data, evidence(0, 11), evidence(11, 29), evidence(13, 28), evidence(11, 12), evidence(29, 30, quote=" ")
     )
@@ -59,24 +59,24 @@ def test_spans_that_can_be_used(make_data: MakeData) -> None:
 @pytest.mark.parametrize(
     ("place", "code", "what"),
     [
-        (evidence(12, 29, quote="Rest two minutes."), "quote-differs", "the quote stands nowhere in the document"),
+        (evidence(12, 29, quote="Rest two minutes."), "quote-differs", "the quote does not occur in the document"),
         (evidence(12, 999), "out-of-range", "span 12-999 is not inside 'a', which has 41 characters"),
-        (evidence(90, 99, quote="Rest"), "out-of-range", "it stands -78 characters away, at 12-16"),
-        (evidence(15, 32, quote="Rest ten minutes."), "shifted", "it stands -3 characters away, at 12-29"),
+        (evidence(90, 99, quote="Rest"), "out-of-range", "it occurs -78 characters away, at 12-16"),
+        (evidence(15, 32, quote="Rest ten minutes."), "shifted", "it occurs -3 characters away, at 12-29"),
         (evidence(12, 20, quote="Rest ten minutes."), "shifted", "it begins there and ends at 29"),
         (
             evidence(28, 39, quote="Stir twice."),
             "shifted",
-            "it stands +2 characters away, at 30-41, and at 1 other places",
+            "it occurs +2 characters away, at 30-41, and at 1 other places",
         ),
-        (evidence(12, 29, quote="Rest  ten\nminutes. "), "quote-differs", "but for white space it stands at 12-29"),
+        (evidence(12, 29, quote="Rest  ten\nminutes. "), "quote-differs", "ignoring white space, it occurs at 12-29"),
         ({"doc": "b"}, "unknown-document", "no document 'b' in the corpus"),
         ({"doc": "b", "absent": True}, "absent-document", "'b' is not in the corpus"),
-        ({"doc": "a", "absent": True}, "not-absent", "'a' is marked absent, and is in the corpus"),
+        ({"doc": "a", "absent": True}, "not-absent", "'a' is marked absent but is in the corpus"),
     ],
 )
-def test_places_that_are_wrong(make_data: MakeData, place: dict[str, Any], code: str, what: str) -> None:
-    """What is wrong, and where the quote stands instead."""
+def test_faulty_places(make_data: MakeData, place: dict[str, Any], code: str, what: str) -> None:
+    """The finding says what is wrong, and where the quote occurs instead."""
     (finding,) = findings(make_data, place)
     assert finding.code == code
     assert what in finding.what
@@ -89,11 +89,11 @@ def test_places_that_are_wrong(make_data: MakeData, place: dict[str, Any], code:
         ("Crème brûlée à la crème. Cook it. Cook it.", lambda t: len(t.encode()), "in UTF-8 bytes"),
         ("🧂🧂🧂 Cook it. And then: Cook it.", lambda t: len(t.encode("utf-16-le")) // 2, "in UTF-16 units"),
         ("a\nb\nc\nCook it. Cook it.", lambda t: len(t) + t.count("\n"), "a line end counts as two"),
-        ("a\r\nb\r\nc\r\nCook it. Cook it.", lambda t: len(t) - t.count("\r\n"), "where \\r\\n counts as one"),
+        ("a\r\nb\r\nc\r\nCook it. Cook it.", lambda t: len(t) - t.count("\r\n"), "if \\r\\n counts as one"),
     ],
 )
-def test_offsets_counted_otherwise(make_data: MakeData, text: str, count: Callable[[str], int], why: str) -> None:
-    """The cause of the shift is told, and decides between several places."""
+def test_offsets_in_other_units(make_data: MakeData, text: str, count: Callable[[str], int], why: str) -> None:
+    """The finding names the cause of the shift, which decides between several places."""
     right = text.index("Cook it.")
     start = count(text[:right])
     (finding,) = findings(
@@ -106,7 +106,7 @@ def test_offsets_counted_otherwise(make_data: MakeData, text: str, count: Callab
 
 
 def test_overlapping_items(make_data: MakeData) -> None:
-    """Two items that share text count it twice; equivalent places of one item may share what they like."""
+    """Two items that overlap count the shared text twice; equivalent places of one item may overlap."""
     asked = {"id": "q", "text": "?", "evidence": [evidence(12, 29), evidence(17, 20), evidence(0, 4)]}
     (finding,) = found(make_data([{"id": "a", "text": TEXT.replace("Stir twice.", "", 1).rjust(41)}], [asked]))[-1:]
     assert (finding.code, finding.what) == ("overlapping-evidence", "query 'q': 'a' 12-29 and 17-20 share 3 characters")
@@ -133,8 +133,8 @@ def test_documents_and_queries(make_data: MakeData) -> None:
 LONG = " ".join(f"Step {n} takes {n * n} minutes and a spoon of spice number {n + 3}." for n in range(20))
 
 
-def test_twins(make_data: MakeData) -> None:
-    """Documents with one text, or nearly; queries in nearly the same words, unless a number tells them apart."""
+def test_near_duplicates(make_data: MakeData) -> None:
+    """Documents with the same or nearly the same text; queries in nearly the same words, unless a number differs."""
     documents = [
         {"id": "a", "text": LONG},
         {"id": "b", "text": LONG.replace(" ", "  ")},
@@ -154,27 +154,27 @@ def test_twins(make_data: MakeData) -> None:
     ]
     lines = [(finding.code, finding.what) for finding in found(make_data(documents, asked))]
     assert lines == [
-        ("duplicate-document", "document 'b' has the text of 'a' in line 1"),
+        ("duplicate-document", "document 'b' has the same text as 'a' in line 1"),
         ("near-duplicate-document", "document 'c' shares 99% of its word sequences with 'a' in line 1"),
         ("near-duplicate-query", "query 'r' shares 89% of its words with 'q' in line 1, and has other evidence"),
     ]
 
 
 def test_queries_of_two_sets(make_data: MakeData) -> None:
-    """What is asked in both is no test; a query that ignores its own evidence can find none."""
+    """A query in two sets, and a query that ignores its own evidence."""
     asked = {"id": "q", "text": "How long to rest?", "evidence": [evidence(12, 29)], "ignore": ["a"]}
     locked = {"id": "t", "text": "how long to REST", "evidence": [evidence(12, 29)]}
     lines = [
         (finding.code, finding.what) for finding in found(make_data([{"id": "a", "text": TEXT}], [asked], [locked]))
     ]
     assert lines == [
-        ("ignored-evidence", "query 'q': needs 'a', which it ignores"),
+        ("ignored-evidence", "query 'q': its evidence is in 'a', which it ignores"),
         ("query-in-two-sets", "query 't' asks the same as 'q' in line 1 of validation.jsonl"),
     ]
 
 
 def test_texts_without_spaces_and_in_other_unicode_forms(make_data: MakeData) -> None:
-    """Chinese is compared sign by sign; composed and decomposed letters are the same."""
+    """Chinese is compared by character; composed and decomposed letters are equal."""
     long = "".join(chr(0x4E00 + n) for n in range(200))
     documents = [
         {"id": "a", "text": long},
@@ -191,7 +191,7 @@ def test_texts_without_spaces_and_in_other_unicode_forms(make_data: MakeData) ->
 
 
 def test_a_run_that_cannot_be_read(make_data: MakeData) -> None:
-    """Is found before a trial replays it."""
+    """A malformed run file is found before a trial replays it."""
     root = make_data([{"id": "a", "text": TEXT}], [{"id": "q", "text": "?", "evidence": [evidence(12, 29)]}])
     (root / "run.txt").write_text("q Q0 a 1\n")
     manifest = read_manifest(root)
@@ -201,7 +201,7 @@ def test_a_run_that_cannot_be_read(make_data: MakeData) -> None:
 
 
 def test_leaks(make_data: MakeData) -> None:
-    """A query that stands in the corpus, whatever its case and punctuation; one that is a document itself."""
+    """A query that occurs in the corpus, ignoring case and punctuation; a query that is itself a document."""
     documents = [
         {"id": "a", "text": f"{LONG} How long to rest the dough, then?"},
         {"id": "q2", "text": f"{'Rest it. ' * 9}Then bake it until brown."},
@@ -214,21 +214,21 @@ def test_leaks(make_data: MakeData) -> None:
     ]
     lines = [(finding.code, finding.what) for finding in found(make_data(documents, asked))]
     assert lines == [
-        ("leaking-query", "query 'q1' stands word for word in its evidence document 'a'"),
-        ("self-query", "query 'q2' is the document of that id; `ignore: [\"q2\"]` keeps it from being its hit"),
+        ("leaking-query", "query 'q1' occurs word for word in its evidence document 'a'"),
+        ("self-query", "query 'q2' is the document with that id; `ignore: [\"q2\"]` keeps it out of its ranking"),
     ]
 
 
-def test_a_question_that_stands_in_the_document_of_its_number(make_data: MakeData) -> None:
-    """Is no document itself; to ignore that document would take its evidence away."""
+def test_a_question_inside_the_document_with_its_id(make_data: MakeData) -> None:
+    """Is not a self-query: ignoring that document would remove the evidence."""
     text = f"FAQ. What is the boiling point of water? {LONG}"
     asked = {"id": "1", "text": "What is the boiling point of water?", "evidence": [{"doc": "1"}]}
     (finding,) = found(make_data([{"id": "1", "text": text}], [asked]))
     assert finding.code == "leaking-query"
 
 
-def test_a_twin_behind_a_liker_query_about_something_else(make_data: MakeData) -> None:
-    """The likest query that needs the same document counts; years in other decades are other questions."""
+def test_near_duplicates_are_compared_within_a_document(make_data: MakeData) -> None:
+    """The most similar query with the same evidence document counts; other decades are other questions."""
     long = "how many spoons of which spice does one who has never cooked before need for the second step of this dish"
     asked = [
         {"id": "a", "text": f"{long} then today?", "evidence": [{"doc": "a"}]},
@@ -247,22 +247,22 @@ def test_sizes(make_data: MakeData) -> None:
     record = {finding.code: finding.what for finding in check_dataset(root)}
     assert set(record) == SIZES
     assert "takes about 503" in record["few-queries"]
-    assert "the queries make 1 clusters" in record["few-clusters"]
-    assert "1 of 1 documents hold fewer than 150 words (median 7)" in record["short-documents"]
+    assert "the queries form 1 clusters" in record["few-clusters"]
+    assert "1 of 1 documents have fewer than 150 words (median 7)" in record["short-documents"]
     assert any("takes about 126" in finding.what for finding in check_dataset(root, effect=0.1))
 
 
 def test_a_malformed_line_and_a_changed_file(make_data: MakeData) -> None:
-    """Both are findings, not the end of the check."""
+    """Both are findings; the check goes on."""
     root = make_data([{"id": "a", "text": TEXT}], [{"id": "q", "text": "?", "evidence": [evidence(12, 29)]}])
     (root / "corpus.jsonl").write_text("{\n")
     assert [finding.code for finding in found(root)] == ["not-pinned", "malformed"]
 
 
 def test_the_chroma_corpora_have_exactly_their_known_defects(shared: Callable[[str], Path], tmp_path: Path) -> None:
-    """97 references stand more than once, 49 start inside a word, 217 have white space at an edge, none differs.
+    """97 references occur more than once, 49 start or end inside a word, 217 have white space at an end, none differs.
 
-    Besides, 472 queries are a few less than the 503 that a difference of 0.05 takes, and one is asked in its document.
+    Also, 472 queries are fewer than the 503 needed for a difference of 0.05, and one query occurs in its document.
     """
     import_dataset("chroma", shared("chroma-chunking"), tmp_path / "chroma")
     listed = list(check_dataset(tmp_path / "chroma"))
@@ -278,19 +278,19 @@ def test_the_chroma_corpora_have_exactly_their_known_defects(shared: Callable[[s
 
 
 def test_the_shipped_cookbook_is_clean() -> None:
-    """No error; the only warnings are the queries that are meant to have no answer, and that it is small."""
+    """No errors; the only warnings are the unanswerable queries and the small number of queries."""
     root = Path(__file__).parents[3] / "datasets" / "cookbook"
     assert {finding.code for finding in check_dataset(root)} == {"no-evidence", "few-queries"}
 
 
 def test_empty_files(make_data: MakeData) -> None:
-    """A run refuses them, so the check does."""
+    """The check reports them as errors, as a run refuses them."""
     root = make_data([{"id": "a", "text": TEXT}], [{"id": "q", "text": "?"}])
     (root / "corpus.jsonl").write_text("\n")
     (root / "queries/validation.jsonl").write_text("")
     assert [finding.code for finding in check_dataset(root)].count("empty-file") == 2
 
 
-def test_every_kind_of_finding_is_told_what_it_means() -> None:
+def test_every_kind_of_finding_has_a_meaning() -> None:
     """In one line."""
     assert all(meaning and "\n" not in meaning for meaning in CODES.values())

@@ -1,4 +1,4 @@
-"""The repaired copy: what has one remedy is mended, all else stays to the byte, and the diff tells it."""
+"""The repaired copy: unambiguous repairs are made and listed in the diff; everything else stays byte for byte."""
 
 import json
 import shutil
@@ -37,8 +37,8 @@ def first_place(root: Path, at: int) -> dict[str, Any]:
     return place
 
 
-def test_what_has_one_remedy(make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """Moved, trimmed, quoted as it stands; also at equivalent places; what cannot be decided stays."""
+def test_unambiguous_repairs(make_data: Callable[..., Path], tmp_path: Path) -> None:
+    """Spans are moved and trimmed, quotes corrected, also at equivalent places; ambiguous cases stay."""
     root, counts = fixed(
         make_data,
         tmp_path,
@@ -59,16 +59,16 @@ def test_what_has_one_remedy(make_data: Callable[..., Path], tmp_path: Path) -> 
     assert first_place(root, 6)["also"] == [{"doc": "a", "start": 12, "end": 16, "quote": "Rest"}]
     assert first_place(root, 7) == {"doc": "a", "start": 11, "end": 12}
     assert counts == {
-        "spans moved to where their quote stands": 3,
-        "spans without the white space at their edges": 2,
-        "quotes made those of the text, which differ in white space": 1,
+        "spans moved to where their quote occurs": 3,
+        "spans trimmed of white space at their ends": 2,
+        "quotes given the white space of the document": 1,
     }
     left = [finding.code for finding in check_dataset(root) if finding.level == "error"]
     assert left == ["shifted"]
 
 
-def test_the_rest_stays_to_the_byte_and_the_diff_applies(make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """`patch` makes the copy's query file out of the old one; lines without a change are those of before."""
+def test_other_lines_stay_the_same_and_the_diff_applies(make_data: Callable[..., Path], tmp_path: Path) -> None:
+    """`patch` turns the old query file into that of the copy; unchanged lines are the same bytes."""
     odd = '{"text":"odd?",  "id":"o", "evidence":[]}\r\n\n'
     root = make_data([{"id": "a", "text": TEXT}], [query("moved", 13, 31, "Rest ten  minutes."), query("fine", 0, 4)])
     file = root / "queries/validation.jsonl"
@@ -86,25 +86,25 @@ def test_the_rest_stays_to_the_byte_and_the_diff_applies(make_data: Callable[...
         assert (tmp_path / "patched/queries/validation.jsonl").read_bytes() == after.read_bytes()
 
 
-def test_records_that_stand_twice(make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """An equal one is left out; with other content only a person can say which is right."""
+def test_repeated_records(make_data: Callable[..., Path], tmp_path: Path) -> None:
+    """An equal record is dropped; with different content only a person can say which one is right."""
     root, counts = fixed(make_data, tmp_path, query("q", 0, 4), query("q", 0, 4), query("r", 0, 4))
-    assert counts == {"records that stood twice left out once": 1}
+    assert counts == {"repeated records dropped": 1}
     assert len(load_dataset(root, "validation").query_set.queries) == 2
     shutil.rmtree(root)
     shutil.rmtree(tmp_path / "datasets")
     twice = (query("q", 11, 30), query("q", 11, 30), query("q", 0, 5), query("r", 13, 31, "Rest ten  minutes."))
     root, counts = fixed(make_data, tmp_path, *twice)
     assert counts == {
-        "spans without the white space at their edges": 1,
-        "records that stood twice left out once": 1,
-        "spans moved to where their quote stands": 1,
+        "spans trimmed of white space at their ends": 1,
+        "repeated records dropped": 1,
+        "spans moved to where their quote occurs": 1,
     }
     assert [finding.code for finding in check_dataset(root) if finding.level == "error"] == ["duplicate-id"]
 
 
-def test_what_would_be_no_sound_record_stays(make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """Two items that become one, a quote that stands inside another word; a changed line keeps its line end."""
+def test_repairs_that_would_be_invalid(make_data: Callable[..., Path], tmp_path: Path) -> None:
+    """Not made: two items that would become the same one, and a quote that occurs inside another word."""
     two = {"doc": "a", "start": 11, "end": 30, "quote": " Rest ten  minutes."}
     both = query("two", 12, 30, "Rest ten  minutes.")
     both["evidence"].append(two)
@@ -116,7 +116,7 @@ def test_what_would_be_no_sound_record_stays(make_data: Callable[..., Path], tmp
 def test_an_interrupted_repair_leaves_nothing(
     make_data: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rather than a copy that looks repaired."""
+    """No copy that looks repaired."""
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -128,7 +128,7 @@ def test_an_interrupted_repair_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["datasets"]
 
 
-def test_a_second_time_there_is_nothing_to_mend(make_data: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_second_repair_changes_nothing(make_data: Callable[..., Path], tmp_path: Path) -> None:
     """Repairing is idempotent."""
     root, _ = fixed(make_data, tmp_path, query("moved", 13, 31, "Rest ten  minutes."), query("trimmed", 11, 30))
     again = fix_dataset(root, tmp_path / "again")
@@ -136,18 +136,18 @@ def test_a_second_time_there_is_nothing_to_mend(make_data: Callable[..., Path], 
 
 
 def test_an_existing_folder_is_left_alone(make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """Whatever it holds."""
+    """The repair refuses to write into it."""
     (tmp_path / "fixed").mkdir()
     (tmp_path / "fixed/mine").write_text("x")
-    with pytest.raises(DataError, match="already holds files"):
+    with pytest.raises(DataError, match="already contains files"):
         fixed(make_data, tmp_path, query("q", 0, 4))
 
 
 def test_chroma(shared: Callable[[str], Path], tmp_path: Path) -> None:
-    """217 spans lose the white space at their edges; nothing else changes; 97 and 49 remain for people."""
+    """217 spans lose the white space at their ends; nothing else changes; the 49 cut words remain."""
     import_dataset("chroma", shared("chroma-chunking"), tmp_path / "chroma")
     done = fix_dataset(tmp_path / "chroma", tmp_path / "fixed")
-    assert dict(done.counts) == {"spans without the white space at their edges": 217}
+    assert dict(done.counts) == {"spans trimmed of white space at their ends": 217}
     codes = [finding.code for finding in check_dataset(tmp_path / "fixed")]
     assert (codes.count("white-space-edge"), codes.count("inside-word")) == (0, 49)
     before, after = (load_dataset(tmp_path / name, "validation", copies="ignore") for name in ("chroma", "fixed"))
@@ -159,7 +159,7 @@ def test_chroma(shared: Callable[[str], Path], tmp_path: Path) -> None:
 
 
 def test_quotes_that_differ_in_white_space(make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """Stay where they are said to stand; elsewhere they must stand once, as whole words."""
+    """Are corrected at their own place; elsewhere only if they occur once, as whole words."""
     text = "ha ha ha and We breathe\ncategories of air."
     asked = [
         {"id": name, "text": "?", "evidence": [{"doc": "a", "start": start, "end": end, "quote": quote}]}
@@ -173,7 +173,7 @@ def test_quotes_that_differ_in_white_space(make_data: Callable[..., Path], tmp_p
 
 @pytest.mark.parametrize("form", ["compact", "escaped", "odd spacing", "1.10", "1e400"])
 def test_nothing_else_of_a_line_changes(make_data: Callable[..., Path], tmp_path: Path, form: str) -> None:
-    """Compact and escaped lines keep their form; one that could not be written again to the byte stays, counted."""
+    """Compact and escaped lines keep their form; a line that cannot be reproduced exactly stays, and is counted."""
     record = query("é", 11, 30)
     line = json.dumps(record, ensure_ascii=False)
     written = {
@@ -189,14 +189,14 @@ def test_nothing_else_of_a_line_changes(make_data: Callable[..., Path], tmp_path
     done = fix_dataset(root, tmp_path / "fixed")
     after = (tmp_path / "fixed/queries/validation.jsonl").read_text(encoding="utf-8")
     kept = form in ("compact", "escaped")
-    assert dict(done.counts) == {"spans without the white space at their edges" if kept else UNUSUAL: 1}
+    assert dict(done.counts) == {"spans trimmed of white space at their ends" if kept else UNUSUAL: 1}
     assert after.count(",") == written.count(",")
     assert (after == written + "\n") is not kept
     assert after.rstrip("\n").replace("12", "11") == written if kept else True
 
 
 def test_a_folder_inside_the_data_set(make_data: Callable[..., Path]) -> None:
-    """Would become part of it."""
+    """Is refused, as the copy would become part of the data set."""
     root = make_data([{"id": "a", "text": TEXT}], [query("q", 0, 4)])
     with pytest.raises(DataError, match="is inside the data set"):
         fix_dataset(root, root / "fixed")

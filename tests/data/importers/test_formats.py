@@ -25,14 +25,14 @@ def test_self_hits_are_ignored_on_request(folder: Make) -> None:
 
 def test_options_without_a_use_are_refused(folder: Make) -> None:
     """Rather than silently passed over."""
-    assert refused("squad", folder({"x.json": {}}), topic="desc") == "import squad has no use for --topic"
+    assert refused("squad", folder({"x.json": {}}), topic="desc") == "import squad does not use --topic"
     with pytest.raises(ConfigError, match="no such column. Did you mean 'query.text'"):
         Options(columns={"query.txt": "x"})
     with pytest.raises(ConfigError, match="expected a name of letters"):
         Options(name="../x")
-    with pytest.raises(ConfigError, match="is no encoding of lines of text"):
+    with pytest.raises(ConfigError, match="is not an encoding of text lines"):
         Options(encoding="utf-99")
-    with pytest.raises(ConfigError, match="is no encoding of lines of text"):
+    with pytest.raises(ConfigError, match="is not an encoding of text lines"):
         Options(encoding="utf-16")
 
 

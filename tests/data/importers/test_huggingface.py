@@ -146,7 +146,7 @@ def test_huggingface_faults(folder: Make, tmp_path: Path) -> None:
     (source / "x.parquet").unlink()
     parquet(source / "y.parquet", [{"a": 1}])
     assert "not recognized by its columns (y: a)" in refused("huggingface", source)
-    with pytest.raises(DataError, match="nowhere: no such folder; a data set of the Hub is named like"):
+    with pytest.raises(DataError, match="nowhere: no such folder; data sets on the Hub have names like"):
         import_dataset("huggingface", "nowhere", tmp_path / "data")
-    with pytest.raises(DataError, match="cannot be had from the Hub"):
+    with pytest.raises(DataError, match="cannot be downloaded from the Hub"):
         import_dataset("huggingface", "no/such", tmp_path / "data")

@@ -38,10 +38,10 @@ def test_grades_negatives_and_absent_documents(beir: Path, tmp_path: Path) -> No
             b"q1\td2\t1\nq1\td2\tyes\n",
             "dev.tsv:2: score: expected a whole number",
         ),
-        ("qrels/dev.tsv", b"q1\td2\t1\nq1\td2\t2\n", "dev.tsv:2: query 'q1' judges document 'd2' a second time"),
+        ("qrels/dev.tsv", b"q1\td2\t1\nq1\td2\t2\n", "dev.tsv:2: query 'q1' judges document 'd2' twice"),
         ("qrels/dev.tsv", b"q\xe9\td2\t1\n", "dev.tsv:1: not UTF-8"),
-        ("corpus.jsonl", b'{"_id": "d2", "text": "x"}\n' * 2, "corpus.jsonl:2: document 'd2' stands in line 1 already"),
-        ("queries.jsonl", b'{"_id": "q1", "text": "x"}\n' * 2, "queries.jsonl:2: query 'q1' stands in line 1 already"),
+        ("corpus.jsonl", b'{"_id": "d2", "text": "x"}\n' * 2, "corpus.jsonl:2: document 'd2' already occurs in line 1"),
+        ("queries.jsonl", b'{"_id": "q1", "text": "x"}\n' * 2, "queries.jsonl:2: query 'q1' already occurs in line 1"),
         ("qrels/dev.tsv", b"q9\td2\t1\n", "dev.tsv:1: no query 'q9'"),
         ("corpus.jsonl", b'{"_id": [7], "text": "x"}\n', "corpus.jsonl:1: _id: expected text, got [7]"),
         ("queries.jsonl", b"{]\n", "queries.jsonl:1: not valid JSON"),
@@ -92,7 +92,7 @@ def test_offsets_and_titles_in_the_text_are_refused(tmp_path: Path) -> None:
     columns = {"evidence.doc": "doc", "evidence.start": "start", "evidence.end": "end"}
     with pytest.raises(DataError, match="offsets refer to the text without the title; leave out --titles text"):
         import_dataset("csv", table, tmp_path / "out", options=Options(columns=columns, titles="text"))
-    with pytest.raises(ConfigError, match="import squad has no use for --titles"):
+    with pytest.raises(ConfigError, match="import squad does not use --titles"):
         import_dataset("squad", table, tmp_path / "out", options=Options(titles="text"))
 
 

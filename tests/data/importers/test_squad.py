@@ -27,7 +27,7 @@ def test_squad(folder: Make) -> None:
 def test_a_wrong_offset_is_kept_as_it_is_for_the_check(folder: Make) -> None:
     """The import changes nothing; loading refuses it and names the place and the shift."""
     source = folder({"x.json": squad(("Salt is white.", [asked("q1", ("white", 7))]))})
-    with pytest.raises(DataError, match=r"validation.jsonl:1: .*it stands \+1 characters away, at 8-13"):
+    with pytest.raises(DataError, match=r"validation.jsonl:1: .*it occurs \+1 characters away, at 8-13"):
         loaded("squad", source)
 
 
@@ -41,10 +41,10 @@ def test_a_wrong_offset_is_kept_as_it_is_for_the_check(folder: Make) -> None:
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "x.json: data[0].paragraphs[0]: context: is missing"),
         (squad(("x", [{"id": "q"}])), "x.json: data[0].paragraphs[0].qas[0]: question: is missing"),
         (squad(("x", [asked("q", ("x", True))])), "answer_start: expected a whole number, got True"),
-        (squad(("x", [asked("q", ("x", 0)), asked("q", ("x", 0))])), "query 'q' stands in data[0]"),
+        (squad(("x", [asked("q", ("x", 0)), asked("q", ("x", 0))])), "query 'q' already occurs in data[0]"),
         (squad(("x", [asked("q", is_impossible="no")])), "is_impossible: expected true or false, got 'no'"),
         (squad(("\ud800", [])), "half a surrogate pair"),
-        ({"data": []}, "holds no document of this format"),
+        ({"data": []}, "contains no document of this format"),
     ],
 )
 def test_squad_faults(folder: Make, content: Any, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Queries written by a model: a real server, answers good and bad, the sheet and its way back, the budget."""
+"""Queries written by a model: a local server, good and bad answers, the review sheet, the budget."""
 
 import csv
 import json
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence_text import text_of
 from openai_server import Asked, Server
 
 from harness.components.text_analysis import Analyzer
@@ -29,7 +30,7 @@ def sentences(text: str) -> list[str]:
 
 
 class Model:
-    """Writes one question about each sentence it has not asked about, by the sentence's own subject."""
+    """A model that writes a question about every third sentence, from the first three words of the sentence."""
 
     def __init__(self) -> None:
         self.change: Callable[[str, dict[str, Any]], dict[str, Any]] = lambda slot, entry: entry
@@ -87,7 +88,7 @@ def records(root: Path) -> list[dict[str, Any]]:
 
 
 def test_generate_review_and_load(garden_data: Path, tmp_path: Path, server: Server) -> None:
-    """Asked once, checked, marked, written with exact spans; the sheet keeps, changes and drops; again it is free."""
+    """Queries are checked, marked, and written with exact spans; repeating is free; the sheet keeps and drops them."""
     output = harness(server, tmp_path, "generate", "garden", "--model", "m", "--count", "10", "--several", "0.3",
                    "--unanswerable", "0.2")  # fmt: skip
     assert "10 kept: query set 'synthetic' of garden, marked as synthetic" in output
@@ -100,13 +101,13 @@ def test_generate_review_and_load(garden_data: Path, tmp_path: Path, server: Ser
         assert query.metadata["synthetic"]["model"] == "m"
         assert not query.metadata["synthetic"]["reviewed"]
         for item in query.evidence:
-            assert data.slice(item.places[0]) in sentences(data.by_id[item.places[0].doc].text)
+            assert text_of(data, item.places[0]) in sentences(data.by_id[item.places[0].doc].text)
     assert read_manifest(garden_data).queries["synthetic"].synthetic
     assert [finding for finding in check_dataset(garden_data) if finding.level == "error"] == []
 
     before, calls = records(garden_data), len(server.calls)
     arguments = ("generate", "garden", "--model", "m", "--count", "10", "--several", "0.3", "--unanswerable", "0.2")
-    assert "holds generated queries; --replace writes it anew" in harness(server, tmp_path, *arguments, code=2)
+    assert "contains generated queries; --replace overwrites it" in harness(server, tmp_path, *arguments, code=2)
     again = harness(server, tmp_path, *arguments, "--replace")
     assert (records(garden_data), len(server.calls)) == (before, calls)
     assert "questions to write" not in again
@@ -131,16 +132,16 @@ def test_generate_review_and_load(garden_data: Path, tmp_path: Path, server: Ser
     assert [record["metadata"]["synthetic"]["reviewed"] for record in after] == [True, True, *[False] * 7]
     assert len(load_dataset(garden_data, "synthetic").query_set.queries) == 9
     refused = harness(server, tmp_path, "generate", "garden", "--model", "m", "--replace", code=2)
-    assert "holds reviewed queries; choose another name" in refused
+    assert "contains reviewed queries; choose another name" in refused
     again = harness(server, tmp_path, "review", "garden", str(sheet))
     assert "2 kept (0 changed), 0 dropped, 7 without verdict" in again
     refused = harness(
         server, tmp_path, "generate", "garden", "--model", "m", "--set", "other", "--sheet", str(sheet), code=2
     )
-    assert "is there, perhaps with verdicts" in refused
+    assert "exists, perhaps with verdicts" in refused
     corpus = ("--set", "other", "--sheet", str(garden_data / "corpus.jsonl"), "--replace")
     refused = harness(server, tmp_path, "generate", "garden", "--model", "m", *corpus, code=2)
-    assert "is there, and no review sheet" in refused
+    assert "exists and is not a review sheet" in refused
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -156,10 +157,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_what_is_not_fit_is_dropped_and_counted(
+def test_unusable_questions_are_dropped_and_counted(
     garden_data: Path, tmp_path: Path, server: Server, model: Model, bad: str
 ) -> None:
-    """However often it is asked for; nothing is written where nothing is left."""
+    """In every round; nothing is written if no query is left."""
     changes, kind = BAD[bad]
     model.change = lambda slot, entry: {**entry, **changes}
     arguments = ("generate", "garden", "--model", "m", "--count", "2", "--several", "0", "--unanswerable", "0")
@@ -169,7 +170,7 @@ def test_what_is_not_fit_is_dropped_and_counted(
 
 
 def test_trivial_and_repeated_questions(garden_data: Path, tmp_path: Path, server: Server, model: Model) -> None:
-    """A question in the words of its evidence, one that people ask already, one about what the corpus answers."""
+    """A question in the words of its evidence, and one that repeats a query written by people."""
     first = json.loads((garden_data / "queries/validation.jsonl").read_text().splitlines()[0])["text"]
     questions = {"q02": None, "q03": first}
 
@@ -187,19 +188,19 @@ def test_trivial_and_repeated_questions(garden_data: Path, tmp_path: Path, serve
 
 
 def test_answers_are_checked(garden_data: Path, tmp_path: Path, server: Server, model: Model) -> None:
-    """What its evidence does not answer, and what is meant to have no answer and has one, is dropped."""
+    """Questions that their evidence does not answer, and unanswerable ones with an answer, are dropped."""
     model.answered = {"yes": "partly", "no": "yes"}
     output = harness(
         server, tmp_path, "generate", "garden", "--model", "m", "--count", "4", "--unanswerable", "0.5", code=2
     )
     assert "dropped: not answered by its own evidence" in output
-    assert "dropped: meant to have no answer, and the corpus has one" in output
+    assert "dropped: meant to have no answer, but the corpus has one" in output
     assert "no query is left; nothing was written" in output
     assert "synthetic" not in read_manifest(garden_data).queries
 
 
 def test_budget_and_offline(garden_data: Path, tmp_path: Path, server: Server) -> None:
-    """Nothing is spent beyond the budget, nothing sent offline; what was answered stays."""
+    """No call is sent beyond the budget or offline."""
     arguments = ("generate", "garden", "--model", "m", "--count", "4")
     output = harness(server, tmp_path, *arguments, "--offline", code=2)
     assert "dropped: not usable as written (offline)" in output
@@ -212,15 +213,15 @@ def test_budget_and_offline(garden_data: Path, tmp_path: Path, server: Server) -
     ("arguments", "what"),
     [
         (["--count", "0"], "--count 0: expected at least 1"),
-        (["--several", "1.5"], "--several 1.5: expected a share from 0 to 1"),
-        (["--several", "0.8", "--unanswerable", "0.3"], "are more than all queries together"),
-        (["--set", "validation"], "--set validation: holds queries written by people"),
+        (["--several", "1.5"], "--several 1.5: expected a fraction from 0 to 1"),
+        (["--several", "0.8", "--unanswerable", "0.3"], "add up to more than 1"),
+        (["--set", "validation"], "--set validation: contains queries written by people"),
         (["--set", "../x"], "expected a name of letters"),
         (["--base-url", "nonsense"], "base_url: is not an address"),
     ],
 )
 def test_wrong_usage(garden_data: Path, tmp_path: Path, server: Server, arguments: list[str], what: str) -> None:
-    """One line, and nothing asked."""
+    """One line of error, and no call."""
     assert what in harness(server, tmp_path, "generate", "garden", "--model", "m", *arguments, code=2)
     assert server.asked == []
 
@@ -231,13 +232,13 @@ def test_wrong_usage(garden_data: Path, tmp_path: Path, server: Server, argument
         ("a,b\n1,2\n", "sheet.csv:1: no column answer, id, question, verdict"),
         ("verdict,question,answer,id\nmaybe,x?,,s0001\n", "sheet.csv:2: verdict: expected keep, drop or nothing"),
         ("verdict,question,answer,id\nkeep, ,,s0001\n", "sheet.csv:2: question: is empty"),
-        ("verdict,question,answer,id\nkeep,x?,,zz\n", "sheet.csv:2: id 'zz' is no query of the set"),
-        ("verdict,question,answer,id\ndrop,x?,,s0001\ndrop,x?,,s0001\n", "sheet.csv:3: id 's0001' stands twice"),
+        ("verdict,question,answer,id\nkeep,x?,,zz\n", "sheet.csv:2: id 'zz' is not a query of the set"),
+        ("verdict,question,answer,id\ndrop,x?,,s0001\ndrop,x?,,s0001\n", "sheet.csv:3: id 's0001' occurs twice"),
         ("verdict,question,answer,id\ndrop,x?,,s0001\n", "drops every query"),
     ],
 )
-def test_faults_of_a_sheet(garden_data: Path, tmp_path: Path, server: Server, content: str, what: str) -> None:
-    """One line that names file and line; the set stays as it is."""
+def test_errors_of_a_sheet(garden_data: Path, tmp_path: Path, server: Server, content: str, what: str) -> None:
+    """One line that names file and line; the set stays unchanged."""
     harness(server, tmp_path, "generate", "garden", "--model", "m", "--count", "1", "--unanswerable", "0")
     before = records(garden_data)
     (tmp_path / "sheet.csv").write_text(content)
@@ -245,8 +246,8 @@ def test_faults_of_a_sheet(garden_data: Path, tmp_path: Path, server: Server, co
     assert records(garden_data) == before
 
 
-def test_the_sheet_holds_no_formula(garden_data: Path, tmp_path: Path, server: Server, model: Model) -> None:
-    """A cell that a spreadsheet would calculate begins with an apostrophe, which is taken off again."""
+def test_the_sheet_contains_no_formula(garden_data: Path, tmp_path: Path, server: Server, model: Model) -> None:
+    """A cell that a spreadsheet would evaluate gets an apostrophe, which is removed when the sheet is applied."""
     model.change = lambda slot, entry: {**entry, "question": "=1+1 is what in my garden?", "answer": "-some"}
     harness(server, tmp_path, "generate", "garden", "--model", "m", "--count", "1", "--unanswerable", "0")
     sheet = tmp_path / "synthetic-review.csv"
@@ -258,7 +259,7 @@ def test_the_sheet_holds_no_formula(garden_data: Path, tmp_path: Path, server: S
 
 
 def test_overlap_by_hand() -> None:
-    """Salt and water of {salt, water, boil}; a copied run of six words, not of five."""
+    """Salt and water of {salt, water, boil}; six consecutive words are a copy, five are not."""
     stems = Analyzer("porter", "lucene")
     assert lexical_overlap("What salted water boils?", ["Salt the water."], stems) == pytest.approx(2 / 3)
     assert lexical_overlap("Who?", ["Salt"], stems) == 0
@@ -266,8 +267,8 @@ def test_overlap_by_hand() -> None:
     assert not copies("Why would I stir the pot twice a week?", ["You stir the pot twice a day."])
 
 
-def test_synthetic_is_told_everywhere(garden_data: Path, tmp_path: Path, tracking: str) -> None:
-    """In the manifest, `data show`, the launch and its table, the report, and MLflow."""
+def test_synthetic_sets_are_marked_everywhere(garden_data: Path, tmp_path: Path, tracking: str) -> None:
+    """In `data show`, the launch, the comparison, the report, and MLflow."""
     from mlflow import MlflowClient
 
     from harness import Experiment, Trial, run
