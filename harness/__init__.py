@@ -3,8 +3,9 @@
 The public API is the list of imports below. What authors of components need besides is in `harness.components`.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from harness.core.own_packages import require_own_packages
 from harness.core.public_names import public_names
 
 if TYPE_CHECKING:
@@ -60,4 +61,10 @@ _MOVED = {
 }
 """What to write instead of names that were here before version 0.2."""
 
-__getattr__, __dir__, __all__ = public_names(__name__, _MOVED)
+_load, __dir__, __all__ = public_names(__name__, _MOVED)
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        require_own_packages()
+    return _load(name)

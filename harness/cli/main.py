@@ -1,4 +1,4 @@
-"""The `harness` command: its parser, and what becomes of errors."""
+"""The `harness` command: its parser, and the mapping of errors to exit codes."""
 
 import argparse
 import os
@@ -20,6 +20,7 @@ from harness.cli.ui_command import add_ui_command
 from harness.core.blame import ended_by
 from harness.core.characters import in_one_line
 from harness.core.errors import HarnessError
+from harness.core.own_packages import require_own_packages
 
 _COMMANDS = (
     add_plan_command,
@@ -34,14 +35,17 @@ _COMMANDS = (
     add_data_commands,
     add_judge_commands,
 )
-"""In the order of the help text."""
+"""The functions that add the commands, in the order of the help text."""
 
 _RENAMED = {"bands": "bins"}
-"""Commands that had another name before version 0.2."""
+"""Commands that were renamed in version 0.2: old to new name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; a user's fault becomes one line on stderr, and what nobody foresaw its traceback and code 70."""
+    """Runs one command and returns its exit code.
+
+    A `HarnessError` is one line on stderr and exit code 2; an unexpected exception is a traceback and exit code 70.
+    """
     with safe_output():
         given = sys.argv[1:] if arguments is None else arguments
         if given and given[0] in _RENAMED:
@@ -50,19 +54,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         command: Callable[[argparse.Namespace], int] = options.command
         try:
+            require_own_packages()
             return command(options)
         except HarnessError as error:
             print(f"harness: {in_one_line(str(error))}", file=sys.stderr)
             return USAGE
         except OutputClosedError:
-            # Python would complain once more while closing it.
+            # Python would report the error again while closing stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return OK
         except KeyboardInterrupt:
-            print("harness: stopped; what was finished is kept, run again to go on", file=sys.stderr)
+            print("harness: stopped; finished work is kept, run again to continue", file=sys.stderr)
             return STOPPED
         except SystemExit as ended:
-            # Exit code 0 without a result, or 1 without an answer, would be taken for what they mean.
+            # A component that exits with 0 or 1 must not look like a successful run or a verdict.
             print(f"harness: {ended_by(ended)}", file=sys.stderr)
             return USAGE
         except BaseException:
@@ -72,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="harness", description="Evaluate retrieval: one YAML file, a scored grid in MLflow."
+        prog="harness",
+        description="Evaluate retrieval for RAG: one YAML file defines a grid of trials, scored in MLflow.",
     )
     commands = CommandGroup(parser)
     for add in _COMMANDS:

@@ -1,0 +1,24 @@
+"""The two packages that are installed beside `harness`: their names are common, and another package may hide them."""
+
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from harness.core.errors import ConfigError
+
+_BESIDE = ("judges", "reports")
+_HOME = Path(__file__).resolve().parents[2]
+
+
+@lru_cache(maxsize=1)
+def require_own_packages() -> None:
+    """Raises ConfigError if `judges` or `reports` would be imported from somewhere else than beside `harness`."""
+    for name in _BESIDE:
+        spec = find_spec(name)
+        places = list(spec.submodule_search_locations or [str(spec.origin)]) if spec else []
+        if not any(Path(place).resolve() == _HOME / name for place in places):
+            where = places[0] if places else "nowhere"
+            raise ConfigError(
+                f"{where}: this package '{name}' hides the one of the harness in {_HOME}; rename its folder or "
+                "uninstall it, or start Python with -P, which leaves the script's folder out of the search path"
+            )
