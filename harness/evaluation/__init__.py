@@ -1,1 +1,1 @@
-"""Scores of what was retrieved, and what they allow one to say."""
+"""Retrieval metrics, and the statistics to compare them."""

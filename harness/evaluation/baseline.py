@@ -1,4 +1,4 @@
-"""An accepted baseline: the scores of a launch as they were found good, to hold later ones against."""
+"""An accepted baseline: the scores of a launch that was accepted, to compare later launches with."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class BaselineTrial:
-    """A trial's params, its scores query by query (least and greatest, None where there is none), and all fates."""
+    """A trial's params, scores by query (lowest and highest value, None if there is none) and evidence outcomes."""
 
     name: str
     params: Mapping[str, str]
@@ -24,12 +24,12 @@ class BaselineTrial:
     evidence_outcomes: Sequence[Sequence[str]]
 
     def bounds(self, metric: str) -> tuple[Floats, Floats]:
-        """Least and greatest value per query, NaN where there is none."""
+        """The lowest and highest value per query, each of shape (queries,); NaN if there is none."""
         low, high = (np.array([math.nan if v is None else v for v in side]) for side in self.scores[metric])
         return low, high
 
     def mean(self, metric: str) -> float:
-        """The mean over the queries that have a value; of what is missing, the middle of what it can be."""
+        """The mean over the queries that have a value, using the midpoint of the bounds for missing judgments."""
         low, high = self.bounds(metric)
         values = ((low + high) / 2)[~np.isnan(low)]
         return math.fsum(values) / len(values) if len(values) else math.nan
@@ -39,8 +39,8 @@ class BaselineTrial:
 class Baseline:
     """Who accepted which launch, when and why; what it was measured on; and its trials.
 
-    `measured` holds whatever must be the same for scores to be comparable: data and queries by content, how evidence
-    is counted, and the judges.
+    `measured` has everything that must be equal for scores to be comparable: the content of data and queries, how
+    evidence is counted, and the judges.
     """
 
     experiment: str
@@ -53,14 +53,14 @@ class Baseline:
     trials: Sequence[BaselineTrial]
 
     def to_json(self) -> dict[str, Any]:
-        """The baseline as plain values, which `from_json` reads."""
+        """The baseline as JSON-serializable values; `from_json` reads them."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], *, where: str) -> "Baseline":
-        """Read back what `to_json` gave; raises DataError where it is something else."""
+        """The baseline of `to_json`. Raises DataError, which starts with `where`, if `value` is anything else."""
         if not isinstance(value, Mapping) or value.get("format") != FORMAT:
-            raise DataError(f"{where}: is no accepted baseline of format {FORMAT}; accept one anew")
+            raise DataError(f"{where}: is not a baseline of format {FORMAT}; accept a new baseline")
         from pydantic import TypeAdapter, ValidationError
 
         try:
@@ -70,18 +70,18 @@ class Baseline:
         except ValidationError as error:
             first = error.errors()[0]
             message = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise DataError(f"{where}: {message}; accept a baseline anew") from None
+            raise DataError(f"{where}: {message}; accept a new baseline") from None
         count = len(found.queries)
         sides = (side for trial in found.trials for pair in trial.scores.values() for side in pair)
         if any(len(side) != count for side in sides) or any(
             len(trial.evidence_outcomes) != count for trial in found.trials
         ):
-            raise DataError(f"{where}: its scores are not one for each of {count} queries; accept a baseline anew")
+            raise DataError(f"{where}: does not have one score for each of {count} queries; accept a new baseline")
         return found
 
 
 def _of_this_version(trial: Any) -> Any:
-    """A trial as it is written now: until version 0.2 its `evidence_outcomes` were called `fates`."""
+    """A trial in the current format: until version 0.2 its `evidence_outcomes` were called `fates`."""
     if not isinstance(trial, Mapping) or "fates" not in trial:
         return trial
     renamed = {name: value for name, value in trial.items() if name != "fates"}

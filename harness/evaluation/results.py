@@ -1,4 +1,4 @@
-"""What a finished trial has to say: per-query scores, selections, losses and costs, as plain records."""
+"""Results of a finished trial as plain records: per-query scores, selections, loss attribution and costs."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -31,11 +31,11 @@ FACTS = (
     "queries_usd",
     *(f"{stage}_p{at}_ms" for stage in ("latency", "embed", "retrieve", "select") for at in (50, 95)),
 )
-"""What is known of a trial besides scores (`TrialResult.efficiency`), where it applies; and `step_<label>_<fact>`."""
+"""Facts about a trial besides its scores (`TrialResult.efficiency`), if they apply; also `step_<label>_<fact>`."""
 
 
 class SelectedPassage(NamedTuple):
-    """One passage in one query's result: kept, or dropped by a step with a reason."""
+    """One passage in one query's result: kept, or dropped by a selector step with a reason."""
 
     doc: str
     start: int
@@ -49,16 +49,16 @@ class SelectedPassage(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """What one query ended up with, in rank order, and what its selector steps dropped on the way."""
+    """The passages selected for one query, in rank order, and the passages its selector steps dropped."""
 
     kept: list[SelectedPassage]
     dropped: list[SelectedPassage]
 
 
 class ScoreBin(NamedTuple):
-    """Hits with a score of at least `low` and less than `high`: how many, and the share that is relevant.
+    """Hits with a score of at least `low` and less than `high`: how many there are, and the fraction relevant (`rate`).
 
-    `rate_low` and `rate_high` bound its 95 % interval, with queries about one document taken as one cluster.
+    `rate_low` and `rate_high` bound the 95 % interval of `rate`; queries about one document are one cluster.
     """
 
     low: float
@@ -72,9 +72,9 @@ class ScoreBin(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreBins:
-    """The bins of one embedder, the highest first, over so many queries and chunkings.
+    """The score bins of one embedder, highest first, with the number of queries and chunkings they cover.
 
-    Relevance is that of the evidence (`precision@k`): what nobody has marked counts as irrelevant.
+    Relevance comes from the evidence, as in `precision@k`: text not marked as evidence counts as irrelevant.
     """
 
     embedder: str
@@ -87,8 +87,8 @@ class ScoreBins:
 class Judged:
     """One measure of a judge over all queries of a trial; arrays of shape (queries,).
 
-    `values` is NaN where a judgment is missing; `low` and `high` then bound the value, whatever it would have been.
-    All three are NaN where the query cannot have one, such as recall without evidence.
+    `values` is NaN if a judgment is missing; `low` and `high` then bound the value it could have had. All three are NaN
+    if the measure does not apply to the query, such as recall without evidence.
     """
 
     judge: str
@@ -99,28 +99,28 @@ class Judged:
 
     @property
     def total(self) -> int:
-        """Queries that ought to have a value."""
+        """The number of queries to which the measure applies."""
         return int((~np.isnan(self.low)).sum())
 
     @property
     def complete(self) -> int:
-        """Queries all of whose judgments are there."""
+        """The number of queries with no missing judgment."""
         return int((~np.isnan(self.values)).sum())
 
     @property
     def withheld(self) -> bool:
-        """Whether too many queries have no value for a mean to be told."""
+        """Whether more than the fraction `max_failed` of the queries lack a value, so that no mean is reported."""
         return self.total - self.complete > self.max_failed * self.total
 
     @property
     def mean(self) -> float:
-        """The mean over the complete queries; NaN where it is withheld or there is none."""
+        """The mean over the complete queries; NaN if it is withheld or there are none."""
         found = self.values[~np.isnan(self.values)]
         return math.nan if self.withheld or not len(found) else math.fsum(found) / len(found)
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Least and greatest mean over all queries, whatever the missing judgments would have been."""
+        """The lowest and highest possible mean over all queries, given the missing judgments; NaN if there are none."""
         if not self.total:
             return math.nan, math.nan
         low, high = (math.fsum(side[~np.isnan(side)]) / self.total for side in (self.low, self.high))
@@ -129,7 +129,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The scores of one trial; `scores[metric]` has shape (queries,), NaN where a query has no value."""
+    """The scores of one trial; `scores[metric]` has shape (queries,), NaN if a query has no value."""
 
     name: str
     fingerprint: str
@@ -142,12 +142,12 @@ class TrialResult:
     warnings: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     judged: Mapping[str, Judged] = field(default_factory=dict)
-    """What the judges say, by measure; kept apart from `scores`, since values may be missing."""
+    """The judges' values, by measure; separate from `scores` because values may be missing."""
 
     def mean(self, metric: str) -> float:
-        """The mean over the queries that have a value, of `gm_map` the geometric one.
+        """The mean over the queries that have a value; the geometric mean for `gm_map`.
 
-        NaN where none has a value, or where a judge's mean is withheld.
+        NaN if no query has a value, or if a judge's mean is withheld.
         """
         if metric in self.judged:
             return self.judged[metric].mean
@@ -155,20 +155,20 @@ class TrialResult:
         values = values[~np.isnan(values)]
         if metric in GEOMETRIC_MEASURES and len(values):
             return math.exp(math.fsum(np.log(np.maximum(values, GEOMETRIC_FLOOR))) / len(values))
-        # fsum: the mean must not depend on numpy's order of summation.
+        # fsum, so that the mean does not depend on numpy's order of summation.
         return math.fsum(values) / len(values) if len(values) else math.nan
 
     def min_mean(self, metric: str) -> float:
-        """The least the mean can be, whatever missing judgments would have been: what to rank trials by."""
-        least = self.judged[metric].bounds[0] if metric in self.judged else self.mean(metric)
-        return -math.inf if math.isnan(least) else least
+        """The lowest possible mean given the missing judgments, used to rank trials; -inf if there is none."""
+        lowest = self.judged[metric].bounds[0] if metric in self.judged else self.mean(metric)
+        return -math.inf if math.isnan(lowest) else lowest
 
     def means(self) -> dict[str, float]:
-        """`mean` of every metric and every measure of a judge."""
+        """The `mean` of every metric and of every judge measure."""
         return {metric: self.mean(metric) for metric in (*self.scores, *self.judged)}
 
     def losses(self) -> dict[str, int]:
-        """How many evidence items met each fate."""
+        """The number of evidence items with each evidence outcome."""
         counts: dict[str, int] = {}
         for evidence_outcomes in self.evidence_outcomes:
             for outcome in evidence_outcomes:
@@ -177,7 +177,7 @@ class TrialResult:
 
 
 def gathered(results: Sequence[TrialResult]) -> list[str]:
-    """Each distinct warning once, with the trials it concerns."""
+    """Each distinct warning once, followed by the names of the trials it concerns."""
     concerned: dict[str, list[str]] = {}
     for result in results:
         for warning in result.warnings:

@@ -1,1 +1,1 @@
-"""What is kept on disk: the content-addressed store, SQLite files and locks."""
+"""Storage on disk: the content-addressed store, SQLite caches, sealed JSON files and locks."""

@@ -1,4 +1,4 @@
-"""Digests: what identifies content, and the one JSON text of a value that they are made of."""
+"""Digests that identify content, and the canonical JSON text they are computed from."""
 
 import hashlib
 import json
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def canonical(value: Any) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, no NaN."""
+    """The canonical JSON text of a value: sorted keys, no spaces. Raises ValueError for NaN and infinity."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def digest(value: Any) -> str:
-    """sha256 over `canonical(value)`, in hex."""
+    """The sha256 of `canonical(value)`, in hex."""
     return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()

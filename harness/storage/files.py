@@ -1,4 +1,4 @@
-"""Folders as a whole: what one holds, as a digest, and one that appears when all of it is written."""
+"""Folder digests, file names, folders that appear only when complete, and disk errors as one-line messages."""
 
 import contextlib
 import errno
@@ -14,14 +14,14 @@ from harness.core.errors import DataError, StoreError
 
 
 def folder_digest(folder: Path) -> str:
-    """sha256 over the names and contents of a folder's files; read again only where a size or a time has changed."""
+    """The sha256 of the names and contents of a folder's files; cached until a size or modification time changes."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     stamps = tuple((str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
     return _hashed(folder.resolve(), stamps)
 
 
 def file_name(name: str) -> str:
-    """A name as the name of one file or folder: it stays where it is put, and fits any file system.
+    """A safe file or folder name for an arbitrary name: no path separators, and short enough for any file system.
 
     >>> file_name("chunk size/2"), file_name(".."), file_name("a" * 300)[:4]
     ('chunk-size-2', 'experiment', 'aaaa')
@@ -33,7 +33,7 @@ def file_name(name: str) -> str:
 
 
 def free_name(path: Path, word: str) -> Path:
-    """A name beside a path for what is set aside: the path's own with `.word-1`, or the next number that is free."""
+    """An unused path next to `path` for setting it aside: its name with `.word-1`, or the next free number."""
     number = 1
     while (aside := path.with_name(f"{path.name}.{word}-{number}")).exists():
         number += 1
@@ -51,22 +51,22 @@ def _hashed(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> str:
 
 @contextlib.contextmanager
 def appearing(target: Path) -> Iterator[Path]:
-    """A hidden folder beside `target` that becomes it when the block is done, and vanishes where it is not.
+    """Yield a hidden folder next to `target`, renamed to `target` if the block succeeds and removed if it fails.
 
-    `target` must be new or an empty folder. Raises DataError where it cannot be written.
+    `target` must be new or an empty folder. Raises DataError if it is not, or if it cannot be written.
     """
     target = target.resolve()
     if target == Path.cwd():
-        raise DataError(f"{target}: is the working folder; name a new folder below it")
+        raise DataError(f"{target}: is the working directory; name a new folder inside it")
     if target.is_file():
         raise DataError(f"{target}: is a file; name a folder")
     if target.exists() and any(target.iterdir()):
-        raise DataError(f"{target}: already holds files; name another folder or remove it")
+        raise DataError(f"{target}: already contains files; name another folder or remove it")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         root = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     except OSError as error:
-        raise DataError(f"{target}: cannot be made: {error.strerror or error}") from None
+        raise DataError(f"{target}: cannot be created: {error.strerror or error}") from None
     try:
         yield root
         root.chmod(0o755)
@@ -81,7 +81,7 @@ def appearing(target: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def explained(root: Path) -> Iterator[None]:
-    """Turn a disk's refusals into one line that says what to do."""
+    """Turn an OSError in the block into a StoreError: one line that says what to do."""
     try:
         yield
     except OSError as error:

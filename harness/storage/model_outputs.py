@@ -1,4 +1,4 @@
-"""What models on this machine and elsewhere gave for texts, in SQLite, so that each text is paid for once."""
+"""SQLite caches of model outputs (vectors and reranker scores), so that each text is computed and paid for once."""
 
 import contextlib
 import hashlib
@@ -15,20 +15,21 @@ from harness.storage.sqlite_file import Row, SqliteFile
 
 
 def text_key(text: str) -> bytes:
-    """sha256 of a text."""
+    """The sha256 of a text, 32 bytes."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 class VectorCache(SqliteFile):
-    """Vectors by embedder and text. It only ever holds what can be computed again."""
+    """Vectors by embedder and text. Everything in this cache can be computed again."""
 
     TABLES: ClassVar = {"vectors": ("space TEXT", "key BLOB", "vector BLOB", "truncated INTEGER")}
     KEYS: ClassVar = {"vectors": 2}
 
     def plausible(self, table: str, row: Row) -> bool:
+        """Whether a row has a non-empty float32 vector of finite numbers."""
         vector = row[2]
-        whole = isinstance(vector, bytes) and len(vector) > 0 and len(vector) % 4 == 0
-        return whole and bool(np.isfinite(np.frombuffer(vector, np.float32)).all())
+        complete = isinstance(vector, bytes) and len(vector) > 0 and len(vector) % 4 == 0
+        return complete and bool(np.isfinite(np.frombuffer(vector, np.float32)).all())
 
     def missing(self, namespace: str, texts: Sequence[str]) -> list[str]:
         """The distinct texts not yet embedded in `namespace`, in order of first appearance."""
@@ -40,7 +41,10 @@ class VectorCache(SqliteFile):
         return [text for key, text in distinct.items() if key not in stored]
 
     def get(self, namespace: str, texts: Sequence[str]) -> Embedded | None:
-        """Vectors for all texts, or None where any is missing."""
+        """The vectors of all texts, in their order; None if any is missing.
+
+        Raises DataError if the stored vectors differ in length.
+        """
         keys = [text_key(text) for text in texts]
         query = "SELECT * FROM vectors WHERE space = ? AND key IN"
         rows = self.sound("vectors", self.lookup(query, list(dict.fromkeys(keys)), first=[namespace]))
@@ -50,12 +54,12 @@ class VectorCache(SqliteFile):
         if not keys:
             return Embedded(np.empty((0, 0), np.float32), np.empty(0, np.bool_))
         if len({len(vector) for vector, _ in stored.values()}) > 1:
-            raise DataError(f"{self.path}: holds vectors of several lengths for one embedder; `--store` another folder")
+            raise DataError(f"{self.path}: vectors of one embedder differ in length; use another --store folder")
         vectors = np.frombuffer(b"".join(stored[key][0] for key in keys), np.float32).reshape(len(keys), -1)
         return Embedded(vectors, np.array([bool(stored[key][1]) for key in keys]))
 
     def put(self, namespace: str, texts: Sequence[str], embedded: Embedded) -> None:
-        """Store vectors, one transaction; a text already there keeps the vector it has."""
+        """Store vectors in one transaction; a text already stored keeps its vector."""
         rows = [
             (namespace, text_key(text), vector.astype(np.float32).tobytes(), int(cut))
             for text, vector, cut in zip(texts, embedded.vectors, embedded.truncated, strict=True)
@@ -65,11 +69,11 @@ class VectorCache(SqliteFile):
 
 
 Pair = tuple[str, str]
-"""A query and the text of a passage, context included."""
+"""A query and the text of a passage, including its context."""
 
 
 class Scored(NamedTuple):
-    """What a reranker gave a pair: the score, and its share of the milliseconds and dollars of the request."""
+    """A reranker's output for a pair: the score, and the pair's part of the request's milliseconds and dollars."""
 
     score: float
     ms: float
@@ -77,28 +81,29 @@ class Scored(NamedTuple):
 
 
 class ScoreCache(SqliteFile):
-    """Scores of pairs of query and text by reranker. It only ever holds what can be asked again."""
+    """Scores of (query, text) pairs by reranker. Everything in this cache can be computed again."""
 
     TABLES: ClassVar = {"scores": ("space TEXT", "key BLOB", "score REAL", "ms REAL")}
     KEYS: ClassVar = {"scores": 2}
 
     def plausible(self, table: str, row: Row) -> bool:
+        """Whether a row has a finite score and a finite duration."""
         return all(isinstance(value, float) and math.isfinite(value) for value in row[2:4])
 
     @contextlib.contextmanager
     def alone(self, namespace: str) -> Iterator[None]:
-        """Keep other launches on the store from scoring with this reranker meanwhile, and paying for the same."""
+        """Lock this reranker for the store, so that no other launch pays for the same scores at the same time."""
         with locked(self.path.parent / "locks" / f"score-{namespace[:24]}"):
             yield
 
     def get(self, namespace: str, pairs: Sequence[Pair]) -> dict[Pair, Scored]:
-        """The scores that are there, by pair."""
+        """The stored scores, by pair."""
         keys = {_pair_key(*pair): pair for pair in pairs}
         rows = self.lookup("SELECT * FROM scores WHERE space = ? AND key IN", list(keys), first=[namespace])
         return {keys[key]: Scored(score, ms) for _, key, score, ms in self.sound("scores", rows)}
 
     def put(self, namespace: str, scored: dict[Pair, Scored]) -> None:
-        """Store scores, one transaction; a pair already there keeps what it has."""
+        """Store scores in one transaction; a pair already stored keeps its score."""
         rows = [(namespace, _pair_key(*pair), float(found.score), float(found.ms)) for pair, found in scored.items()]
         self.write(lambda db: self.insert(db, "scores", rows, replace=False))
 

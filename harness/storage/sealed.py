@@ -1,4 +1,4 @@
-"""Small JSON files with a format number and a checksum: damage is found when one is read."""
+"""Small JSON files with a format number and a checksum, so that reading one detects damage."""
 
 import contextlib
 import hashlib
@@ -12,23 +12,26 @@ from harness.storage.files import explained, free_name
 
 
 def write_sealed(path: Path, content: Any, version: int) -> None:
-    """Write a file that appears when all of it is there."""
+    """Write a JSON file atomically, with format `version` and checksum. Raises StoreError if it cannot be written."""
     record = {"format": version, "sha256": _seal(content, version), "content": content}
     with explained(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             _set_aside(path)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        draft.write_text(canonical(record), encoding="utf-8")
-        draft.replace(path)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.write_text(canonical(record), encoding="utf-8")
+        temporary.replace(path)
 
 
 def read_sealed(path: Path, version: int) -> Any:
-    """What was written; None where nothing was, or where it is damaged or of another format: that is set aside."""
+    """The content of a sealed file; None if there is no file, or if it is damaged or of another format.
+
+    Such a file is set aside: renamed to `<name>.damaged-1`, or the next free number.
+    """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(record, dict) and record and not record.keys() & {"format", "sha256", "content"}:
-            return record  # of the time before there were seals
+            return record  # written by a version without checksums
         if record["format"] == version and record["sha256"] == _seal(record["content"], version):
             return record["content"]
     except FileNotFoundError:
@@ -44,5 +47,5 @@ def _seal(content: Any, version: int) -> str:
 
 
 def _set_aside(path: Path) -> None:
-    with contextlib.suppress(OSError):  # another process was quicker, or the disk is read-only
+    with contextlib.suppress(OSError):  # another process set it aside first, or the disk is read-only
         path.replace(free_name(path, "damaged"))

@@ -34,6 +34,7 @@ class _ForeignError(sqlite3.DatabaseError):
 
 
 def column_names(columns: Sequence[str]) -> list[str]:
+    """The names in column definitions such as `score REAL`."""
     return [column.split()[0] for column in columns]
 
 

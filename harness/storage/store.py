@@ -1,4 +1,4 @@
-"""The content-addressed store: a stage's output lives under the digest of everything that determines it."""
+"""The content-addressed store: a stage's output is stored under the digest of everything that determines it."""
 
 import contextlib
 import errno
@@ -21,36 +21,38 @@ from harness.storage.files import explained
 from harness.storage.locks import locked
 
 Key = Mapping[str, Any]
-"""JSON-able settings and upstream digests; equal keys mean equal output."""
+"""JSON-serializable settings and upstream digests; equal keys mean equal output."""
 
 FORMAT = 1
-"""Of the record beside an artifact."""
+"""Format number of the `key.json` of an artifact."""
 
 _ARRAYS, _KEY = "arrays.npz", "key.json"
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """What a stage leaves behind: numpy arrays and one JSON value. Never a pickle."""
+    """The output of a stage: numpy arrays and one JSON value. Never contains a pickle."""
 
     arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     data: Any = None
 
     @property
     def nbytes(self) -> int:
+        """The size of the arrays, in bytes."""
         return sum(array.nbytes for array in self.arrays.values())
 
 
 class Store:
-    """Artifacts in a folder: `objects/ab/<digest>/` holds `arrays.npz` and the `key.json` that was hashed.
+    """Artifacts in a folder: `objects/ab/<digest>/` contains `arrays.npz` and the `key.json` that was hashed.
 
-    An artifact appears by an atomic rename, so a killed writer leaves nothing behind; its checksum is compared at every
-    first read, and a damaged one is set aside and built again. A lock per address keeps two launches from building the
-    same artifact twice. `built` counts what this object had to build, by stage: the evidence that a second run is free.
+    An artifact appears by an atomic rename, so a killed writer leaves no partial artifact. Its checksum is verified
+    when it is read from disk; a damaged artifact is set aside and built again. A lock per address keeps two launches
+    from building the same artifact twice. `built` counts what this object had to build, by stage, which shows that a
+    second run is free.
     """
 
     MEMORY = 128 * 2**20
-    """Bytes of artifacts kept at hand, the least recently used going first."""
+    """Maximum bytes of artifacts kept in memory; the least recently used are evicted first."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -60,14 +62,15 @@ class Store:
         self._held = 0
 
     def path(self, address: str) -> Path:
+        """The folder of the artifact with this address (the digest of its key)."""
         return self.root / "objects" / address[:2] / address
 
     def has(self, key: Key) -> bool:
-        """Whether an artifact stands under this key (its checksum is looked at when it is read)."""
+        """Whether an artifact is stored under this key; its checksum is verified only when it is read."""
         return (self.path(digest(key)) / _KEY).is_file()
 
     def get(self, key: Key, build: Callable[[], Artifact]) -> Artifact:
-        """The artifact of `key`, read if it is stored, else built, stored and returned."""
+        """The artifact of `key`: read if it is stored, else built and stored. Raises StoreError for disk errors."""
         address = digest(key)
         if address in self._memory:
             self._memory.move_to_end(address)
@@ -97,7 +100,7 @@ class Store:
                     self._publish(address, key, artifact)
                 stage = str(key.get("stage", ""))
                 self.built[stage] = self.built.get(stage, 0) + 1
-            # Whoever still waits on this file holds its own handle and finds the artifact; late-comers read it first.
+            # Waiting processes have their own handle on this file and then find the artifact; later ones read it first.
             (self.root / "locks" / address).unlink(missing_ok=True)
         return artifact
 
@@ -106,33 +109,34 @@ class Store:
         if os.path.lexists(final.parent) and not final.parent.is_dir():
             self._set_aside(final.parent)
         final.parent.mkdir(parents=True, exist_ok=True)
-        # The lock of the address is held: a draft that stands here was left by a writer that was killed.
-        draft = self.root / "drafts" / address
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
+        # The lock of the address is held, so a temporary folder found here was left by a killed writer.
+        temporary = self.root / "drafts" / address
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
         try:
             text = np.frombuffer(canonical(artifact.data).encode("utf-8", "surrogatepass"), np.uint8)
-            with (draft / _ARRAYS).open("wb") as file:
+            with (temporary / _ARRAYS).open("wb") as file:
                 np.savez(file, allow_pickle=False, __data__=text, **dict(artifact.arrays))
                 file.flush()
                 os.fsync(file.fileno())
-            checksum = hashlib.sha256((draft / _ARRAYS).read_bytes()).hexdigest()
-            (draft / _KEY).write_text(canonical({"format": FORMAT, "key": key, "sha256": checksum}), encoding="utf-8")
+            checksum = hashlib.sha256((temporary / _ARRAYS).read_bytes()).hexdigest()
+            record = canonical({"format": FORMAT, "key": key, "sha256": checksum})
+            (temporary / _KEY).write_text(record, encoding="utf-8")
             with contextlib.suppress(FileExistsError):
-                draft.rename(final)
+                temporary.rename(final)
         except OSError as error:
-            if error.errno != errno.ENOTEMPTY:  # not empty: somebody published the same content first
+            if error.errno != errno.ENOTEMPTY:  # not empty: another process published the same content first
                 raise
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
 
     def _read(self, address: str, key: Key) -> Artifact | None:
         folder = self.path(address)
         try:
             record = json.loads((folder / _KEY).read_text(encoding="utf-8"))
             content = (folder / _ARRAYS).read_bytes()
-            whole = isinstance(record, dict) and record.get("sha256") == hashlib.sha256(content).hexdigest()
-            same = whole and canonical(record.get("key")) == canonical(key)
+            intact = isinstance(record, dict) and record.get("sha256") == hashlib.sha256(content).hexdigest()
+            same = intact and canonical(record.get("key")) == canonical(key)
         except (OSError, ValueError, RecursionError):
             same = False
         if not same:
@@ -145,9 +149,9 @@ class Store:
         return Artifact(loaded, data)
 
     def _set_aside(self, folder: Path) -> None:
-        """Move a damaged artifact out of the way, so that it is built again and can still be looked at."""
+        """Move a damaged artifact to `damaged/`, so that it is built again and can still be inspected."""
         self.damaged.append(folder.name)
         aside = self.root / "damaged"
         aside.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):  # another process was quicker
+        with contextlib.suppress(FileNotFoundError):  # another process moved it first
             folder.rename(Path(tempfile.mkdtemp(dir=aside)) / folder.name)

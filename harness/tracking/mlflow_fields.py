@@ -1,4 +1,4 @@
-"""How a trial looks in MLflow: keys, values, curves and files, as plain data."""
+"""The content of a trial's MLflow run as plain data: metric keys, values, curves and files."""
 
 import gzip
 import json
@@ -14,14 +14,16 @@ from harness.evaluation.results import TrialResult, resampling_seed
 from harness.evaluation.stats import cluster_bootstrap
 
 FORMAT = 1
-"""Of `metrics.json`."""
+"""Version of the format of `metrics.json`."""
 
 TABLE = "eval/per_query.json"
-"""The per-query table that MLflow's UI shows side by side: first column `query`, second `result`."""
+"""The per-query table that the MLflow UI compares between runs: first column `query`, second `result`."""
 
 
 def metric_key(name: str) -> str:
-    """The MLflow name of a metric: no `@`, ranks zero-padded so that they sort. A judge's measure keeps its name.
+    """Return the MLflow name of a metric: without `@`, and with ranks zero-padded so that they sort as text.
+
+    A judge's measure keeps its name.
 
     >>> metric_key("recall@5"), metric_key("recall@1000t"), metric_key("mrr")
     ('recall_05', 'recall_1000t', 'mrr')
@@ -35,13 +37,13 @@ def metric_key(name: str) -> str:
 
 
 def trial_metrics(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
-    """All scalar metrics of a trial: the headline ones with their intervals, costs, losses."""
+    """Return all scalar metrics of a trial by MLflow key: means and intervals of `metrics`, costs, losses, judges."""
     values = {metric_key(name): result.mean(name) for name in metrics}
     return values | dict(_efficiency(result)) | intervals(result, metrics) | dict(_judged(result))
 
 
 def curves(result: TrialResult) -> dict[str, list[tuple[int, float]]]:
-    """Curves over rank (`recall_vs_k`) and over token budget (`recall_vs_tokens`), as `(step, mean)` points."""
+    """Return curves over rank (`recall_vs_k`) and token budget (`recall_vs_tokens`) as sorted `(step, mean)` points."""
     points: dict[str, list[tuple[int, float]]] = {}
     for name in result.scores:
         metric = parse_metric(name)
@@ -53,10 +55,10 @@ def curves(result: TrialResult) -> dict[str, list[tuple[int, float]]]:
 
 
 def intervals(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
-    """95 % cluster-bootstrap intervals of the headline metrics, as `ci/<metric>_lo` and `_hi`."""
+    """Return 95 % cluster-bootstrap intervals of the means of `metrics`, as `ci/<metric>_lo` and `_hi`."""
     bounds = {}
     for name in metrics:
-        # Where judgments are missing, the interval holds whatever they would have been.
+        # If judgments are missing, the interval covers every value that they could have.
         judged = result.judged.get(name)
         low, high = (judged.low, judged.high) if judged else (result.scores[name], result.scores[name])
         valid = ~np.isnan(low)
@@ -70,7 +72,7 @@ def intervals(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
 
 
 def _judged(result: TrialResult) -> Iterator[tuple[str, float]]:
-    """How complete each measure of a judge is, and the bounds of its mean over all queries."""
+    """The completeness of each measure of a judge, and the bounds of its mean over all queries."""
     for name, judged in result.judged.items():
         low, high = judged.bounds
         yield from ((f"judge/{name}_lo", low), (f"judge/{name}_hi", high))
@@ -78,7 +80,7 @@ def _judged(result: TrialResult) -> Iterator[tuple[str, float]]:
 
 
 def _efficiency(result: TrialResult) -> Iterator[tuple[str, float]]:
-    """Costs and losses; those a table shows have no slash."""
+    """Costs and losses. Metrics that MLflow tables show have no slash in their keys."""
     facts = result.efficiency
     yield from (("lat_p50_ms", facts["latency_p50_ms"]), ("lat_p95_ms", facts["latency_p95_ms"]))
     yield from ((name, facts[name]) for name in ("context_tokens", "chunks", "redundancy"))
@@ -90,7 +92,7 @@ def _efficiency(result: TrialResult) -> Iterator[tuple[str, float]]:
     lost = result.losses()
     items = max(1, sum(lost.values()))
     for outcome, count in lost.items():
-        yield f"ledger/{outcome.replace(':', '_')}", count / items
+        yield f"loss/{outcome.replace(':', '_')}", count / items
     scored = sum(bool(evidence_outcomes) for evidence_outcomes in result.evidence_outcomes)
     yield from (
         ("queries/all", len(result.queries)),
@@ -102,7 +104,10 @@ def _efficiency(result: TrialResult) -> Iterator[tuple[str, float]]:
 def write_files(
     folder: Path, result: TrialResult, metrics: Sequence[str], rows: Sequence[Mapping[str, Any]], settings: str
 ) -> None:
-    """The artifacts of a trial's run, under `folder`: a table of queries, everything about them, and exact metrics."""
+    """Write the artifacts of a trial's run to `folder`: the per-query table, all per-query records, and exact metrics.
+
+    `settings` is the trial as JSON.
+    """
     (folder / "eval").mkdir()
     primary, judged = list(metrics), any("judges" in row for row in rows)
     table = {
@@ -125,7 +130,7 @@ def write_files(
         "format": FORMAT,
         "metrics": {name: _finite(value) for name, value in result.means().items()},
         "efficiency": dict(result.efficiency),
-        "ledger": result.losses(),
+        "losses": result.losses(),
         "warnings": list(result.warnings),
         "fingerprint": result.fingerprint,
         "judged": {
@@ -149,7 +154,7 @@ def _finite(value: float) -> float | None:
 
 
 def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
-    """One query's result on one line: scores, then each passage kept with a tick where it is relevant."""
+    """One query's result in one line: scores, each kept passage with ✓ if it is relevant, and lost evidence."""
     scores = " ".join(f"{name} {_short(row['scores'][name])}" for name in metrics[:3])
     kept = [
         f"{rank}{'✓' if p['relevant'] else '✗'}{_grades(p)} {p['doc']}:{p['start']}-{p['end']}"
@@ -162,7 +167,7 @@ def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
 
 
 def _dropped(row: Mapping[str, Any]) -> str:
-    """What each step dropped and why, the commonest reasons first: `dedup 2: near-copy of a:0-90 | top_k 40: …`."""
+    """What each step dropped, most frequent reasons first: `dedup 2: near-duplicate of a:0-90 | top_k 40: …`."""
     steps: dict[str, dict[str, int]] = {}
     for passage in row["dropped"]:
         reasons = steps.setdefault(passage["step"], {})
@@ -174,13 +179,13 @@ def _dropped(row: Mapping[str, Any]) -> str:
 
 
 def _grades(passage: Mapping[str, Any]) -> str:
-    """What judges say of a passage: `[3]`, or `[?]` where a judgment is missing."""
+    """The judges' grades of a passage, such as `[3]`, or `[?]` if a judgment is missing."""
     first = (judgments[0] for judgments in passage.get("judged", {}).values())
     return "".join(f"[{judgment.get('grade', '?')}]" for judgment in first)
 
 
 def _judgments(row: Mapping[str, Any]) -> str:
-    """What each judge found of each passage or item, and why: `context_precision: 1[3] names the oven …`."""
+    """Each judge's grade of each passage or item, and its reason: `context_precision: 1[3] names the oven …`."""
     lines = []
     for judge, verdict in row["judges"].items():
         found = [

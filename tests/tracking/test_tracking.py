@@ -1,4 +1,4 @@
-"""What lands in MLflow: keys, curves, artifacts, saved views, and nothing twice."""
+"""What is logged to MLflow: keys, curves, artifacts and saved views, without duplicates."""
 
 import base64
 import gzip
@@ -47,7 +47,7 @@ def launched(study: Experiment, tracking: str, tmp_path: Path) -> tuple[Launch, 
 
 
 def test_a_launch_in_mlflow(study: Experiment, tracking: str, tmp_path: Path) -> None:
-    """Four flat trials and a launch, tied by a tag; params, metrics, curves, data set and artifacts of one trial."""
+    """Four flat trial runs and a launch run with the same tag; the complete content of one trial run."""
     launch, client, runs = launched(study, tracking, tmp_path)
     trials = [run for run in runs if run.data.tags["kind"] == "trial"]
     assert [run.info.run_name for run in trials] == [result.name for result in launch.results]
@@ -61,7 +61,7 @@ def test_a_launch_in_mlflow(study: Experiment, tracking: str, tmp_path: Path) ->
         "lat_p50_ms",
         "context_tokens",
         "chunks",
-        "ledger/found",
+        "loss/found",
         "queries/unanswerable",
         "selector/top_k_kept",
     ):
@@ -85,13 +85,13 @@ def test_a_launch_in_mlflow(study: Experiment, tracking: str, tmp_path: Path) ->
     rows = [json.loads(line) for line in gzip.decompress((folder / "per_query.jsonl.gz").read_bytes()).splitlines()]
     assert rows[0]["scores"]["recall@3"] == result.scores["recall@3"][0]
     assert all(pick["reason"] and pick["step"] for row in rows for pick in row["dropped"])
-    # What the data set says of copies is part of the trial as it ran.
+    # The data set's setting for copies is part of the trial as it ran.
     assert Trial.from_json((folder / "trial.json").read_text()) == replace(study.trials()[0], copies="credit")
     exact = json.loads((folder / "metrics.json").read_text())
     assert exact["metrics"]["recall@3"] == result.mean("recall@3")
 
 
-def test_logging_again_changes_nothing_but_the_launch(study: Experiment, tracking: str, tmp_path: Path) -> None:
+def test_logging_again_adds_only_the_launch(study: Experiment, tracking: str, tmp_path: Path) -> None:
     """A second run adds its launch and tags the same four trials with it."""
     _, _, before = launched(study, tracking, tmp_path)
     second, _, after = launched(study, tracking, tmp_path)
@@ -100,8 +100,8 @@ def test_logging_again_changes_nothing_but_the_launch(study: Experiment, trackin
     assert second.work == {}
 
 
-def test_a_half_written_trial_is_written_again(study: Experiment, tracking: str, tmp_path: Path) -> None:
-    """A run killed while logging is RUNNING: it is deleted, and the trial is logged whole."""
+def test_an_unfinished_trial_is_logged_again(study: Experiment, tracking: str, tmp_path: Path) -> None:
+    """A run killed while logging is RUNNING: it is deleted, and the trial is logged again."""
     _, client, runs = launched(study, tracking, tmp_path)
     broken = next(run for run in runs if run.data.tags["kind"] == "trial")
     client.set_terminated(broken.info.run_id, "RUNNING")
@@ -112,7 +112,7 @@ def test_a_half_written_trial_is_written_again(study: Experiment, tracking: str,
 
 
 def test_a_trial_deleted_in_mlflow_is_logged_again(study: Experiment, tracking: str, tmp_path: Path) -> None:
-    """MLflow is a projection of the store."""
+    """The store is the source of truth."""
     _, client, runs = launched(study, tracking, tmp_path)
     client.delete_run(next(run.info.run_id for run in runs if run.data.tags["kind"] == "trial"))
     _, _, after = launched(study, tracking, tmp_path)
@@ -120,7 +120,7 @@ def test_a_trial_deleted_in_mlflow_is_logged_again(study: Experiment, tracking: 
 
 
 def test_saved_views(study: Experiment, tracking: str, tmp_path: Path) -> None:
-    """Each link names a view that is stored under its key, filtered to this launch."""
+    """Each link refers to a view stored under its key and filtered to this launch."""
     launch, client, _ = launched(study, tracking, tmp_path)
     found = client.get_experiment_by_name("beds")
     assert set(launch.links) == {"Leaderboard", "Charts", "Query by query", "Launches"}
@@ -132,8 +132,8 @@ def test_saved_views(study: Experiment, tracking: str, tmp_path: Path) -> None:
     assert "metrics.`recall_50t`" in state["orderByKey"] or key == "launches"
 
 
-def test_the_report_lies_beside_the_launch(study: Experiment, tracking: str, tmp_path: Path) -> None:
-    """Comparison, leaderboard table and picture; the comparison is the run's note."""
+def test_the_report_is_logged_with_the_launch(study: Experiment, tracking: str, tmp_path: Path) -> None:
+    """Comparison, leaderboard and figures; the comparison is also the run's note."""
     _, client, runs = launched(study, tracking, tmp_path)
     launch = next(run for run in runs if run.data.tags["kind"] == "launch")
     names = {item.path for item in client.list_artifacts(launch.info.run_id)}
@@ -150,12 +150,12 @@ def test_the_report_lies_beside_the_launch(study: Experiment, tracking: str, tmp
     [("recall@5", "recall_05"), ("recall@100", "recall_100"), ("recall@1000t", "recall_1000t"), ("mrr", "mrr")],
 )
 def test_metric_keys(name: str, key: str) -> None:
-    """MLflow refuses `@`, and sorts as text."""
+    """MLflow does not allow `@` and sorts keys as text."""
     assert metric_key(name) == key
 
 
-def test_a_tracking_store_that_cannot_be_used(study: Experiment, tmp_path: Path) -> None:
-    """One line, with the way out."""
+def test_an_unusable_tracking_store_is_an_error(study: Experiment, tmp_path: Path) -> None:
+    """One line that names the remedy."""
     (tmp_path / "broken.db").write_text("this is no database, " * 100)
     with pytest.raises(HarnessError, match="--no-mlflow"):
         run(study, store=tmp_path / "store", tracking=f"sqlite:///{tmp_path / 'broken.db'}")

@@ -1,4 +1,4 @@
-"""Measures of what was retrieved: from evidence spans and documents, at rank and token cutoffs."""
+"""Retrieval measures for evidence spans and documents, at rank and token cutoffs."""
 
 from harness.evaluation.metrics.loss_attribution import CAUSES, EvidencePath, Step, losses
 from harness.evaluation.metrics.matching import Items, Ranking

@@ -1,4 +1,4 @@
-"""Which passages of a ranking find which evidence items: the one comparison all measures rest on."""
+"""Which passages of a ranking find which evidence items: the matching that all measures are based on."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -9,7 +9,7 @@ from harness.evaluation.metrics.intervals import Interval, common, overlap, size
 
 
 class Passage(NamedTuple):
-    """A retrieved stretch of text: document, offsets, tokens of its text, tokens of the context shown before it."""
+    """A retrieved span: document, character offsets, tokens of its text, tokens of the context shown before it."""
 
     doc: str
     start: int
@@ -19,10 +19,10 @@ class Passage(NamedTuple):
 
 
 class Items(NamedTuple):
-    """What one query needs, and the share of a place that must be covered for it to count as found.
+    """The evidence items of one query, and the `coverage`: the fraction of a place that must be covered to be found.
 
-    `slight` evidence has a grade below that which counts as relevant: it adds to graded gain alone. Documents judged
-    `irrelevant`, and those put before the judges and left `unjudged`, matter to the measures of incomplete judgments.
+    `slight` evidence has a grade below the relevance threshold; it only adds to graded gain. Documents that were judged
+    `irrelevant`, or were pooled but left `unjudged`, affect only the measures for incomplete judgments.
     """
 
     evidence: tuple[Evidence, ...]
@@ -34,7 +34,7 @@ class Items(NamedTuple):
 
     @classmethod
     def of(cls, query: Query, coverage: float = 0.5, relevant_from: float = 0.0) -> "Items":
-        """What a query needs, its evidence being relevant from a grade on (trec_eval's `-l`)."""
+        """The items of a query; evidence with a grade of at least `relevant_from` is relevant (trec_eval's `-l`)."""
         relevant = tuple(item for item in query.evidence if item.grade >= relevant_from)
         slight = tuple(item for item in query.evidence if item.grade < relevant_from)
         judged = frozenset(query.irrelevant), frozenset(query.unjudged)
@@ -42,13 +42,13 @@ class Items(NamedTuple):
 
 
 class Ranking:
-    """The passages one query got, in rank order, matched against what it needs.
+    """The passages retrieved for one query, in rank order, matched with its evidence items.
 
-    For document evidence the ranking is that of distinct documents, each at the rank of its best chunk, so that every
-    measure equals trec_eval's. Ranks count from 1.
+    With document-level evidence this is a ranking of distinct documents, each at the rank of its best chunk, so that
+    every measure equals trec_eval's. Ranks count from 1.
 
-    `near` holds `(rank, passage)` for passages in documents with evidence, `found` per evidence item the rank at which
-    it is found or None, `gains` `(rank, grade)` of the items that are found, slight ones included.
+    `near` has `(rank, passage)` for passages in documents with evidence; `found` has for each evidence item the rank at
+    which it is found, or None; `gains` has `(rank, grade)` of the items found, including slight ones.
     """
 
     def __init__(self, passages: Sequence[Passage], items: Items) -> None:
@@ -56,7 +56,7 @@ class Ranking:
         self.passages = _distinct_documents(passages) if items.by_document else list(passages)
         graded = (*items.evidence, *items.slight)
         docs = {place.doc for item in graded for place in item.places}
-        # Only passages in documents that hold evidence can matter to a match; most are not.
+        # Only passages in documents with evidence can match; most passages are in other documents.
         self.near = [(rank, passage) for rank, passage in enumerate(self.passages, 1) if passage.doc in docs]
         self._first: dict[str, int] = {}
         for rank, passage in self.near:
@@ -66,9 +66,9 @@ class Ranking:
         self.gains = [(rank, item.grade) for rank, item in zip(ranks, graded, strict=True) if rank is not None]
 
     def within(self, tokens: int, maps: Mapping[str, TokenMap], raw: Sequence[Passage]) -> "Ranking":
-        """This query's ranking down to a token budget: whole passages while they fit, then one cut to what is left.
+        """This ranking cut to a token budget: entire passages while they fit, then one cut to the remaining tokens.
 
-        `raw` is the ranking before documents are made distinct: every chunk shown is paid for.
+        `raw` is the ranking before documents are made distinct, because every chunk shown uses up the budget.
         """
         kept: list[Passage] = []
         for passage in raw:
@@ -87,7 +87,7 @@ class Ranking:
         return Ranking(kept, self.items)
 
     def _find(self, item: Evidence) -> int | None:
-        """The rank at which an item is found at one of its places."""
+        """The lowest rank at which an item is found at one of its places; None if it is not found."""
         ranks = (self._place_rank(place, item) for place in item.places)
         return min((rank for rank in ranks if rank is not None), default=None)
 
@@ -107,11 +107,11 @@ class Ranking:
 
     @cached_property
     def relevant(self) -> set[int]:
-        """Ranks whose passage is relevant: it shares at least half of the shorter of both with some place."""
+        """The ranks of the relevant passages (see `is_relevant`)."""
         return {rank for rank, passage in self.near if self.is_relevant(passage)}
 
     def is_relevant(self, passage: Passage) -> bool:
-        """Whether a passage shares at least half of the shorter of both with some place, or its document is gold."""
+        """Whether a passage overlaps a place by at least half of the shorter of both, or its document is evidence."""
         for item in self.items.evidence:
             for doc, start, end in item.places:
                 if doc != passage.doc:
@@ -125,10 +125,10 @@ class Ranking:
         return False
 
     def characters(self, k: int | None) -> tuple[int, int, int]:
-        """Characters `(shared, gold, retrieved)` of the top k, each as the size of a union.
+        """Character counts `(shared, gold, retrieved)` of the top k, each the size of a union of spans.
 
-        Gold is, per item, the place the top k covers best (the first one where they tie), so that a verbatim copy is
-        as good as the original and a second copy is redundant.
+        The gold span of an item is the place that the top k covers best (the first of tied places), so a verbatim copy
+        is as good as the original, and a second copy is redundant.
         """
         retrieved: dict[str, list[Interval]] = {}
         for passage in self.passages[:k]:

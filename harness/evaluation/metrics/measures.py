@@ -1,6 +1,6 @@
-"""Every measure, one function each: a query's ranking and a rank cutoff in, one number out.
+"""All measures, one function each: from a query's ranking and a rank cutoff to one number.
 
-A token budget is not a second kind of measure: the ranking is first cut to the budget, then measured whole.
+A token budget needs no measures of its own: the ranking is first cut to the budget, then measured without a cutoff.
 """
 
 import math
@@ -17,7 +17,7 @@ from harness.evaluation.metrics.matching import Ranking
 Measure = Callable[[Ranking, int | None], float]
 
 PERSISTENCE = 0.8
-"""Of `rbp`: the chance that a reader goes on to the next passage."""
+"""The persistence of `rbp`: the probability that a reader goes on to the next passage."""
 GEOMETRIC_FLOOR = 1e-5
 _SMOOTHING = 1e-5
 
@@ -33,21 +33,21 @@ def recall(ranking: Ranking, k: int | None) -> float:
 
 
 def hit(ranking: Ranking, k: int | None) -> float:
-    """1 where any evidence item is found in the top k, else 0 (trec_eval `success_k`)."""
+    """1 if any evidence item is found in the top k, else 0 (trec_eval `success_k`)."""
     return float(bool(_found(ranking, k)))
 
 
 def mrr(ranking: Ranking, k: int | None) -> float:
-    """1 / the rank at which the first evidence item is found, 0 where none is (trec_eval `recip_rank`)."""
+    """1 / the rank at which the first evidence item is found, or 0 if none is found (trec_eval `recip_rank`)."""
     return 1 / min(_found(ranking, k), default=math.inf)
 
 
 def ndcg(ranking: Ranking, k: int | None) -> float:
     """Discounted gain / that of an ideal ranking (Järvelin & Kekäläinen, TOIS 20(4), 2002; trec_eval `ndcg_cut_k`).
 
-    Gain at a rank is the sum of the grades of the items newly found there, discounted by log2(rank + 1). The ideal has
-    all items first, one a rank, highest grade first. A chunk that finds several items at once can beat that ideal; the
-    value is then 1.
+    The gain at a rank is the sum of the grades of the items first found there, divided by log2(rank + 1). The ideal
+    ranking starts with all items, one per rank, highest grade first. A chunk that finds several items at once can
+    exceed this ideal; the value is then 1.
     """
     gained = sum(grade / math.log2(rank + 1) for rank, grade in ranking.gains if k is None or rank <= k)
     grades = sorted((item.grade for item in (*ranking.items.evidence, *ranking.items.slight)), reverse=True)
@@ -56,10 +56,10 @@ def ndcg(ranking: Ranking, k: int | None) -> float:
 
 
 def map_(ranking: Ranking, k: int | None) -> float:
-    """Mean over all items of the precision at the rank that finds them, 0 for those not found (trec_eval `map_cut_k`).
+    """Mean over all items of the precision at the rank that finds them, 0 if not found (trec_eval `map_cut_k`).
 
-    Precision at a rank is the share of ranks down to it that find something new, so that a chunk finding two items at
-    rank 1 scores 1, not 2. Divided by the number of items, never by the number of hits.
+    The precision at a rank is the fraction of ranks up to it that find a new item, so a chunk that finds two items at
+    rank 1 scores 1, not 2. The divisor is the number of items, never the number of hits.
     """
     ranks = _found(ranking, k)
     finding = sorted(set(ranks))
@@ -67,38 +67,37 @@ def map_(ranking: Ranking, k: int | None) -> float:
 
 
 def precision(ranking: Ranking, k: int | None) -> float:
-    """Relevant passages in the top k / k; fewer than k retrieved still divides by k (trec_eval `P_k`).
+    """Relevant passages in the top k / k, also if fewer than k were retrieved (trec_eval `P_k`).
 
-    Without a cutoff, and at a token budget, the divisor is the number of passages; nothing retrieved gives 0.
+    Without a cutoff, and at a token budget, the divisor is the number of passages. 0 if nothing is retrieved.
     """
     depth = len(ranking.passages) if k is None else k
     return sum(rank <= depth for rank in ranking.relevant) / depth if depth else 0.0
 
 
 def span_recall(ranking: Ranking, k: int | None) -> float:
-    """Gold characters in the union of the top k / gold characters."""
+    """Gold characters in the union of the top k / all gold characters."""
     shared, gold, _ = ranking.characters(k)
     return shared / gold
 
 
 def span_precision(ranking: Ranking, k: int | None) -> float:
-    """Gold characters in the union of the top k / characters of that union; nothing retrieved gives 0."""
+    """Gold characters in the union of the top k / characters of that union; 0 if nothing is retrieved."""
     shared, _, retrieved = ranking.characters(k)
     return shared / retrieved if retrieved else 0.0
 
 
 def span_iou(ranking: Ranking, k: int | None) -> float:
-    """Characters in both the union of the top k and gold / characters in either."""
+    """Characters in both the union of the top k and the gold spans / characters in either."""
     shared, gold, retrieved = ranking.characters(k)
     return shared / (gold + retrieved - shared)
 
 
 def precision_omega(ranking: Ranking, k: int | None) -> float:
-    """`span_precision` of an oracle that retrieves all evidence-bearing chunks of the corpus, and only they.
+    """`span_precision` of an oracle that retrieves exactly the chunks of the corpus that overlap the evidence.
 
-    What the chunker alone makes possible (Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma
-    2024). The ranking given must be that of the oracle: all chunks that share a character with the first place of an
-    item.
+    It measures the chunker alone (Smith & Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma 2024). The
+    ranking must be that of the oracle: all chunks that share a character with the first place of an item.
     """
     return span_precision(ranking, None)
 
@@ -110,15 +109,15 @@ def f1(ranking: Ranking, k: int | None) -> float:
 
 
 def rprec(ranking: Ranking, k: int | None) -> float:
-    """Evidence items found in the top R / R, for R items (trec_eval `Rprec`)."""
+    """Evidence items found in the top R / R, where R is the number of items (trec_eval `Rprec`)."""
     return recall(ranking, len(ranking.items.evidence))
 
 
 def iprec(ranking: Ranking, level: float) -> float:
-    """The highest precision at any rank that reaches a recall (trec_eval `iprec_at_recall`).
+    """Interpolated precision: the highest precision at any rank with recall `level` (trec_eval `iprec_at_recall`).
 
-    Precision at a rank is that of `map`; the recall is reached with the share `level` of the items, rounded up from .1
-    of an item on, as trec_eval 9 does (trec_eval 10 rounds to the nearest, and so calls 47 of 474 a recall of .1).
+    The precision at a rank is that of `map`. The number of items needed is `level` times all items, rounded up from .1
+    of an item on, as in trec_eval 9 (trec_eval 10 rounds to the nearest, so 47 of 474 items are a recall of .1 there).
     """
     ranks = _found(ranking, None)
     finding = sorted(set(ranks))
@@ -128,31 +127,31 @@ def iprec(ranking: Ranking, level: float) -> float:
 
 
 def eleven_point(ranking: Ranking, k: int | None) -> float:
-    """Mean of `iprec` at the recalls 0, 0.1 … 1 (trec_eval `11pt_avg`)."""
+    """Mean of `iprec` at the recall levels 0, 0.1 … 1 (trec_eval `11pt_avg`)."""
     return sum(iprec(ranking, level / 10) for level in range(11)) / 11
 
 
 def gm_map(ranking: Ranking, k: int | None) -> float:
-    """`map` of a query, averaged over queries by the geometric mean (trec_eval `gm_map`).
+    """`map` of one query; the mean over queries is the geometric mean (trec_eval `gm_map`).
 
-    A value below .00001 counts as that in the mean (Robertson, On GMAP and other transformations, CIKM 2006).
+    In the mean, values below .00001 count as .00001 (Robertson, On GMAP and other transformations, CIKM 2006).
     """
     return map_(ranking, None)
 
 
 def rbp(ranking: Ranking, k: int | None) -> float:
-    """Rank-biased precision of a reader who goes on with chance .8: the sum over relevant ranks of .2 * .8^(rank - 1).
+    """Rank-biased precision with persistence .8: the sum over relevant ranks of .2 * .8^(rank - 1).
 
-    Moffat & Zobel, TOIS 27(1), 2008. Its greatest value in the top k is 1 - .8^k.
+    Moffat & Zobel, TOIS 27(1), 2008. Its max value in the top k is 1 - .8^k.
     """
     return sum((1 - PERSISTENCE) * PERSISTENCE ** (rank - 1) for rank in ranking.relevant if k is None or rank <= k)
 
 
 def bpref(ranking: Ranking, k: int | None) -> float:
-    """How seldom documents judged irrelevant come before relevant ones; unjudged documents do not count.
+    """Binary preference: how rarely documents judged irrelevant rank above relevant ones; ignores unjudged documents.
 
-    Mean over the R relevant documents of 1 - min(irrelevant ones before it, R) / min(all irrelevant ones, R) (Buckley &
-    Voorhees, SIGIR 2004; trec_eval `bpref`).
+    Sum over the relevant documents retrieved of 1 - min(irrelevant documents above it, R) / min(all irrelevant
+    documents, R), divided by the number R of relevant documents (Buckley & Voorhees, SIGIR 2004; trec_eval `bpref`).
     """
     irrelevant, count = _irrelevant(ranking), len(ranking.items.evidence)
     value, before = 0.0, 0
@@ -167,34 +166,34 @@ def bpref(ranking: Ranking, k: int | None) -> float:
 def infap(ranking: Ranking, k: int | None) -> float:
     """Average precision estimated from a sample of judgments (trec_eval `infAP`).
 
-    The precision before a relevant document is the share of the ranks there that were put before the judges, times the
-    share of those judged that are relevant, smoothed by .00001 (Yilmaz & Aslam, CIKM 2006).
+    The expected precision above a relevant document is the fraction of the documents there that are in the judgment
+    pool, times the fraction of those judged that are relevant, smoothed by .00001 (Yilmaz & Aslam, CIKM 2006).
     """
-    items, judged_so = ranking.items, _irrelevant(ranking)
+    items, judged_irrelevant = ranking.items, _irrelevant(ranking)
     value = 0.0
     found = irrelevant = unjudged = 0
     for before, passage in enumerate(ranking.passages):
         if before + 1 in ranking.relevant:
             pooled = found + irrelevant + unjudged
-            share = (found + _SMOOTHING) / (found + irrelevant + 2 * _SMOOTHING)
-            value += (1 + pooled * share) / (before + 1)
+            rate = (found + _SMOOTHING) / (found + irrelevant + 2 * _SMOOTHING)
+            value += (1 + pooled * rate) / (before + 1)
             found += 1
         elif passage.doc in items.unjudged:
             unjudged += 1
-        elif passage.doc in judged_so:
+        elif passage.doc in judged_irrelevant:
             irrelevant += 1
     return value / len(items.evidence)
 
 
 def judged(ranking: Ranking, k: int | None) -> float:
-    """The share of the top k documents that have been judged, fewer than k dividing by as many; none retrieved is 0."""
+    """The fraction of the top k documents (or of all, if fewer are retrieved) that were judged; 0 if there are none."""
     shown = ranking.passages[:k]
     known = _irrelevant(ranking) | {place.doc for item in ranking.items.evidence for place in item.places}
     return sum(passage.doc in known for passage in shown) / len(shown) if shown else 0.0
 
 
 def _irrelevant(ranking: Ranking) -> set[str]:
-    """Documents judged, and not relevant at the grade that counts."""
+    """Documents that were judged and are below the relevance threshold."""
     return {*ranking.items.irrelevant, *(place.doc for item in ranking.items.slight for place in item.places)}
 
 
@@ -225,13 +224,13 @@ MEASURES: dict[str, Measure] = {
 SPAN_MEASURES = {name for name in MEASURES if name.startswith(("span_", "chroma_", "precision_omega"))}
 ORACLE_MEASURES = {"precision_omega", "chroma_precision_omega"}
 JUDGMENT_MEASURES = {"bpref", "infap", "judged"}
-"""Of documents alone: they need to know what was judged and found irrelevant."""
+"""Only for document-level evidence: these measures need to know which documents were judged irrelevant."""
 UNCUT_MEASURES = {*ORACLE_MEASURES, "rprec", "11pt_avg", "gm_map", "bpref", "infap"}
-"""They take no cutoff."""
+"""These measures take no cutoff."""
 LEVEL_MEASURES: dict[str, Callable[[Ranking, float], float]] = {"iprec": iprec}
-"""They take a recall between 0 and 1: `iprec@0.1`."""
+"""These measures take a recall level between 0 and 1: `iprec@0.1`."""
 GEOMETRIC_MEASURES = {"gm_map"}
-"""Their mean over queries is the geometric one."""
+"""The mean of these measures over queries is the geometric mean."""
 TREC_NAMES = {
     "P": "precision@k",
     "recip_rank": "mrr",
@@ -247,4 +246,4 @@ TREC_NAMES = {
     "set_map": "map",
     "11pt": "11pt_avg",
 }
-"""What trec_eval calls measures that have another name here."""
+"""From trec_eval's names to the harness's names, for measures whose names differ."""

@@ -1,4 +1,4 @@
-"""Names of measures: `recall@5` at a rank, `recall@1000t` at a token budget, `mrr` over the whole selection."""
+"""Metric names: `recall@5` at a rank, `recall@1000t` at a token budget, `mrr` over the entire selection."""
 
 import re
 from typing import NamedTuple
@@ -13,7 +13,7 @@ _NAME = re.compile(
 
 
 class Metric(NamedTuple):
-    """A measure with its cutoff: a rank `k`, a budget of `tokens`, a `level` of recall, or none for all selected."""
+    """A measure with its cutoff: a rank `k`, a budget of `tokens`, a recall `level`, or none (the entire selection)."""
 
     measure: str
     k: int | None = None
@@ -21,7 +21,7 @@ class Metric(NamedTuple):
     level: float | None = None
 
     def value(self, ranking: Ranking) -> float:
-        """The measure of a ranking that has been cut to the budget already."""
+        """The value of this metric for a ranking that is already cut to the token budget, if there is one."""
         if self.level is not None:
             return LEVEL_MEASURES[self.measure](ranking, self.level)
         return MEASURES[self.measure](ranking, self.k)
@@ -35,7 +35,7 @@ class Metric(NamedTuple):
 
 
 def is_metric(name: str) -> bool:
-    """Whether a text names a metric.
+    """Whether `name` is a valid metric name.
 
     >>> is_metric("recall@5"), is_metric("mrr"), is_metric("index_bytes")
     (True, True, False)
@@ -48,7 +48,7 @@ def is_metric(name: str) -> bool:
 
 
 def parse_metric(name: str) -> Metric:
-    """The metric of a name; raises ConfigError for an unknown one.
+    """The metric with this name. Raises ConfigError for an unknown measure or a cutoff that it does not take.
 
     >>> parse_metric("recall@1000t")
     Metric(measure='recall', k=None, tokens=1000, level=None)
@@ -57,12 +57,12 @@ def parse_metric(name: str) -> Metric:
     measure = match["measure"] if match else name.partition("@")[0]
     known = (*MEASURES, *LEVEL_MEASURES)
     if measure not in known:
-        theirs = next((ours for trec, ours in TREC_NAMES.items() if re.fullmatch(rf"{trec}(_[0-9.]+)?", measure)), None)
-        close = f" trec_eval's {measure} is {theirs} here." if theirs else did_you_mean(measure, known)
+        here = next((own for trec, own in TREC_NAMES.items() if re.fullmatch(rf"{trec}(_[0-9.]+)?", measure)), None)
+        close = f" trec_eval's {measure} is {here} here." if here else did_you_mean(measure, known)
         raise ConfigError(f"no metric named '{name}'.{close} Measures: {', '.join(known)}")
     if measure in LEVEL_MEASURES:
         if not match or not match["level"] or float(match["level"]) > 1:
-            raise ConfigError(f"metric '{name}': {measure} takes a recall from 0 to 1: write {measure}@0.1")
+            raise ConfigError(f"metric '{name}': {measure} takes a recall level from 0 to 1: write {measure}@0.1")
         return Metric(measure, level=float(match["level"]))
     if not match or match["level"]:
         raise ConfigError(

@@ -11,7 +11,7 @@ from harness.evaluation.metrics.measures import JUDGMENT_MEASURES, ORACLE_MEASUR
 from harness.evaluation.metrics.names import Metric
 
 Oracle = Callable[[Items, bool], list[Passage]]
-"""All chunks that share a character with the evidence; with True, also those that merely touch it."""
+"""Returns all chunks that share a character with the evidence; with True, also chunks that only touch it."""
 
 
 def score_queries(
@@ -23,11 +23,12 @@ def score_queries(
     *,
     unanswerable: float = math.nan,
 ) -> dict[str, Floats]:
-    """One value per query and metric, each array of shape (queries,), keyed by the metric's name.
+    """One value per query and metric: arrays of shape (queries,), keyed by metric name.
 
-    A query without relevant evidence has the value `unanswerable`: there is nothing to recall (`judged` has its own, as
-    it is not about relevance). A query with evidence and an empty selection has a value of its own, usually 0.
-    Measures of characters have no value (NaN) on document evidence, measures of what was judged none on spans.
+    A query without relevant evidence gets the value `unanswerable`, because there is nothing to recall; `judged`, which
+    is not about relevance, is computed all the same. A query with evidence but an empty selection is scored, usually as
+    0. Character measures are NaN for document-level evidence; measures of judgments are NaN for span evidence.
+    Raises ArithmeticError if a value is not finite.
     """
     scores = {str(metric): np.full(len(items), np.nan) for metric in metrics}
     documents = any(needed.by_document for needed in items)
@@ -43,7 +44,7 @@ def score_queries(
         for metric in metrics:
             if metric.measure in (SPAN_MEASURES if needed.by_document else JUDGMENT_MEASURES):
                 continue
-            # Graded gain needs slight evidence, the share of what was judged any judgment; all else, relevant evidence.
+            # ndcg also counts slight evidence, `judged` any judgment; all other measures need relevant evidence.
             if not needed.evidence and metric.measure not in (("ndcg", "judged") if needed.slight else ("judged",)):
                 continue
             if metric.measure in ORACLE_MEASURES:

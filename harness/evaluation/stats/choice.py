@@ -66,20 +66,20 @@ def _not_beaten(low: Floats, high: Floats, tested: Flags, seed: int) -> Floats:
         others = np.flatnonzero(tested & ((low != low[at]).any(axis=1) | (high != high[at]).any(axis=1)))
         if not len(others):
             continue
-        gains, most = low[others] - high[at], high[others] - low[at]
-        widest = np.sqrt(np.maximum(gains**2, most**2).sum(axis=1))
-        observed = (gains.sum(axis=1) / np.maximum(widest, 1e-300)).max()
+        min_gains, max_gains = low[others] - high[at], high[others] - low[at]
+        max_norms = np.sqrt(np.maximum(min_gains**2, max_gains**2).sum(axis=1))
+        observed = (min_gains.sum(axis=1) / np.maximum(max_norms, 1e-300)).max()
         if observed <= 0:
             continue  # no other trial has a higher mean
         reached = flipped[:, others] - flipped[:, [at]]
-        slack, norms = ((most - gains) / 2).sum(axis=1), _least_norms(gains, most)
+        slack, norms = ((max_gains - min_gains) / 2).sum(axis=1), _min_norms(min_gains, max_gains)
         # An exhaustive list of sign patterns leaves out the mirror of each pattern, so both directions are counted.
         both = (_scaled(np.maximum(0, way + slack), norms, low.shape[1]).max(axis=1) for way in (reached, -reached))
         p[at] = np.mean([drawn >= observed - 1e-12 for drawn in both])
     return p
 
 
-def _least_norms(low: Floats, high: Floats) -> Floats:
+def _min_norms(low: Floats, high: Floats) -> Floats:
     """The min Euclidean norm of any row between `low` and `high`, (rows,)."""
     nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
     return np.asarray(np.sqrt((nearest**2).sum(axis=1)))
@@ -87,9 +87,9 @@ def _least_norms(low: Floats, high: Floats) -> Floats:
 
 def _scaled(reached: Floats, norms: Floats, clusters: int) -> Floats:
     """Sums over norms, by column: 0 if both are 0, and at most the Cauchy-Schwarz bound, root of `clusters`."""
-    most = np.sqrt(clusters)
-    found = np.divide(reached, norms, out=np.where(reached > 0, most, 0.0), where=norms > 0)
-    return np.asarray(np.minimum(found, most))
+    bound = np.sqrt(clusters)
+    found = np.divide(reached, norms, out=np.where(reached > 0, bound, 0.0), where=norms > 0)
+    return np.asarray(np.minimum(found, bound))
 
 
 def cross_validated(sums: Floats, sizes: Floats, *, seed: int) -> float:

@@ -21,6 +21,7 @@ class Confusion(NamedTuple):
 
     @classmethod
     def of(cls, people: Flags, judge: Flags) -> "Confusion":
+        """The counts of items, from whether each is relevant: both arrays have shape (items,)."""
         counts = ((people & judge), (people & ~judge), (~people & judge), (~people & ~judge))
         return cls(*(int(count.sum()) for count in counts))
 

@@ -13,7 +13,7 @@ Z = 1.959963984540054
 
 
 class Estimate(NamedTuple):
-    """A value with the bounds of its 95 % interval; NaN where there is none."""
+    """A value with the bounds of its 95 % interval; NaN if there is none."""
 
     value: float
     low: float
@@ -21,7 +21,7 @@ class Estimate(NamedTuple):
 
 
 def wilson(successes: int, total: int) -> Estimate:
-    """A fraction of independent items with its score interval (Wilson, JASA 22, 1927); NaN of no items."""
+    """A fraction of independent items with its score interval (Wilson, JASA 22, 1927); NaN if there are no items."""
     if not total:
         return Estimate(math.nan, math.nan, math.nan)
     from scipy.stats import binomtest

@@ -39,7 +39,7 @@ def variance_of_repeats(values: Floats, swapped: Floats | None = None) -> Varian
     query = max(0.0, between - repeat / repeats)
     order = float("nan")
     if swapped is not None:
-        # Var(swapped - mean of repeats) = 2 order + repeat (1 + 1 / repeats), if order effects are independent by query.
+        # Var(swapped - mean of repeats) = 2 order + repeat (1 + 1 / repeats), with independent order effects by query.
         change = float(((swapped - values.mean(axis=1)) ** 2).mean())
         order = max(0.0, (change - repeat * (1 + 1 / repeats)) / 2)
     return Variance(
