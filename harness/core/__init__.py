@@ -1,1 +1,1 @@
-"""Records, rankings, errors, text files, strict YAML and progress: no network, no store."""
+"""Records, rankings, errors, text files, strict YAML and progress. Uses neither the network nor the store."""

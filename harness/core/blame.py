@@ -1,4 +1,4 @@
-"""Which part of a trial is at fault: what a researcher's component must not do becomes one line that names it."""
+"""Attributes faults to components: what a custom component must not do becomes a one-line error that names it."""
 
 import contextlib
 import traceback
@@ -8,7 +8,7 @@ from harness.core.errors import ConfigError
 
 
 def ended_by(ended: SystemExit) -> str:
-    """Who ended the process, by file and line."""
+    """An error message that says which file and line called `sys.exit`."""
     frames = traceback.extract_tb(ended.__traceback__)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "a component"
     return f"{where}: ended the process (sys.exit({ended.code!r})), so there is no result; raise an error instead"
@@ -16,9 +16,10 @@ def ended_by(ended: SystemExit) -> str:
 
 @contextlib.contextmanager
 def blamed(part: str, *given: object) -> Iterator[None]:
-    """While a component works: it may neither end the process nor change the lists and arrays it was `given`.
+    """Run a component's code and report its faults in its name.
 
-    `part` names it, and the document or query it works on. Raises ConfigError.
+    `part` names the component and the document or query it works on. Raises ConfigError if the code ends the process,
+    changes a list or array it was `given`, or raises FaultyReturn.
     """
     lists = [(one, list(one)) for one in given if isinstance(one, list)]
     try:
@@ -36,13 +37,13 @@ def blamed(part: str, *given: object) -> Iterator[None]:
             raise ConfigError(f"{part}: changes a list it was given; work on a copy of it")
 
 
-class FaultyReturn(ConfigError):  # noqa: N818 - raised by what a component calls to build its answer
-    """What a component gave cannot be used; `blamed` says whose it is."""
+class FaultyReturn(ConfigError):  # noqa: N818 - raised by functions a component calls to build its return value
+    """A component returned something that cannot be used; `blamed` adds the component's name."""
 
 
 @contextlib.contextmanager
 def understood(part: str, expected: str) -> Iterator[None]:
-    """While what a component returned is read: whatever cannot be read is its fault. Raises ConfigError."""
+    """Read what a component returned. Raises ConfigError, naming `part`, if the value cannot be read as `expected`."""
     try:
         yield
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
@@ -51,5 +52,5 @@ def understood(part: str, expected: str) -> Iterator[None]:
 
 
 def shown(text: str, limit: int = 40) -> str:
-    """The beginning of a text, between quotes."""
+    """The first `limit` characters of a text, in quotes."""
     return repr(text if len(text) <= limit else f"{text[:limit]}…")

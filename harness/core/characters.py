@@ -1,4 +1,4 @@
-"""Characters that must not reach a terminal, a prompt or a file as they are: control, format, half surrogate pairs."""
+"""Escapes characters unsafe in a terminal, prompt or file: control and format characters, lone surrogates."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    """The text with everything written out that a reader could not see or a terminal would obey, line ends kept.
+    """The text with invisible and control characters written as ⟨U+XXXX⟩; line ends are kept.
 
     >>> visible("red: \\x1b[31m")
     'red: ⟨U+001B⟩[31m'
@@ -21,7 +21,7 @@ def visible(text: str) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """The text, visible, with line ends and runs of white space as one space."""
+    """The text made `visible`, with line ends and runs of white space replaced by one space."""
     return visible(" ".join(text.split()))
 
 
@@ -32,12 +32,12 @@ def _shown(character: str) -> str:
 
 
 def well_formed(text: str) -> str:
-    """The text with U+FFFD for each half of a surrogate pair, which JSON can write and no file can hold."""
+    """The text with U+FFFD for each lone surrogate, which JSON can express but UTF-8 cannot encode."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def well_formed_json(value: Any) -> Any:
-    """A JSON value with all its texts and keys well formed."""
+    """A JSON value with `well_formed` applied to all its strings and keys."""
     if isinstance(value, str):
         return well_formed(value)
     if isinstance(value, list):

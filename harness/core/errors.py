@@ -1,9 +1,9 @@
-"""The faults a user can mend.
+"""Errors that a user can fix.
 
     HarnessError              one line on stderr, no traceback, exit code 2
     ├── ConfigError           an experiment file or a setting; names the YAML path
     ├── DataError             a data set; names file and line
-    ├── JudgeError            a model that is asked: no key, no money, no such model; names server and model
+    ├── JudgeError            a model request: no key, no budget, no such model; names server and model
     └── StoreError            the store's disk: full, read-only, not a folder
 
 Every other exception is a bug and shows its traceback.
@@ -14,19 +14,19 @@ from collections.abc import Iterable
 
 
 class HarnessError(Exception):
-    """Something is wrong that the user can put right; the message says where, what, and what would be right."""
+    """An error that the user can fix; the message says where it is, what is wrong and what would be right."""
 
 
 class ConfigError(HarnessError):
-    """A fault in an experiment file, a component's settings or the command line."""
+    """An error in an experiment file, a component's settings or the command line."""
 
 
 class DataError(HarnessError):
-    """A fault in a data set, located by file and line."""
+    """An error in a data set, located by file and line."""
 
 
 class JudgeError(HarnessError):
-    """A model cannot be asked at all; what it had answered before is kept."""
+    """A model cannot be called; the answers it gave before are kept."""
 
 
 class StoreError(HarnessError):
@@ -34,7 +34,7 @@ class StoreError(HarnessError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` Did you mean 'recursive'?` where a known word is close to `word`, else nothing.
+    """` Did you mean 'recursive'?` if a known word is close to `word`, else an empty string.
 
     >>> did_you_mean("recursve", ["fixed", "recursive"])
     " Did you mean 'recursive'?"

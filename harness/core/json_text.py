@@ -1,16 +1,16 @@
-"""JSON as people mean it: no key twice."""
+"""JSON without duplicate keys."""
 
 from typing import Any
 
 
 class RepeatedKeyError(ValueError):
-    """An object names a key twice; the message says which."""
+    """A JSON object has a key twice; the message names the key."""
 
 
 def keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys occur once, for `object_pairs_hook`: else the last of two would win in silence.
+    """The dict of a JSON object; pass it as `object_pairs_hook`. Raises RepeatedKeyError if a key occurs twice.
 
-    Raises RepeatedKeyError.
+    The json module itself would silently keep the last value of a repeated key.
     """
     made = dict(pairs)
     if len(made) < len(pairs):

@@ -1,4 +1,4 @@
-"""Progress with an estimate of the time left; silent where nobody watches a terminal."""
+"""A progress bar with an estimate of the time left; silent if stderr is not a terminal."""
 
 import contextlib
 import sys
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def progress(title: str, total: int, *, unit: str = "") -> Iterator[Callable[[int], None]]:
-    """Shows a bar on stderr while the block runs; the yielded function advances it, by bytes where that is the unit."""
+    """Show a bar on stderr while the block runs. The yielded function advances it, in bytes if `unit` is "bytes"."""
     if not sys.stderr.isatty() or not total:
         yield lambda _: None
         return

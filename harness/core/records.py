@@ -1,4 +1,4 @@
-"""The records everything else passes around: documents, evidence, queries, chunks, hits."""
+"""The records that all other modules share: documents, evidence, queries, chunks, hits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,14 +12,14 @@ Floats = npt.NDArray[np.float64]
 Vectors = npt.NDArray[np.float32]
 
 Spans = list[tuple[int, int]]
-"""What a chunker returns: half-open `(start, end)` character offsets into one document."""
+"""The return value of a chunker: half-open `(start, end)` character offsets into one document."""
 
 BETWEEN = "\n\n"
-"""Stands between a chunk's context and its text in what is indexed."""
+"""Separates a chunk's context from its text in the indexed text."""
 
 
 class Span(NamedTuple):
-    """A half-open stretch of one document, in Python character offsets."""
+    """A half-open span of one document, in Python character offsets."""
 
     doc: str
     start: int
@@ -28,16 +28,16 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TokenMap:
-    """Where the tokens of one document start, so that the token length of any span is two binary searches.
+    """Where the tokens of one document start; the token count of any span then takes two binary searches.
 
-    `starts` holds one character offset per token, not decreasing. A token belongs to the character it starts in: token
-    counts of adjacent spans therefore add up, and a cut always falls between characters.
+    `starts` holds one character offset per token, (tokens,), in non-decreasing order. A token belongs to the character
+    it starts in, so token counts of adjacent spans add up and a cut always falls between characters.
     """
 
     starts: Ints
 
     def count(self, start: int, end: int) -> int:
-        """Tokens that start inside `[start, end)`."""
+        """The number of tokens that start inside `[start, end)`."""
         lo, hi = np.searchsorted(self.starts, (start, end))
         return int(hi - lo)
 
@@ -46,14 +46,14 @@ class TokenMap:
         return np.searchsorted(self.starts, ends) - np.searchsorted(self.starts, starts)
 
     def end_of(self, start: int, tokens: int) -> int | None:
-        """The greatest offset such that `[start, offset)` holds at most `tokens` tokens; None for "to the end"."""
+        """The largest offset such that `[start, offset)` has at most `tokens` tokens; None for the end of the text."""
         at = int(np.searchsorted(self.starts, start)) + tokens
         return int(self.starts[at]) if at < len(self.starts) else None
 
 
 @dataclass(frozen=True)
 class Document:
-    """One text of the corpus. `tokens` is set by the harness before a chunker sees the document."""
+    """One text of the corpus. The harness sets `tokens` before a chunker gets the document."""
 
     id: str
     text: str
@@ -62,7 +62,7 @@ class Document:
     tokens: TokenMap | None = field(default=None, compare=False, repr=False)
 
     def token_map(self) -> TokenMap:
-        """`tokens`, for chunkers that measure in tokens; raises ValueError where the harness has not set it."""
+        """`tokens`, for chunkers that measure in tokens. Raises ValueError if the harness has not set it."""
         if self.tokens is None:
             raise ValueError(f"document '{self.id}' has not been tokenized")
         return self.tokens
@@ -70,11 +70,11 @@ class Document:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One thing a query needs, found at any one of its equivalent `places`.
+    """One item of evidence that a query needs, found at any one of its equivalent `places`.
 
     The first place is the one the data set names; the others are equivalents (`also` in the data set, and verbatim
-    copies found at load). `whole` marks document evidence: its places are whole documents. `absent` marks such evidence
-    whose documents the corpus lacks: judged relevant, and never to be found.
+    copies found at load time). `whole` marks document-level evidence, whose places are entire documents. `absent` marks
+    document-level evidence that is missing from the corpus: judged relevant, but impossible to find.
     """
 
     places: tuple[Span, ...]
@@ -85,10 +85,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Query:
-    """A question with what is known about its answer. No evidence means: the corpus holds no answer.
+    """A question and what is known about its answer. A query without evidence has no answer in the corpus.
 
-    Documents to `ignore` are never retrieved for it, such as the document that the query itself is. `irrelevant` ones
-    were judged and found so; `unjudged` ones were put before the judges, and not judged.
+    Documents to `ignore` are never retrieved for this query, such as a document that is the query itself. `irrelevant`
+    documents were judged not relevant; `unjudged` documents were in the judgment pool but not judged.
     """
 
     id: str
@@ -102,12 +102,12 @@ class Query:
 
     @property
     def by_document(self) -> bool:
-        """Whether the evidence is whole documents; a query never mixes both kinds."""
+        """Whether the evidence is document-level; a query never mixes document-level and span evidence."""
         return bool(self.evidence) and self.evidence[0].whole
 
     @property
     def cluster(self) -> str:
-        """The unit of resampling: `metadata.group`, else the document of the first evidence item, else the query."""
+        """The resampling unit: `metadata.group`, else the document of the first evidence item, else the query."""
         if self.metadata.get("group") is not None:
             return str(self.metadata["group"])
         return self.evidence[0].places[0].doc if self.evidence else f"query:{self.id}"
@@ -115,11 +115,11 @@ class Query:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A stretch of a document as the retriever sees it; `text == document.text[start:end]` always holds.
+    """A span of a document as the retriever sees it; `text == document.text[start:end]` always holds.
 
-    `context` is what an augmenter adds: indexed and counted in tokens, never credited as evidence. `tokens` counts
-    both. `scale` counts from 0, the finest, where a chunker cuts at several. `vector` is the unit vector of `indexed`,
-    (dimensions,), where a step of the trial uses vectors.
+    `context` is text added by an augmenter: it is indexed and counted in tokens, but never credited as evidence.
+    `tokens` counts context and text. `scale` is 0 for the finest scale of a multi-scale chunker, and 0 for all other
+    chunkers. `vector` is the unit vector of `indexed`, (dimensions,), if a step of the trial uses vectors.
     """
 
     doc: str
@@ -135,40 +135,41 @@ class Chunk:
 
     @property
     def id(self) -> str:
+        """`document:start-end`."""
         return f"{self.doc}:{self.start}-{self.end}"
 
     @property
     def indexed(self) -> str:
-        """What retrievers and rerankers see: context and text."""
+        """The text that retrievers and rerankers see: context and text."""
         return indexed_text(self.context, self.text)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What is known about the document."""
+        """The metadata of the document; empty if the chunk does not know its document."""
         return self.document.metadata if self.document else {}
 
     def cut(self, tokens: int) -> "Chunk | None":
-        """This chunk cut to at most `tokens` tokens, its context included; None where no text is left."""
+        """This chunk cut to at most `tokens` tokens including its context; None if no text is left."""
         if self.tokens <= tokens:
             return self
         token_map = self.document.tokens if self.document else None
         end = token_map.end_of(self.start, tokens - self.context_tokens) if token_map else None
         if end is None or end <= self.start or tokens <= self.context_tokens:
             return None
-        # Fewer than asked for where several tokens share a character.
+        # Can be fewer than `tokens`: several tokens may share a character.
         left = self.context_tokens + token_map.count(self.start, end) if token_map else tokens
         return replace(self, end=end, text=self.text[: end - self.start], tokens=left, vector=None)
 
 
 def indexed_text(context: str, text: str) -> str:
-    """A context and the text it stands before, as they are indexed together."""
+    """A chunk's context and text joined as they are indexed; the text alone if the context is empty."""
     return f"{context}{BETWEEN}{text}" if context else text
 
 
 def spanning(chunks: Sequence[Chunk]) -> Chunk:
-    """The passage from the first to the last character of chunks of one document, with their distinct contexts.
+    """One chunk from the first to the last character of chunks of one document, with their distinct contexts.
 
-    Raises ValueError where the chunks do not know their document.
+    Raises ValueError if the chunks do not know their document.
     """
     first = chunks[0]
     if first.document is None:
@@ -190,9 +191,9 @@ def spanning(chunks: Sequence[Chunk]) -> Chunk:
 
 @dataclass(frozen=True)
 class Case:
-    """What a judge sees of one query: the query, the text of each item of its evidence, and the passages in rank order.
+    """A judge's input for one query: the query, the text of each evidence item, and the passages in rank order.
 
-    `claims` are the statements of the reference answer where a judge asks for them; None where they are not known.
+    `claims` are the statements of the reference answer, if a judge needs them; None if they are not known.
     """
 
     query: Query
@@ -202,35 +203,35 @@ class Case:
 
 
 class Hit(NamedTuple):
-    """A retrieved chunk with its score (greater is better)."""
+    """A retrieved chunk with its score (higher is better)."""
 
     chunk: Chunk
     score: float
 
 
 class Drop(NamedTuple):
-    """A hit that a selector step did not keep, and why, in a few words."""
+    """A hit that a selector step did not keep, and the reason in a few words."""
 
     hit: Hit
     reason: str
 
 
 class Outcome(NamedTuple):
-    """What one selector step made of its input: hits kept, in rank order, and hits dropped."""
+    """The output of one selector step: the hits kept, in rank order, and the hits dropped."""
 
     kept: list[Hit]
     dropped: list[Drop]
 
 
 class Embedded(NamedTuple):
-    """Vectors, (texts, dimensions) float32, and whether the model saw only the beginning of each text, (texts,)."""
+    """Vectors, (texts, dimensions) float32, and whether each text was truncated by the model, (texts,)."""
 
     vectors: Vectors
     truncated: npt.NDArray[np.bool_]
 
 
 class Corpus(Protocol):
-    """All chunks of a corpus, ordered by document and start, as arrays of shape (chunks,), and what is indexed."""
+    """All chunks of a corpus, ordered by document and start, as arrays of shape (chunks,), with the indexed texts."""
 
     doc: Ints
     start: Ints
@@ -239,10 +240,11 @@ class Corpus(Protocol):
     scale: Ints
 
     @property
-    def texts(self) -> Sequence[str]: ...
+    def texts(self) -> Sequence[str]:
+        """The indexed text of each chunk."""
 
     def count(self, doc: int, start: int, end: int) -> int:
-        """The tokens of a stretch of document number `doc`."""
+        """The number of tokens in a span of document number `doc`."""
 
     def blank(self, doc: int, start: int, end: int) -> bool:
-        """Whether a stretch of document number `doc` is nothing but white space."""
+        """Whether a span of document number `doc` contains only white space."""

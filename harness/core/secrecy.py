@@ -1,4 +1,4 @@
-"""Secrets: keys and addresses read with care, and one redactor for every text that leaves the process."""
+"""Secrets: reads API keys and server addresses, and redacts secrets from every text that leaves the process."""
 
 import base64
 import html
@@ -15,12 +15,12 @@ from harness.core.errors import ConfigError
 REDACTED = "[redacted]"
 
 SHORTEST = 6
-"""Characters of a secret. Whoever has to set a key for a local server that asks for none writes `x` or `none`."""
+"""Minimum length of a secret, in characters. For a local server that needs no key, people set `x` or `none`."""
 
 PARTIAL, WORDS = 8, 12
-"""Characters in a row of a secret, or of a form it is written in, that are redacted too.
+"""Minimum length, in characters, of a part of a secret (or of an encoded form of it) that is redacted too.
 
-`WORDS` of them where they are lower-case letters and signs alone, as ordinary words are.
+`WORDS` applies to parts without upper-case letters and digits, since those may be ordinary words.
 """
 
 _STEP = 3
@@ -29,22 +29,22 @@ _PLACEHOLDERS = {
     *("empty", "none", "null", "dummy", "unused", "placeholder", "ollama", "lm-studio", "lmstudio", "llama.cpp"),
     *("not-needed", "no-key", "no-key-required", "token-abc123", "localhost", "changeme"),
 }
-"""What the documentation of local servers says to set as a key; ordinary words, which documents contain."""
+"""Keys that the documentation of local servers suggests. They are ordinary words, which documents contain."""
 
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$", re.IGNORECASE)
 _USER_INFO = re.compile(r"://([^\s/?#]+)@")
 _MASKED = re.compile(r"[\w.\-]{0,16}(?:\*{3,}|•{3,}|x{8,})[\w.\-]{0,16}")
 
 _OURS = ("OPENAI_API_KEY", "RERANK_API_KEY")
-"""Variables whose values are sent to servers, whatever they look like."""
+"""Variables whose values are sent to servers and are therefore always redacted."""
 
 _learned: set[str] = set()
 
 
 def api_key(variable: str) -> str | None:
-    """The key in an environment variable, without the white space around it; None where there is none.
+    """The key in an environment variable, without surrounding white space; None if the variable is unset or empty.
 
-    Raises ConfigError, which does not show the key, where it could not be sent in a header.
+    Raises ConfigError, without showing the key, if the key cannot be sent in a header.
     """
     key = os.environ.get(variable, "").strip().strip("\ufeff")
     if not key:
@@ -53,7 +53,7 @@ def api_key(variable: str) -> str | None:
     if wrong is not None:
         raise ConfigError(
             f"{variable}: character {wrong + 1} of {len(key)} is {_kind(key[wrong])}; "
-            "set it to one line of letters, digits and signs, as the server's operator gave it"
+            "set it to one line of letters, digits and punctuation, as issued by the server's operator"
         )
     return key
 
@@ -65,24 +65,24 @@ def _kind(character: str) -> str:
 
 
 def address_fault(address: str) -> str | None:
-    """What is wrong with a server's address, without showing it; None where it can be used."""
+    """What is wrong with a server's address, without showing the address; None if it can be used."""
     advice = "write it like http://localhost:11434/v1"
     if any(not "!" <= character <= "~" for character in address):
-        return f"holds a control character, white space or a character beyond ASCII; {advice}"
+        return f"contains a control character, white space or a non-ASCII character; {advice}"
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
     if not usable:
-        return f"is no address; {advice}"
+        return f"is not an address; {advice}"
     if "?" in address or "#" in address:
-        return f"holds a query (?…), which cannot stand before the path of a request; {advice}"
+        return f"contains a query (?…) or fragment (#…), which cannot come before the path of a request; {advice}"
     return None
 
 
 def bare_address(address: str) -> str:
-    """An address without user, password, query and fragment: what may be shown and filed under."""
+    """An address without user, password, query and fragment, safe to show and to use in stored keys."""
     try:
         parts = urlsplit(address)
         port = f":{parts.port}" if parts.port else ""
@@ -92,37 +92,37 @@ def bare_address(address: str) -> str:
 
 
 def holds_credentials(address: str) -> bool:
-    """Whether an address holds a user, a password or a key."""
+    """Whether an address contains a user, a password or a key."""
     return bool(list(_in_address(address)))
 
 
 def learn(secret: str) -> None:
-    """Have a secret redacted that is not in the environment, such as the password in an address given on the way."""
+    """Redact this secret too, which is not in the environment, such as the password in an address from a setting."""
     _learned.update(_in_address(secret) if "://" in secret else [secret])
 
 
 def redact(text: str) -> str:
-    """The text without the secrets this process knows, however they are written: encoded, escaped, or in part.
+    """The text with all secrets known to this process replaced, whether plain, encoded, escaped or partial.
 
-    Known are the values of environment variables that are named like secrets, the credentials in those that hold
-    addresses, and what `learn` was given. Takes time in proportion to the text.
+    Known secrets are the values of environment variables with names like API_KEY, the credentials in addresses in
+    environment variables, and what was passed to `learn`. The time is proportional to the length of the text.
     """
     return _redactor(_known()).text(text) if text else text
 
 
 def redact_file(path: Path) -> None:
-    """Redact a file in place; of a file that holds no secret not a byte changes."""
+    """Redact a file in place; a file without secrets stays byte for byte the same."""
     if not _known():
         return
     before = path.read_bytes()
-    # Byte by byte a character each, so that what is no text stays what it is.
+    # latin-1 maps each byte to one character, so that binary content survives the round trip.
     after = redact(before.decode("latin-1")).encode("latin-1")
     if after != before:
         path.write_bytes(after)
 
 
 def reveals(text: str) -> bool:
-    """Whether a text holds a secret, or a part of one."""
+    """Whether a text contains a secret, or a part of one."""
     return redact(text) != text
 
 
@@ -134,7 +134,7 @@ def _known() -> frozenset[str]:
 def _secrets(environment: tuple[tuple[str, str], ...], learned: frozenset[str]) -> frozenset[str]:
     found = set(learned)
     for name, value in environment:
-        # The path of a file is no secret; but one key in sixty begins with a slash.
+        # A file path is not a secret, so values that look like paths are skipped; one API key in sixty begins with "/".
         if name in _OURS or (_SECRET_NAME.search(name) and not value.startswith(("/", "~", "./", "../"))):
             found.add(value.strip().strip("\ufeff"))
         if "://" in value:
@@ -143,7 +143,7 @@ def _secrets(environment: tuple[tuple[str, str], ...], learned: frozenset[str]) 
 
 
 def _in_address(address: str) -> Iterable[str]:
-    """The password of an address, or its user where that is all there is, and long values of parameters."""
+    """The password of an address, or its user if there is no password, and long values of query parameters."""
     for found in _USER_INFO.findall(address):
         user, _, password = found.partition(":")
         yield from {password or user, unquote(password or user)}
@@ -174,7 +174,7 @@ class _Redactor:
         return _without(text, spans) if spans else text
 
     def _masks(self, shown: str) -> bool:
-        """Whether `sk-ab*****yz` can stand for a secret: it begins or ends as one does."""
+        """Whether `sk-ab*****yz` may be a masked secret: it begins or ends like one."""
         left, right = re.split(r"\*+|•+|x{8,}", shown, maxsplit=1)
         right = re.split(r"\*+|•+|x{8,}", right)[-1]
         return any(
@@ -184,13 +184,13 @@ class _Redactor:
 
 
 def _forms(secret: str) -> set[str]:
-    """The ways a secret may be written: as it is, percent-encoded, escaped, in base64 at any offset, in hex."""
+    """The ways a secret may be written: plain, percent-encoded, escaped, in base64 at any offset, in hex."""
     raw = secret.encode("utf-8", "surrogatepass")
     forms = {secret, secret.upper(), secret.lower(), unquote(secret), quote(secret, safe=""), quote_plus(secret)}
     forms |= {html.escape(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1]}
     forms |= {raw.hex(), raw.hex().upper(), raw.decode("latin-1")}
     for offset in range(3):
-        # The characters at both ends depend on the bytes around the secret as well.
+        # The first and last characters also depend on the bytes around the secret.
         encoded = base64.b64encode(b"\0" * offset + raw).decode().rstrip("=")
         inner = encoded[(0, 2, 3)[offset] : len(encoded) - (1 if (len(raw) + offset) % 3 else 0)]
         forms |= {inner, inner.replace("+", "-").replace("/", "_")}
@@ -198,9 +198,10 @@ def _forms(secret: str) -> set[str]:
 
 
 def _runs(text: str, form: str, run: int) -> Iterable[tuple[int, int]]:
-    """Where at least `run` characters in a row of a form occur.
+    """The spans of `text` that match at least `run` consecutive characters of a form.
 
-    Every such run holds one of the pieces that begin at each third character; only those are looked at closely.
+    Every such span contains one of the pieces that begin at every third character of the form, so only the places
+    where such a piece occurs are examined.
     """
     size = max(1, run - _STEP + 1)
     for at in range(0, len(form) - size + 1, _STEP if len(form) > run else 1):

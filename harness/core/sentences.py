@@ -8,13 +8,16 @@ from harness.core.tokenizer import installed_file
 
 
 def sentence_spans(text: str, language: str) -> list[tuple[int, int]]:
-    """The span of each sentence, without the white space around it."""
+    """The `(start, end)` character offsets of each sentence, without surrounding white space.
+
+    Raises ConfigError if there is no Punkt model for `language` on this machine.
+    """
     return list(_punkt(language).span_tokenize(text))
 
 
 @lru_cache(maxsize=4)
 def _punkt(language: str) -> Any:
-    # Imported here: nltk brings scipy and takes seconds.
+    # Imported here: nltk imports scipy, which takes seconds.
     import nltk.data
     from nltk.tokenize.punkt import PunktTokenizer
 

@@ -1,4 +1,4 @@
-"""YAML as people mean it: version 1.2, and no key twice."""
+"""YAML 1.2 without duplicate keys."""
 
 import re
 from typing import Any
@@ -7,10 +7,10 @@ import yaml
 
 
 class StrictLoader(yaml.SafeLoader):
-    """Safe YAML as of its version 1.2, which refuses a key written twice.
+    """A safe loader for YAML 1.2 that rejects duplicate keys.
 
-    YAML 1.1 would let the second of two keys win in silence, read the key `on` as true, 0200 as 128, 1e-3 as text and
-    2026-01-31 as a date.
+    PyYAML's YAML 1.1 loader silently keeps the second of two equal keys, and reads the key `on` as true, 0200 as 128,
+    1e-3 as text and 2026-01-31 as a date.
     """
 
 
@@ -41,24 +41,24 @@ StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _ma
 
 
 _LARGEST = 200_000
-"""Values in a file, aliases written out: what is larger was made to be."""
+"""Maximum number of values in a file with all aliases expanded; only a malicious file has more."""
 
 
 def load_yaml(text: str) -> Any:
-    """The value of a YAML text; raises yaml.YAMLError for what is none, nested too deep, or grows without end."""
+    """The value of a YAML text. Raises yaml.YAMLError if it is invalid, nested too deeply, or expands too far."""
     try:
         value = yaml.load(text, StrictLoader)
         _require_bounded(value)
     except RecursionError:
-        raise yaml.YAMLError("nested too deep, or an alias that holds itself") from None
+        raise yaml.YAMLError("nested too deep, or an alias that refers to itself") from None
     except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
-        # A number of more digits than Python reads, or a tag whose text is not of its kind.
+        # A number with more digits than Python accepts, or a tag whose text does not fit its type.
         raise yaml.YAMLError(f"a value that cannot be read: {str(error).partition(';')[0]}") from None
     return value
 
 
 def _require_bounded(value: Any) -> None:
-    """Raise YAMLError where aliases of aliases stand for more values than any file could hold."""
+    """Raise YAMLError if aliases of aliases expand to more than `_LARGEST` values."""
     sizes: dict[int, int] = {}
 
     def size(inner: Any) -> int:
@@ -70,11 +70,11 @@ def _require_bounded(value: Any) -> None:
         return sizes[id(inner)]
 
     if size(value) > _LARGEST:
-        raise yaml.YAMLError(f"aliases that stand for more than {_LARGEST:,} values")
+        raise yaml.YAMLError(f"aliases that expand to more than {_LARGEST:,} values")
 
 
 class StrictDumper(yaml.SafeDumper):
-    """Quotes every text that this loader, or one of YAML 1.1, would read as something else."""
+    """Quotes every text that `StrictLoader` or a YAML 1.1 loader would read as another type."""
 
 
 for _first, _resolvers in StrictLoader.yaml_implicit_resolvers.items():

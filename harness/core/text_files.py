@@ -1,4 +1,4 @@
-"""Lines of a text file with their places: gzip, byte order marks, line ends and encodings are settled here."""
+"""Lines of a text file with their locations; handles gzip, byte order marks, line ends and encodings."""
 
 import gzip
 import json
@@ -11,11 +11,11 @@ from harness.core.errors import DataError
 from harness.core.json_text import keys_once
 
 Advance = Callable[[int], None]
-"""Told how many more bytes of a file have been read."""
+"""Called with the number of bytes read since the last call."""
 
 
 class Line(NamedTuple):
-    """Where a record stands: in a line, or `inside` a JSON file, such as at `data[3].paragraphs[0]`."""
+    """The location of a record: a line number, or a path `inside` a JSON file such as `data[3].paragraphs[0]`."""
 
     path: Path
     number: int
@@ -26,15 +26,16 @@ class Line(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The place within its file."""
+        """The location without the file's path."""
         return self.inside or f"line {self.number}"
 
     def fault(self, what: str) -> DataError:
+        """A DataError for this location; the caller raises it."""
         return DataError(f"{self}: {what}")
 
 
 def byte_lines(path: Path, advance: Advance | None = None) -> Iterator[tuple[Line, bytes]]:
-    """The lines of a file, gzipped or not. Raises DataError where it cannot be read."""
+    """The lines of a file, gzipped or not. Raises DataError if it cannot be read."""
     number = done = 0
     try:
         with path.open("rb") as raw:
@@ -57,18 +58,18 @@ def _unreadable(error: OSError) -> str:
 
 
 def text_lines(path: Path, encoding: str = "utf-8", advance: Advance | None = None) -> Iterator[tuple[Line, str]]:
-    """The lines of a text file without their ends and a byte order mark. Raises DataError at the first fault."""
+    """The lines of a text file without line ends and byte order mark. Raises DataError at the first fault."""
     for line, content in byte_lines(path, advance):
         yield line, decoded(line, content, encoding).rstrip("\r\n")
 
 
 def is_comment(text: str) -> bool:
-    """Whether a line of a TREC file says nothing: blank, or a comment."""
+    """Whether a line of a TREC file is blank or a comment."""
     return not text.strip() or text.startswith("#")
 
 
 def decoded(line: Line, content: bytes, encoding: str = "utf-8") -> str:
-    """The text of a line, without a byte order mark. Raises DataError."""
+    """The text of a line, without a byte order mark. Raises DataError if it is not in this encoding."""
     try:
         return content.decode("utf-8-sig" if line.number == 1 and encoding == "utf-8" else encoding)
     except UnicodeDecodeError as error:
@@ -77,7 +78,7 @@ def decoded(line: Line, content: bytes, encoding: str = "utf-8") -> str:
 
 
 def json_lines(path: Path, advance: Advance | None = None) -> Iterator[tuple[Line, dict[str, Any]]]:
-    """The objects of a JSONL file with their lines, blank lines left out. Raises DataError at the first fault."""
+    """The objects of a JSONL file with their lines; skips blank lines. Raises DataError at the first fault."""
     for line, content in byte_lines(path, advance):
         text = decoded(line, content)
         if text.strip():
@@ -85,7 +86,7 @@ def json_lines(path: Path, advance: Advance | None = None) -> Iterator[tuple[Lin
 
 
 def json_object(line: Line, text: str) -> dict[str, Any]:
-    """The object that a line is. Raises DataError."""
+    """The JSON object of a line. Raises DataError if the line is not one JSON object, or has a key twice."""
     try:
         value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=keys_once)
     except json.JSONDecodeError as error:
@@ -100,7 +101,7 @@ def json_object(line: Line, text: str) -> dict[str, Any]:
 
 
 def json_file(path: Path, advance: Advance | None = None) -> Any:
-    """The one value a JSON file holds. Raises DataError with the line of a fault."""
+    """The value of a JSON file. Raises DataError with the line of the fault, if it is known."""
     content = b"".join(part for _, part in byte_lines(path, advance))
     text = decoded(Line(path, 1), content) if _is_utf8(content) else _first_bad_line(path)
     try:

@@ -1,4 +1,4 @@
-"""From a name in YAML to a checked component, and back to JSON."""
+"""The component catalog: from a name in YAML to a checked component, and back to JSON."""
 
 import dataclasses
 import hashlib
@@ -37,10 +37,10 @@ BUILTINS: Mapping[str, Mapping[str, type[Component]]] = {
 
 
 def component(role: str, spec: Any, *, where: str, base_dir: Path) -> Component:
-    """The component that a spec names, its settings checked.
+    """The component of a spec, with its settings checked.
 
-    `where` is the spec's place for error messages, `base_dir` the folder that references to files are relative to.
-    Raises ConfigError.
+    `where` is the location of the spec for error messages; file references are relative to `base_dir`. Raises
+    ConfigError for an unknown name, an invalid setting or a faulty custom class.
     """
     name, given = _read(spec, where)
     cls = _class(role, name, where, base_dir)
@@ -52,7 +52,7 @@ def component(role: str, spec: Any, *, where: str, base_dir: Path) -> Component:
 
 
 def checked(cls: type[Component], given: Mapping[str, Any], *, where: str) -> Component:
-    """An instance of `cls` with strictly validated settings; raises ConfigError naming the setting."""
+    """An instance of `cls` with strictly validated settings. Raises ConfigError that names the invalid setting."""
     try:
         made: Component = _adapter(cls).validate_json(json.dumps(dict(given), allow_nan=False), strict=True)
     except ValidationError as error:
@@ -68,16 +68,16 @@ def checked(cls: type[Component], given: Mapping[str, Any], *, where: str) -> Co
 
 
 def to_spec(part: Component) -> dict[str, Any]:
-    """The component as JSON, with all its settings; `component` reads it back in any process."""
+    """The component as a JSON-serializable spec with all its settings; `component` reads it back in any process."""
     cls = type(part)
     if BUILTINS[cls.role].get(cls.name()) is not cls and "source" not in vars(cls):
-        _mark_own(cls)
+        _set_source(cls)
     own = vars(cls).get("source")
     return {own[0] if own else cls.name(): settings(part, with_runtime=True)}
 
 
 def describe(role: str) -> Iterator[tuple[str, str, list[tuple[str, str, bool]]]]:
-    """`(name, first docstring line, [(setting, default, runtime)])` of every built-in of a role."""
+    """`(name, first docstring paragraph, [(setting, default, runtime)])` of every built-in component of a role."""
     for name, cls in BUILTINS[role].items():
         lines = (inspect.getdoc(cls) or "").split("\n\n")[0]
         fields = [
@@ -114,14 +114,14 @@ def _class(role: str, name: str, where: str, base_dir: Path) -> type[Component]:
     if name in known:
         return known[name]
     if ":" in name:
-        return _own(role, name, where, base_dir)
+        return _custom_class(role, name, where, base_dir)
     built_in = ", ".join(known) or "none yet"
     raise ConfigError(
-        f"{where}: no {role} named '{name}'.{did_you_mean(name, known)} Built in: {built_in}; your own: file.py:Class"
+        f"{where}: no {role} named '{name}'.{did_you_mean(name, known)} Built in: {built_in}; custom: file.py:Class"
     )
 
 
-def _own(role: str, reference: str, where: str, base_dir: Path) -> type[Component]:
+def _custom_class(role: str, reference: str, where: str, base_dir: Path) -> type[Component]:
     place, _, attribute = reference.rpartition(":")
     module = _from_file(base_dir / place, where) if place.endswith(".py") else _from_package(place, where)
     cls = getattr(module, attribute, None)
@@ -138,20 +138,20 @@ def _own(role: str, reference: str, where: str, base_dir: Path) -> type[Componen
     missing = ", ".join(sorted(cls.__abstractmethods__))
     if missing:
         raise ConfigError(f"{where}: class {attribute} in {place} does not define {missing}")
-    _mark_own(cls, None if place.endswith(".py") else reference)
+    _set_source(cls, None if place.endswith(".py") else reference)
     return cls
 
 
-def _mark_own(cls: type[Component], reference: str | None = None) -> None:
-    """Give a researcher's class the reference it can be loaded by anywhere, and the hash of its source file.
+def _set_source(cls: type[Component], reference: str | None = None) -> None:
+    """Set `source` of a custom class: a reference that any process can load it by, and the sha256 of its source file.
 
-    The reference is that of an importable package where given, else the file's path.
+    `reference` is that of an importable package, if there is one; else the file's path is used.
     """
     try:
         file = Path(inspect.getfile(cls)).resolve(strict=True)
     except (TypeError, OSError):
         raise ConfigError(
-            f"class {cls.__name__} has no source file; put it into a .py file, so that runs can be told apart"
+            f"class {cls.__name__} has no source file; put it into a .py file, so that its versions can be told apart"
         ) from None
     cls.source = (reference or f"{file}:{cls.__name__}", hashlib.sha256(file.read_bytes()).hexdigest())
 
@@ -162,8 +162,8 @@ def _from_file(path: Path, where: str) -> ModuleType:
         raise ConfigError(f"{where}: {path} does not exist")
     main = sys.modules["__main__"]
     if Path(getattr(main, "__file__", None) or "").resolve() == path:
-        return main  # a script that defines its component: loading it again would run it again
-    # The name carries the content, so that an edited file is a new module in a long-lived process.
+        return main  # the running script defines the component; importing it again would run it again
+    # The name includes a content hash, so that an edited file becomes a new module in a long-lived process.
     name = f"{path.stem}_{hashlib.sha256(str(path).encode() + path.read_bytes()).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -197,7 +197,7 @@ def _adapter(cls: type[Component]) -> TypeAdapter[Any]:
 
 
 def _explain(cls: type[Component], error: ValidationError) -> str:
-    # A setting mistyped is also one that is missing: the first says more.
+    # A mistyped required setting is reported as both unknown and missing; "unknown" is the more useful message.
     unknown = ("unexpected_keyword_argument", "extra_forbidden")
     first = min(error.errors(include_url=False), key=lambda fault: fault["type"] not in unknown)
     place = ".".join(str(part) for part in first["loc"])

@@ -1,4 +1,4 @@
-"""Whether the parts of a trial go together: told before any work, where a number would come out that means nothing."""
+"""Checks, before any work, that the components of a trial fit together, so that no meaningless number is computed."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,12 @@ from harness.components.roles import Judge, Retriever, Selector
 from harness.components.selectors import TopK
 from harness.core.errors import ConfigError
 
-_KINDS = {"unit": "0 to 1", "cosine": "cosines", "raw": "of no known range"}
+_KINDS = {"unit": "between 0 and 1", "cosine": "cosines", "raw": "of unknown range"}
 
 
 def check_steps(retriever: Retriever, steps: Sequence[Selector], judges: Sequence[Judge], where: str) -> None:
-    """Raise ConfigError where a step cannot make sense of the scores it is given, takes more hits than there are, or
-    asks a judge's model.
+    """Raise ConfigError if a step cannot use the scores it gets, takes more hits than the retriever returns, or uses
+    the model of a judge.
     """
     scale, source = retriever.scale, retriever.name()
     judging = {_bare(model): judge.name() for judge in judges if (model := getattr(judge, "model", None))}
@@ -21,10 +21,10 @@ def check_steps(retriever: Retriever, steps: Sequence[Selector], judges: Sequenc
         place = f"{where}.{label}"
         if scale not in step.needs:
             wanted = " or ".join(_KINDS[kind] for kind in step.needs)
-            message = f"the scores of {source} are {_KINDS[scale]}, and it needs {wanted}"
+            message = f"the scores of {source} are {_KINDS[scale]}, but this step needs scores that are {wanted}"
             raise ConfigError(f"{place}: {message}; put `normalize` before it")
         if isinstance(step, TopK) and step.k > retriever.depth:
-            message = f"takes {step.k} hits, and the retriever gives {retriever.depth}"
+            message = f"takes {step.k} hits, but the retriever returns {retriever.depth}"
             raise ConfigError(f"{place}: {message}; set retriever.depth to {step.k}")
         if isinstance(step, LlmReranker) and _bare(step.model) in judging:
             judge = judging[_bare(step.model)]
@@ -34,5 +34,5 @@ def check_steps(retriever: Retriever, steps: Sequence[Selector], judges: Sequenc
 
 
 def _bare(model: str) -> str:
-    """A model's name without its provider, case aside."""
+    """A model's name without its provider, case-folded."""
     return model.rpartition("/")[2].casefold()

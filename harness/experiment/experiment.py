@@ -1,4 +1,4 @@
-"""An experiment: a base trial, a grid over it, and what to compare; from YAML or Python, to and from JSON."""
+"""An experiment: a base trial, a grid over it, and what to compare. Written in YAML or Python."""
 
 import itertools
 import math
@@ -19,12 +19,12 @@ from harness.experiment.trial_names import SLOTS
 from harness.storage.digest import digest
 
 MOST_TRIALS = 20_000
-"""In one grid: more would take minutes to list, and nobody could compare them."""
+"""Max trials in one grid: more would take minutes to list, and nobody could compare them."""
 
 
 @dataclass(frozen=True)
 class TrialSet:
-    """Trials that are not expanded from a grid: those of a stored launch, or the finalists of an experiment.
+    """Trials that do not come from a grid: those of a stored launch, or the finalists of an experiment.
 
     `names` are their names, in order; `chosen` is the name of the trial that validation chose among the finalists.
     """
@@ -36,10 +36,10 @@ class TrialSet:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A base trial and a grid: a mapping is a product of its axes, a list of mappings the union of products.
+    """A base trial and a grid: a mapping is the product of its axes, a list of mappings the union of their products.
 
-    An axis is a slot (`chunker`, values are components) or one setting (`selector.mmr.k`). `base_dir` is the folder
-    that data sets and own components are looked for from.
+    An axis is a slot (`chunker`, whose values are components) or one setting (`selector.mmr.k`). `base_dir` is the
+    folder where the search for data sets and custom components starts.
     """
 
     name: str
@@ -50,14 +50,14 @@ class Experiment:
     base_dir: Path = field(default_factory=Path.cwd)
     source: str = "python"
     trial_set: TrialSet | None = None
-    """The trials themselves, if they are known and not to be expanded from the grid."""
+    """The trials, if they are given directly instead of a grid."""
     reader: Reader | None = None
     gate: Gate = field(default_factory=Gate)
     published: Published | None = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics asked for, those of the comparison, the gate and published figures included.
+        """The requested metrics, including those of the comparison, the regression gate and the published figures.
 
         Without the measures of judges.
         """
@@ -77,11 +77,11 @@ class Experiment:
         return tuple(judge_measures(self.base.judges))
 
     def trials(self) -> list[Trial]:
-        """The distinct trials of the grid, in order; a fault in any raises ConfigError before work starts."""
+        """The distinct trials of the grid, in order. Raises ConfigError if one is invalid or there are too many."""
         products = [self.grid] if isinstance(self.grid, Mapping) else list(self.grid)
         size = sum(math.prod(len(values) for values in product.values()) for product in products)
         if size > MOST_TRIALS:
-            raise ConfigError(f"{self.source}: grid: {size:,} combinations; a grid has {MOST_TRIALS:,} at most")
+            raise ConfigError(f"{self.source}: grid: {size:,} combinations; the maximum is {MOST_TRIALS:,}")
         expanded: Iterable[Trial] = (trial for product in products or [{}] for trial in self._product(product))
         if self.trial_set:
             expanded = self.trial_set.trials
@@ -94,7 +94,7 @@ class Experiment:
         return list(distinct.values())
 
     def _product(self, axes: Mapping[str, Sequence[Any]]) -> Iterable[Trial]:
-        # Slots first: a dotted path speaks about the component that is then in its slot.
+        # Slots first: a dotted path refers to the component that the product has put into the slot.
         order = sorted(axes, key=lambda axis: axis not in SLOTS)
         for values in itertools.product(*(axes[axis] for axis in order)):
             trial = self.base

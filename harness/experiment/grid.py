@@ -1,4 +1,4 @@
-"""One step of a grid: a trial with one axis set, a slot or a setting named by its dotted path."""
+"""Sets one axis of a grid in a trial: a slot, or a setting named by its dotted path."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from harness.experiment.trial_names import SLOTS
 
 
 def with_axis(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
-    """The trial with one axis of the grid set."""
+    """The trial with one axis of the grid set to `value`. Raises ConfigError if the axis or the value is invalid."""
     slot, *path = axis.split(".")
     if slot == "judges":
         raise ConfigError(f"{where}: all trials have the same judges; list each under `judges:` instead")
@@ -29,26 +29,26 @@ def with_axis(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
     if len(routes) != 1:
         if routes:
             named = f"{slot}.{labels[routes[-1][0]]}.{path[-1]}"
-            raise ConfigError(f"{where}: several steps have it; name one, such as {named}")
+            raise ConfigError(f"{where}: several steps have this setting; name one, such as {named}")
         if isinstance(held, tuple) and len(path) > 1 and path[0] not in labels:
-            message = f"the selector has no step '{path[0]}'.{did_you_mean(path[0], labels)} Steps: {', '.join(labels)}"
+            message = f"the selector has no step '{path[0]}'.{did_you_mean(path[0], labels)} Steps: {', '.join(labels) or 'none'}"
             raise ConfigError(
-                f"{where}: {message or 'none'}; write `grid` as a list to vary what only some trials have"
+                f"{where}: {message}; write `grid` as a list to vary a setting of only some trials"
             )
         known = [key for part in parts for key in settings(part)]
         raise ConfigError(
             f"{where}: {'+'.join(labels) or 'none'} has no setting '{'.'.join(path)}'.{did_you_mean(path[-1], known)}"
-            f" Settings: {', '.join(known) or 'none'}; write `grid` as a list to vary what only some trials have"
+            f" Settings: {', '.join(known) or 'none'}; write `grid` as a list to vary a setting of only some trials"
         )
     ((at, route),) = routes
     changed = _changed(parts[at], route, value, where=where)
-    whole = tuple(changed if place == at else part for place, part in enumerate(parts))
-    filled: Any = whole if isinstance(held, tuple) else changed
+    replaced = tuple(changed if place == at else part for place, part in enumerate(parts))
+    filled: Any = replaced if isinstance(held, tuple) else changed
     return replace(trial, **{slot: filled})
 
 
 def _route(part: Component, label: str, path: Sequence[str]) -> tuple[str, ...]:
-    """The path to a setting inside a component's settings, its own name left out; empty where there is none."""
+    """The path to a setting inside a component's settings, without the component's own name; empty if there is none."""
     for route in (tuple(path), tuple(path[1:]) if path[0] == label else ()):
         inner: Any = settings(part, with_runtime=True)
         for key in route:

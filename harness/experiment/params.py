@@ -1,4 +1,4 @@
-"""The settings of a trial as params: texts under the paths of the YAML keys, the same in MLflow."""
+"""The settings of a trial as params: strings named by their paths in the YAML file, also used in MLflow."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from harness.experiment.trial_names import SLOTS
 def find_baseline(
     every: Sequence[Mapping[str, str]], wanted: Mapping[str, Any], where: str = "compare.baseline"
 ) -> int:
-    """The first trial whose params have all the wanted values, by its number; raises ConfigError where there is none.
+    """The index of the first trial whose params have all the wanted values. Raises ConfigError if there is none.
 
     A component may be named as in YAML (`my_chunkers.py:ByHeading`).
     """
@@ -34,11 +34,12 @@ def find_baseline(
 
 
 def param_text(value: Any) -> str:
-    """A setting as it reads among the params: text as it is, anything else as JSON."""
+    """The param value of a setting: text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def flat_params(prefix: str, values: Mapping[str, Any]) -> dict[str, str]:
+    """Nested settings as params with dotted names below `prefix`."""
     flat: dict[str, str] = {}
     for key, value in values.items():
         if isinstance(value, dict):
@@ -49,7 +50,7 @@ def flat_params(prefix: str, values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def part_depths(part: Component) -> dict[str, str]:
-    """How deep the parts of a fusion search: as deep as it asks, whatever they would alone."""
+    """The depth params of a fusion's retrievers; the fusion sets their depth, not their own setting."""
     if not isinstance(part, Retriever) or not part.parts:
         return {}
     names = [f.name for f in fields(part) if isinstance(getattr(part, f.name), Retriever)]  # type: ignore[arg-type]

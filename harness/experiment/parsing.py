@@ -1,4 +1,4 @@
-"""From what a slot says in YAML or in Python to checked components."""
+"""From the value of a slot, in YAML or in Python, to checked components."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +11,7 @@ from harness.experiment.catalog import BUILTINS, component
 
 
 def slot_value(slot: str, spec: Any, *, where: str, base_dir: Path) -> Any:
-    """What a slot holds: a component, or for the selector a tuple of steps."""
+    """The value of a slot: a component, or for the selector a tuple of steps. Raises ConfigError if it is invalid."""
     if isinstance(spec, Component):
         if not isinstance(spec, ROLES[slot]):
             raise ConfigError(f"{where}: {spec!r} is not a {slot}")
@@ -28,14 +28,14 @@ def slot_value(slot: str, spec: Any, *, where: str, base_dir: Path) -> Any:
 
 
 def _steps(spec: Any, *, where: str, base_dir: Path) -> tuple[Selector, ...]:
-    """The steps a selector's spec stands for: one, or those of a preset."""
+    """The steps of a selector spec: one step, or those of a preset."""
     if isinstance(spec, Selector):
         return (spec,)
     name = next(iter(spec), None) if isinstance(spec, dict) and len(spec) == 1 else spec
     if isinstance(name, str) and ":" not in name and name not in (*PRESETS, *BUILTINS["selector"]):
         known = [*BUILTINS["selector"], *PRESETS]
         message = f"no selector named '{name}'.{did_you_mean(name, known)} Built in: {', '.join(known)}"
-        raise ConfigError(f"{where}: {message}; your own: file.py:Class")
+        raise ConfigError(f"{where}: {message}; custom: file.py:Class")
     if not isinstance(name, str) or name not in PRESETS:
         return (cast(Selector, component("selector", spec, where=where, base_dir=base_dir)),)
     given = spec[name] or {} if isinstance(spec, dict) else {}
@@ -47,10 +47,10 @@ def _steps(spec: Any, *, where: str, base_dir: Path) -> tuple[Selector, ...]:
         return PRESETS[name].steps(None)
     reranker = component("selector", given["rerank"], where=f"{where}.{name}.rerank", base_dir=base_dir)
     if not isinstance(reranker, Reranker):
-        raise ConfigError(f"{where}.{name}.rerank: {reranker.name()} is no reranker")
+        raise ConfigError(f"{where}.{name}.rerank: {reranker.name()} is not a reranker")
     return PRESETS[name].steps(reranker)
 
 
 def key_path(where: str, key: str) -> str:
-    """`file.yaml: key` at the top of a file, `place.key` inside it."""
+    """The location of a key for error messages: `file.yaml: key` at the top level, else `parent.key`."""
     return f"{where} {key}" if where.endswith(":") else f"{where}.{key}"

@@ -1,17 +1,17 @@
-"""Figures that others have published, to hold an experiment's own against."""
+"""Published figures, to compare the results of an experiment with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 KAPPAS = ("kappa", "graded_kappa")
-"""What a row about a judge may give: Cohen's kappa of relevant against not, and of all grades, unweighted."""
+"""The values of a row about a judge: Cohen's kappa of relevant or not, and unweighted kappa of all grades."""
 
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One row of a published table: values of the trial with these params, or of a judge, by metric.
+    """One row of a published table: values by metric, of the trial with these params or of a judge.
 
-    `differs` says why the figure is known not to be reached; the row is shown, and not counted as a difference.
+    `differs` is the known reason why the figure is not reproduced; such a row is shown but not counted as a difference.
     """
 
     values: Mapping[str, float]
@@ -22,9 +22,9 @@ class PublishedRow:
 
 @dataclass(frozen=True)
 class Published:
-    """A published table: where it is from, its rows, and how far a value may be off.
+    """A published table: its source, its rows, and the tolerance for a difference.
 
-    `people` is the file of people's labels that judges are compared with, where rows are about judges.
+    `people` is the file of human labels that judges are compared with, if rows are about judges.
     """
 
     source: str
@@ -34,5 +34,5 @@ class Published:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics and facts that rows about trials give."""
+        """The metrics and facts in the rows about trials."""
         return tuple(dict.fromkeys(name for row in self.rows if not row.judge for name in row.values))

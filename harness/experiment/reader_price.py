@@ -1,4 +1,4 @@
-"""Who reads what was selected: the model whose prompt the passages go into, for what a query costs."""
+"""The price of the reader, the model that gets the selected passages in its prompt; used for the cost of a query."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,10 @@ _OPENAI = "https://api.openai.com/v1"
 
 @dataclass(frozen=True)
 class Reader:
-    """The reader's price: of a model in the price list, or given in dollars per million tokens of prompt."""
+    """The reader's price: that of a model in the price list, or `price` in dollars per million prompt tokens.
+
+    Raises ConfigError if the price is unknown or negative.
+    """
 
     model: str = ""
     price: float | None = None
@@ -23,7 +26,7 @@ class Reader:
             raise ConfigError(f"reader: price: expected at least 0, got {self.price}")
 
     def usd(self, tokens: float) -> float:
-        """What the passages of a prompt cost."""
+        """The cost of this many prompt tokens, in dollars."""
         if self.price is not None:
             return tokens * self.price / 1e6
         known = find_price(self.model, _OPENAI)

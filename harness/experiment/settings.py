@@ -1,4 +1,4 @@
-"""What an experiment says besides its trials: how they are compared, and what the regression gate lets pass."""
+"""Settings of an experiment besides its trials: how they are compared, and the limits of the regression gate."""
 
 import math
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ CLUSTERS = ("documents", "queries")
 
 @dataclass(frozen=True)
 class Compare:
-    """What the comparison is about: a metric, the params of the baseline trial, and what else to show of each trial.
+    """Settings of the comparison: primary metric, params of the baseline trial, and other values shown for each trial.
 
-    `margin` is the difference that matters in practice (0: any), `effect` the one that "queries needed" is about.
-    `clusters` are `documents` where the claim is about further documents and their questions, or `queries` where it is
-    about further questions on these documents.
+    `margin` is the smallest difference that matters in practice (0: any), `effect` the difference that "queries needed"
+    is computed for. `clusters` is `documents` to generalize to new documents and their questions, or `queries` to
+    generalize to new questions on the same documents. Raises ConfigError for an invalid value.
     """
 
     baseline: Mapping[str, str] = field(default_factory=dict)
@@ -26,9 +26,9 @@ class Compare:
     clusters: str = "documents"
 
     def __post_init__(self) -> None:
-        for name, least in (("margin", 0.0), ("effect", 1e-9)):
+        for name, minimum in (("margin", 0.0), ("effect", 1e-9)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value < math.inf:
                 raise ConfigError(f"compare.{name}: expected a difference such as 0.02, got {value!r}")
         if self.clusters not in CLUSTERS:
             raise ConfigError(f"compare.clusters: expected {' or '.join(CLUSTERS)}, got {self.clusters!r}")
@@ -36,10 +36,10 @@ class Compare:
 
 @dataclass(frozen=True)
 class Gate:
-    """How far means may fall below the accepted baseline before the regression gate calls it worse.
+    """How far means may fall below the accepted baseline before the regression gate calls a trial worse.
 
-    `margins` by metric, empty for 0.02 of the metric that trials are compared on. `alpha` is the chance that the gate
-    calls any trial worse on any metric where nothing has changed.
+    `margins` are by metric; empty means 0.02 for the primary metric. `alpha` is the probability that the gate calls any
+    trial worse on any metric if nothing has changed. Raises ConfigError for an invalid value.
     """
 
     margins: Mapping[str, float] = field(default_factory=dict)
@@ -50,4 +50,4 @@ class Gate:
             if isinstance(margin, bool) or not isinstance(margin, int | float) or not 0 <= margin < math.inf:
                 raise ConfigError(f"gate.margins.{metric}: expected a difference such as 0.02, got {margin!r}")
         if isinstance(self.alpha, bool) or not isinstance(self.alpha, int | float) or not 0 < self.alpha < 0.5:
-            raise ConfigError(f"gate.alpha: expected a chance such as 0.05, got {self.alpha!r}")
+            raise ConfigError(f"gate.alpha: expected a probability such as 0.05, got {self.alpha!r}")

@@ -1,4 +1,4 @@
-"""A trial: one component per slot, the data it runs on, and how it is scored; from Python, to and from JSON."""
+"""A trial: one component per slot, the data it runs on, and how it is scored; can be written to and read from JSON."""
 
 import json
 from collections.abc import Mapping
@@ -42,25 +42,25 @@ class Trial:
     metrics: tuple[str, ...] = METRICS
     coverage: float = 0.5
     copies: Copies | None = None
-    """Whether verbatim copies of evidence count as evidence; None as the data set says."""
+    """Whether verbatim copies of evidence count as evidence; None uses the setting of the data set."""
     relevant_from: float = 0.0
-    """The grade from which on evidence counts as relevant; what lies below adds to graded gain alone."""
+    """The min grade of relevant evidence; evidence with a lower grade only adds to graded gain."""
     unanswerable: Unanswerable = "skip"
-    """Whether queries without relevant evidence are left out of means, or count as 0."""
+    """Whether queries without relevant evidence are left out of means ("skip") or count as 0 ("zero")."""
 
     @property
     def embeds_queries(self) -> bool:
-        """Whether the retriever, or a part of it, searches embeddings."""
+        """Whether the retriever, or one of its parts, searches embeddings."""
         return any(part.uses_vectors for part in (self.retriever, *self.retriever.parts))
 
     @property
     def uses_vectors(self) -> bool:
-        """Whether anything needs embeddings; else the embedder is no part of the trial."""
+        """Whether any component needs embeddings; if not, the embedder is not part of the trial's identity."""
         compared = any(step.uses_vectors for step in self.selector)
         return self.embeds_queries or compared or isinstance(self.chunker, EmbeddingChunker)
 
     def identity(self) -> dict[str, Any]:
-        """Everything in the file that decides the trial's results."""
+        """All settings in the experiment file that affect the trial's results, as JSON-serializable values."""
         return {
             "data": self.data,
             "queries": self.queries,
@@ -79,7 +79,7 @@ class Trial:
         }
 
     def params(self) -> dict[str, str]:
-        """The settings under their YAML paths, as MLflow params: `chunker`, `chunker.size`, `selector.top_k.k`."""
+        """The settings as MLflow params, named by their YAML paths: `chunker`, `chunker.size`, `selector.top_k.k`."""
         params: dict[str, str] = {}
         for slot in SLOTS:
             if slot == "embedder" and not self.uses_vectors:
@@ -111,7 +111,7 @@ class Trial:
         }
 
     def to_json(self) -> str:
-        """The trial as JSON text; `from_json` gives an equal trial in any process on this machine."""
+        """The trial as JSON text; `from_json` returns an equal trial in any process on this machine."""
         value: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         for name in (*SLOTS, "judges"):
             part = value[name]
@@ -120,12 +120,12 @@ class Trial:
 
     @classmethod
     def from_json(cls, text: str, *, where: str = "trial") -> "Trial":
-        """The trial of `to_json`; `where` is named in faults."""
+        """The trial of a `to_json` text. Raises ConfigError, which starts with `where`, if it is invalid."""
         return trial_of(json.loads(text), where=where, base_dir=Path("/"))
 
 
 def trial_of(content: Mapping[str, Any], *, where: str, base_dir: Path) -> Trial:
-    """The trial of a mapping whose slots hold component specs; raises ConfigError."""
+    """The trial of a mapping whose slots are component specs. Raises ConfigError for an invalid value."""
     given = dict(content)
     for slot in SLOTS:
         if slot in given:

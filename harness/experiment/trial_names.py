@@ -1,4 +1,4 @@
-"""What tells trials apart: the params that vary, a label for what fills each slot, and short names made of these."""
+"""How trials differ: the params that vary, a label for each slot, and short trial names built from the labels."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,9 +8,9 @@ Params = Mapping[str, str]
 
 
 def varied(every: Sequence[Params]) -> list[str]:
-    """The params that differ between the trials that have them, in their order.
+    """The names of the params that differ between the trials that have them, in order of appearance.
 
-    A trial that searches no vectors has no embedder: that follows from its retriever and tells nothing.
+    A trial without vector search has embedder "none", which follows from its retriever and does not count.
     """
     values: dict[str, set[str]] = {}
     for params in every:
@@ -21,15 +21,15 @@ def varied(every: Sequence[Params]) -> list[str]:
 
 
 def slot_of(key: str) -> str:
-    """The slot that a param belongs to; empty for none."""
+    """The slot that a param belongs to; an empty string if there is none."""
     slot = key.partition(".")[0]
     return slot if slot in SLOTS else ""
 
 
 def labels(every: Sequence[Params]) -> list[dict[str, str]]:
-    """For each trial, what fills each slot that varies: `{"chunker": "fixed size=128", "retriever": "dense"}`.
+    """For each trial, a label for each slot that varies: `{"chunker": "fixed size=128", "retriever": "dense"}`.
 
-    Settings are told where they differ between trials with the same component. What belongs to no slot is under "".
+    A label lists the settings that differ between trials with the same component. Params without a slot are under "".
     """
     keys = varied(every)
     by_slot = {slot: [key for key in keys if slot_of(key) == slot] for slot in (*SLOTS, "")}
@@ -45,13 +45,13 @@ def labels(every: Sequence[Params]) -> list[dict[str, str]]:
 
 def _label(slot: str, params: Params, keys: Sequence[str], every: Sequence[Params]) -> str:
     peers = [other for other in every if other.get(slot) == params.get(slot)]
-    telling = [key for key in keys if key != slot and key in params and len({p.get(key) for p in peers}) > 1]
-    words = [f"{key.rpartition('.')[2]}={params[key]}" for key in telling]
+    differing = [key for key in keys if key != slot and key in params and len({p.get(key) for p in peers}) > 1]
+    words = [f"{key.rpartition('.')[2]}={params[key]}" for key in differing]
     return " ".join([params[slot], *words] if slot else words)
 
 
 def names(every: Sequence[Params]) -> list[str]:
-    """A short name for each trial, made of what varies between them; numbered where names would coincide.
+    """A short name for each trial, built from the params that vary; duplicate names are numbered.
 
     >>> names([{"chunker": "fixed", "chunker.size": size} for size in ("128", "256")])
     ['fixed size=128', 'fixed size=256']

@@ -1,4 +1,4 @@
-"""Reading an experiment file: YAML in, an Experiment out, every fault named by file and key."""
+"""Reads an experiment file: from YAML to an Experiment, with errors that name the file and the key."""
 
 import math
 import os
@@ -34,7 +34,7 @@ _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^
 
 
 def read_experiment(path: Path) -> Experiment:
-    """The experiment of a file; raises ConfigError with the file and the key at fault."""
+    """The experiment of a YAML file. Raises ConfigError that names the file and the invalid key."""
     content = _parse(path)
     where = path.name
     for key in content:
@@ -58,7 +58,7 @@ def read_experiment(path: Path) -> Experiment:
         if slot not in base:
             first = [product[slot][0] for product in grid if slot in product]
             if len(first) < max(1, len(grid)):
-                raise ConfigError(f"{where}: {slot}: is missing; name one, here or in every part of the grid")
+                raise ConfigError(f"{where}: {slot}: is missing; name one here or in every part of the grid")
             base[slot] = first[0]
     trial = trial_of(base, where=f"{where}:", base_dir=path.parent)
     compare = _compare(content.get("compare"), where, tuple(judge_measures(trial.judges)))
@@ -110,24 +110,25 @@ def _substituted(value: Any, where: str, key: str) -> Any:
         return [_substituted(inner, where, f"{key}[{at}]") for at, inner in enumerate(value)]
     if not isinstance(value, str):
         return value
-    if not value.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in value):
-        raise ConfigError(f"{where}: {key}: holds half a surrogate pair; remove it")
+    if not value.isprintable() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise ConfigError(f"{where}: {key}: contains half a surrogate pair; remove it")
     if "\0" in value:
-        raise ConfigError(f"{where}: {key}: holds a NUL character; remove it")
+        raise ConfigError(f"{where}: {key}: contains a NUL character; remove it")
 
     def replacement(match: re.Match[str]) -> str:
         found = os.environ.get(match["name"], match["default"])
         if found is None:
             raise ConfigError(
-                f"{where}: {key}: the environment has no {match['name']}; set it or write ${{{match['name']}:-default}}"
+                f"{where}: {key}: the environment variable {match['name']} is not set; set it or write "
+                f"${{{match['name']}:-default}}"
             )
         return found
 
     filled = _VARIABLE.sub(replacement, value)
     if reveals(filled):
         raise ConfigError(
-            f"{where}: {key}: holds a key or password of the environment, which would be logged; leave it out: servers "
-            "are sent the key of OPENAI_API_KEY by themselves"
+            f"{where}: {key}: contains a key or password from the environment, which would be logged; remove it: "
+            "OPENAI_API_KEY is sent to servers automatically"
         )
     return filled
 
@@ -190,7 +191,7 @@ def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
     for name in show:
         if not (is_metric(name) or name in judged or name in FACTS or name.startswith("step_")):
             close = did_you_mean(name, (*FACTS, *judged))
-            raise ConfigError(f"{where}: compare.show: '{name}' is no metric.{close} Other facts: {', '.join(FACTS)}")
+            raise ConfigError(f"{where}: compare.show: '{name}' is not a metric.{close} Facts: {', '.join(FACTS)}")
     named = {str(key): param_text(wanted) for key, wanted in baseline.items()}
     try:
         return Compare(**{**value, "baseline": named, "on": on, "show": tuple(show)})
@@ -220,17 +221,17 @@ def _published(value: Any, where: str, base_dir: Path, trial: Trial) -> Publishe
     _require_keys(value, ("source", "tolerance", "scale", "people", "rows"), place)
     source, rows = value.get("source"), value.get("rows")
     if not isinstance(source, str) or not isinstance(rows, list) or not rows:
-        raise ConfigError(f"{place}: expected `source`, where the figures are from, and a list of `rows`")
+        raise ConfigError(f"{place}: expected `source`, the source of the figures, and a list of `rows`")
     tolerance, scale, people = value.get("tolerance"), value.get("scale", 1), value.get("people", "")
     for key, number in (("tolerance", tolerance), ("scale", scale)):
         if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
             raise ConfigError(f"{place}.{key}: expected a number above 0, got {number!r}")
     if not isinstance(people, str):
-        raise ConfigError(f"{place}.people: expected the file of people's labels, got {people!r}")
+        raise ConfigError(f"{place}.people: expected the file of human labels, got {people!r}")
     judges = step_labels(trial.judges)
     made = tuple(_published_row(row, f"{place}.rows[{at}]", float(scale or 1), judges) for at, row in enumerate(rows))
     if any(row.judge for row in made) and not people:
-        raise ConfigError(f"{place}.people: name the file of people's labels that judges are compared with")
+        raise ConfigError(f"{place}.people: name the file of human labels that judges are compared with")
     return Published(source, made, float(tolerance or 0), str((base_dir / people).resolve()) if people else "")
 
 
@@ -246,10 +247,10 @@ def _published_row(row: Any, place: str, scale: float, judges: Sequence[str]) ->
         raise ConfigError(f"{place}: expected `values` by metric, with `trial`, its params, or `judge`, its name")
     if judge and judge not in judges:
         known = ", ".join(judges) or "none"
-        raise ConfigError(f"{place}.judge: no judge '{judge}'.{did_you_mean(str(judge), judges)} There is: {known}")
+        raise ConfigError(f"{place}.judge: no judge '{judge}'.{did_you_mean(str(judge), judges)} Judges: {known}")
     for name, number in values.items():
-        there = name in KAPPAS if judge else isinstance(name, str) and (is_metric(name) or name in FACTS)
-        if not there:
+        known_name = name in KAPPAS if judge else isinstance(name, str) and (is_metric(name) or name in FACTS)
+        if not known_name:
             message = " or ".join(KAPPAS) if judge else "a metric"
             raise ConfigError(f"{place}.values: expected {message}, got '{name}'")
         if isinstance(number, bool) or not isinstance(number, int | float):
@@ -259,13 +260,13 @@ def _published_row(row: Any, place: str, scale: float, judges: Sequence[str]) ->
 
 
 def _require_keys(value: Any, keys: Sequence[str], where: str) -> None:
-    """Raise ConfigError for what is no mapping of these keys."""
+    """Raise ConfigError if `value` is not a mapping with only these keys."""
     if not isinstance(value, dict) or not set(value) <= set(keys):
         raise ConfigError(f"{where}: expected a mapping with the keys {', '.join(keys)}")
 
 
 def _require_metric(name: Any, judged: Sequence[str], where: str) -> None:
-    """Raise ConfigError for what is neither a metric nor a judge's measure."""
+    """Raise ConfigError if `name` is neither a metric nor a judge's measure."""
     if not isinstance(name, str):
         raise ConfigError(f"{where}: expected a metric, got {name!r}")
     if name in judged:
@@ -273,5 +274,5 @@ def _require_metric(name: Any, judged: Sequence[str], where: str) -> None:
     try:
         parse_metric(name)
     except ConfigError as error:
-        known = f"; of the judges: {', '.join(judged)}" if judged else ""
+        known = f"; judge measures: {', '.join(judged)}" if judged else ""
         raise ConfigError(f"{where}: {error}{known}") from None

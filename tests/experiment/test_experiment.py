@@ -1,4 +1,4 @@
-"""Grids, identities, names; YAML and Python alike."""
+"""Grids, identities and names, from YAML and from Python."""
 
 from pathlib import Path
 from typing import Any
@@ -54,14 +54,14 @@ def read(tmp_path: Path) -> Any:
 
 def test_yaml_and_python_give_the_same_trials(read: Any) -> None:
     """Six trials of equal identity, in the same order."""
-    ours, theirs = read(YAML).trials(), PYTHON.trials()
-    assert len(ours) == 6
-    assert [digest(trial.identity()) for trial in ours] == [digest(trial.identity()) for trial in theirs]
-    assert ours == theirs
+    from_yaml, from_python = read(YAML).trials(), PYTHON.trials()
+    assert len(from_yaml) == 6
+    assert [digest(trial.identity()) for trial in from_yaml] == [digest(trial.identity()) for trial in from_python]
+    assert from_yaml == from_python
 
 
-def test_a_metric_compared_on_is_scored(read: Any) -> None:
-    """Even where `metrics` leaves it out."""
+def test_the_primary_metric_is_scored(read: Any) -> None:
+    """Even if `metrics` does not list it."""
     assert all("recall@1000t" in trial.metrics for trial in read(YAML).trials())
 
 
@@ -90,8 +90,8 @@ RETRIEVERS = st.one_of(
 
 @given(chunker=CHUNKERS, selector=SELECTORS, retriever=RETRIEVERS)
 @settings(max_examples=100, deadline=None)
-def test_json_and_back_is_the_identity(chunker: Any, selector: Any, retriever: Any) -> None:
-    """Any settings, to the last digit of a float."""
+def test_a_trial_survives_a_json_round_trip(chunker: Any, selector: Any, retriever: Any) -> None:
+    """With any settings, to the last digit of a float."""
     trial = Trial("d", chunker, retriever, selector=selector, embedder=Hashing(64))
     assert Trial.from_json(trial.to_json()) == trial
 
@@ -108,7 +108,7 @@ def test_a_list_is_a_union_of_products(read: Any) -> None:
     ]
 
 
-def test_an_embedder_without_vectors_to_search_is_no_difference(read: Any) -> None:
+def test_the_embedder_is_ignored_without_vector_search(read: Any) -> None:
     """BM25 with two embedders is one trial."""
     grid = "grid:\n  embedder: [hashing, {hashing: {dimensions: 64}}]\n  retriever: [dense, bm25]\n"
     trials = read(f"name: n\ndata: d\nchunker: fixed\n{grid}").trials()
@@ -116,14 +116,14 @@ def test_an_embedder_without_vectors_to_search_is_no_difference(read: Any) -> No
     assert [trial.params()["embedder"] for trial in trials] == ["hashing", "none", "hashing"]
 
 
-def test_dotted_paths_reach_parts(read: Any) -> None:
+def test_dotted_paths_reach_nested_components(read: Any) -> None:
     """Into the retriever's own BM25, with or without naming the retriever."""
     for path in ("retriever.bm25.k1", "retriever.hybrid.bm25.k1"):
         trials = read(f"name: n\ndata: d\nchunker: fixed\nretriever: hybrid\ngrid: {{{path}: [0.9, 1.5]}}\n").trials()
         assert [trial.retriever.bm25.k1 for trial in trials] == [0.9, 1.5]
 
 
-def test_settings_that_change_only_speed_are_no_difference() -> None:
+def test_runtime_settings_are_not_part_of_the_identity() -> None:
     """`device` is a runtime setting."""
     one, other = (
         Trial("d", Fixed(), Dense(), embedder=Local(device="cpu")),
@@ -138,7 +138,7 @@ def params(trials: list[Trial]) -> list[dict[str, str]]:
 
 
 def test_labels_by_slot() -> None:
-    """A setting is told among trials with the same component; an embedder that nobody asks does not vary."""
+    """A label lists settings that differ between trials with the same component; an unused embedder does not vary."""
     every = [
         {"chunker": "fixed", "chunker.size": "1", "embedder": "local", "retriever": "dense"},
         {"chunker": "fixed", "chunker.size": "2", "embedder": "none", "retriever": "bm25"},
@@ -151,7 +151,7 @@ def test_labels_by_slot() -> None:
     ]
 
 
-def test_names_tell_what_varies() -> None:
+def test_names_show_what_varies() -> None:
     """And nothing else."""
     assert names(params(PYTHON.trials()))[:2] == ["fixed · dedup+top_k k=4", "fixed · dedup+top_k k=8"]
     sizes = [Trial("d", Fixed(size), Dense()) for size in (1, 2)]
@@ -201,19 +201,23 @@ BASE = f"{HEAD}chunker: fixed\nretriever: dense\n"
         (f"{BASE}grid: {{chunker.size: ['1']}}", "grid.chunker.size: size: input should be a valid integer"),
         (
             f"{BASE}grid: {{chunker: [fixed, paragraph], chunker.unit: [tokens]}}",
-            "write `grid` as a list to vary what only some trials have",
+            "write `grid` as a list to vary a setting of only some trials",
         ),
         (
             f"{BASE}selector: [top_k, top_k]\ngrid: {{selector.k: [1]}}",
-            "several steps have it; name one, such as selector.top_k_2.k",
+            "several steps have this setting; name one, such as selector.top_k_2.k",
         ),
         (f"{BASE}compare: {{on: recal}}", "x.yaml: compare.on: no metric named 'recal'"),
         (f"{BASE}compare: {{basline: x}}", "x.yaml: compare: expected a mapping with the keys baseline, on"),
-        (f"{BASE}question: ${{NO_SUCH_VARIABLE}}", "x.yaml: question: the environment has no NO_SUCH_VARIABLE"),
+        (
+            f"{BASE}question: ${{NO_SUCH_VARIABLE}}",
+            "x.yaml: question: the environment variable NO_SUCH_VARIABLE is not set; set it or write "
+            "${NO_SUCH_VARIABLE:-default}",
+        ),
     ],
 )
-def test_faults(read: Any, text: str, message: str) -> None:
-    """File, key, what is wrong, what would be right; before any work."""
+def test_invalid_files(read: Any, text: str, message: str) -> None:
+    """The message has file, key, what is wrong and what would be right, before any work starts."""
     with pytest.raises(ConfigError) as caught:
         read(text).trials()
     assert message in str(caught.value)
@@ -221,18 +225,18 @@ def test_faults(read: Any, text: str, message: str) -> None:
 
 
 def test_environment(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`${NAME}` and `${NAME:-default}` in any text."""
+    """`${NAME}` and `${NAME:-default}` are replaced in any text."""
     monkeypatch.setenv("CORPUS", "cookbook")
     made = read(BASE.replace("data: d", "data: ${CORPUS}") + "queries: ${SET:-validation}\n")
     assert (made.base.data, made.base.queries) == ("cookbook", "validation")
 
 
-def test_on_is_a_word(read: Any) -> None:
+def test_on_is_read_as_text(read: Any) -> None:
     """YAML 1.1 would read the key `on` as true."""
     assert read(f"{BASE}compare: {{on: recall@5}}").compare.on == "recall@5"
 
 
-def test_steps_of_one_name_are_numbered(read: Any) -> None:
+def test_steps_with_the_same_name_are_numbered(read: Any) -> None:
     """In params, names and dotted paths."""
     trials = read(
         f"{BASE}selector: [{{top_k: {{k: 20}}}}, dedup, top_k]\ngrid: {{selector.top_k_2.k: [3, 4]}}\n"
@@ -242,8 +246,8 @@ def test_steps_of_one_name_are_numbered(read: Any) -> None:
     assert names(params(trials)) == ["top_k+dedup+top_k k=3", "top_k+dedup+top_k k=4"]
 
 
-def test_yaml_is_read_as_of_version_1_2(read: Any) -> None:
-    """0200 is no octal 128, 1e-3 is a number, merge keys work, and a key of a list is told."""
+def test_yaml_is_read_as_version_1_2(read: Any) -> None:
+    """0200 is not the octal 128, 1e-3 is a number, merge keys work, and a list as a key is reported."""
     with pytest.raises(ConfigError, match='size: input should be a valid integer, got "0200"'):
         read(f"{HEAD}chunker: {{fixed: {{size: 0200}}}}\nretriever: dense")
     made = read(f"{HEAD}chunker: fixed\nretriever: {{hybrid: {{weight: 1e-3}}}}")
@@ -258,8 +262,8 @@ def test_yaml_is_read_as_of_version_1_2(read: Any) -> None:
             read(text)
 
 
-def test_baselines_are_named_as_in_yaml() -> None:
-    """Booleans, nulls, a param that only some trials have, a component by its reference."""
+def test_baselines_are_selected_by_yaml_values() -> None:
+    """With booleans, nulls, a param that only some trials have, or a component by its reference."""
     every = [{"chunker": "fixed"}, {"chunker": "by_heading", "chunker.level": "3", "x": "false", "y": "null"}]
     for wanted in ({"chunker.level": 3}, {"x": False}, {"y": None}, {"chunker": "my_chunkers.py:ByHeading"}):
         assert find_baseline(every, wanted) == 1

@@ -1,4 +1,4 @@
-"""Vectors in SQLite: once per text, and never lost to a damaged file without a word."""
+"""Vectors in SQLite: one per text, and a damaged file is never replaced silently."""
 
 from pathlib import Path
 
@@ -14,16 +14,16 @@ def embedded(*values: float) -> Embedded:
     return Embedded(np.array([[value, 1.0] for value in values], np.float32), np.array([value > 1 for value in values]))
 
 
-def test_only_missing_texts_are_named_once_and_in_order(tmp_path: Path) -> None:
-    """A repeated text is one text."""
+def test_missing_texts_are_listed_once_and_in_order(tmp_path: Path) -> None:
+    """A repeated text counts once."""
     cache = VectorCache(tmp_path / "v.sqlite")
     cache.put("s", ["b"], embedded(1))
     assert cache.missing("s", ["c", "b", "a", "c"]) == ["c", "a"]
     assert cache.missing("other", ["b"]) == ["b"]
 
 
-def test_vectors_come_back_in_the_order_asked_for(tmp_path: Path) -> None:
-    """Bit for bit, with the mark of truncation."""
+def test_vectors_are_returned_in_the_requested_order(tmp_path: Path) -> None:
+    """Bit for bit, with the truncation flag."""
     VectorCache(tmp_path / "v.sqlite").put("s", ["a", "b"], embedded(0.1, 2))
     found = VectorCache(tmp_path / "v.sqlite").get("s", ["b", "a", "b"])
     assert found is not None
@@ -44,7 +44,7 @@ def test_a_text_keeps_its_first_vector(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keep", [0, 10, 100, 5000])
 def test_a_truncated_file_is_set_aside(tmp_path: Path, keep: int) -> None:
-    """What is left of the file is kept for inspection; vectors are missing, not wrong."""
+    """The rest of the file is kept for inspection; vectors are missing, not wrong."""
     path = tmp_path / "v.sqlite"
     cache = VectorCache(path)
     cache.put("s", [str(n) for n in range(500)], embedded(*range(500)))
@@ -59,8 +59,8 @@ def test_a_truncated_file_is_set_aside(tmp_path: Path, keep: int) -> None:
     assert bool(list(tmp_path.glob("*.damaged-*"))) == (keep > 0)  # an empty file is a new database
 
 
-def test_a_folder_in_the_way_is_set_aside(tmp_path: Path) -> None:
-    """It is set aside with what is in it; a folder that cannot be written is told with the remedy."""
+def test_a_folder_in_place_of_the_file_is_set_aside(tmp_path: Path) -> None:
+    """With its content; for a folder that cannot be written, the message says what to do."""
     (tmp_path / "v.sqlite").mkdir()
     cache = VectorCache(tmp_path / "v.sqlite")
     assert cache.missing("s", ["a"]) == ["a"]
@@ -77,8 +77,8 @@ def test_no_texts_have_no_vectors(tmp_path: Path) -> None:
     assert (found.vectors.shape, found.truncated.shape) == ((0, 0), (0,))
 
 
-def test_every_text_needs_its_vector(tmp_path: Path) -> None:
-    """And every vector its text; where they are not as many, none is stored."""
+def test_texts_and_vectors_must_have_the_same_number(tmp_path: Path) -> None:
+    """If not, none is stored."""
     cache = VectorCache(tmp_path / "v.sqlite")
     for texts in (["a"], ["a", "b", "c"]):
         with pytest.raises(ValueError, match="zip"):
@@ -86,8 +86,8 @@ def test_every_text_needs_its_vector(tmp_path: Path) -> None:
     assert cache.missing("s", ["a"]) == ["a"]
 
 
-def test_scores_are_those_of_a_query_with_a_text(tmp_path: Path) -> None:
-    """Which of the two a word stands in matters, and so does the reranker; the first score of a pair stays."""
+def test_scores_are_stored_by_query_and_text(tmp_path: Path) -> None:
+    """Query and text are not interchangeable, rerankers are separate, and the first score of a pair is kept."""
     cache = ScoreCache(tmp_path / "s.sqlite")
     pairs = [("a", "b"), ("b", "a"), ("ab", ""), ("", "ab"), ("a", "bc"), ("ab", "c")]
     cache.put("s", {pair: Scored(at / 4, float(at)) for at, pair in enumerate(pairs)})

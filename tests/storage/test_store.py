@@ -1,4 +1,4 @@
-"""The store: atomic, checked, explained, shared."""
+"""The store: atomic writes, checksums, disk errors, concurrent access."""
 
 import errno
 import fcntl
@@ -29,8 +29,8 @@ def never() -> Artifact:
     raise AssertionError("built although it is stored")
 
 
-def test_what_is_stored_is_not_built_again(tmp_path: Path) -> None:
-    """A second store object on the folder reads what the first one built, half surrogates included."""
+def test_a_stored_artifact_is_not_built_again(tmp_path: Path) -> None:
+    """A second Store object on the folder reads what the first one built, including lone surrogates."""
     Store(tmp_path).get(KEY, artifact)
     again = Store(tmp_path)
     found = again.get(KEY, never)
@@ -39,8 +39,8 @@ def test_what_is_stored_is_not_built_again(tmp_path: Path) -> None:
     assert again.built == {}
 
 
-def test_the_hashed_key_stands_beside_the_artifact(tmp_path: Path) -> None:
-    """Anybody can see what an address stands for."""
+def test_the_hashed_key_is_stored_with_the_artifact(tmp_path: Path) -> None:
+    """This shows what an address stands for."""
     Store(tmp_path).get(KEY, artifact)
     record = json.loads((Store(tmp_path).path(digest(KEY)) / "key.json").read_text())
     assert record["key"] == KEY
@@ -48,7 +48,7 @@ def test_the_hashed_key_stands_beside_the_artifact(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "remove", "key", "other key", "no sum"])
 def test_a_damaged_artifact_is_set_aside_and_built_again(tmp_path: Path, damage: str) -> None:
-    """A flipped byte, a lost tail, a missing file, a broken key or that of another artifact, a missing checksum."""
+    """A flipped bit, a truncated or missing file, a broken key or the key of another artifact, a missing checksum."""
     Store(tmp_path).get(KEY, artifact)
     folder = Store(tmp_path).path(digest(KEY))
     arrays = folder / "arrays.npz"
@@ -70,20 +70,20 @@ def test_a_damaged_artifact_is_set_aside_and_built_again(tmp_path: Path, damage:
     assert store.get(KEY, artifact).arrays["a"].tolist() == [0, 1, 2]
     assert store.built == {"chunk": 1}
     assert store.damaged == [digest(KEY)]
-    assert len(list((tmp_path / "damaged").rglob("key.json"))) == 1  # for who wants to look
+    assert len(list((tmp_path / "damaged").rglob("key.json"))) == 1  # kept for inspection
     Store(tmp_path).get(KEY, never)
 
 
 def test_a_builder_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    """Neither an artifact nor a draft."""
+    """Neither an artifact nor a temporary folder."""
     with pytest.raises(AssertionError):
         Store(tmp_path).get(KEY, never)
     assert not Store(tmp_path).has(KEY)
     assert not [path for path in tmp_path.rglob("*") if "draft" in path.name]
 
 
-def test_two_at_once_build_once(tmp_path: Path) -> None:
-    """The second waits for the first and reads what it left."""
+def test_concurrent_builders_build_once(tmp_path: Path) -> None:
+    """The second waits for the first and reads its artifact."""
     entered, release = threading.Event(), threading.Event()
 
     def slow() -> Artifact:
@@ -104,14 +104,14 @@ def test_two_at_once_build_once(tmp_path: Path) -> None:
 
 
 def test_a_file_in_the_way_is_explained(tmp_path: Path) -> None:
-    """One line that says what to do, not a traceback."""
+    """With one line that says what to do, not a traceback."""
     (tmp_path / "store").write_text("not a folder")
     with pytest.raises(StoreError, match="--store"):
         Store(tmp_path / "store").get(KEY, artifact)
 
 
 def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The write fails, the message says so, and no half artifact is left."""
+    """The write fails, the message says so, and no partial artifact is left."""
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
@@ -134,7 +134,7 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_artifact_used_last_stays_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Room for two of 80 bytes: of three the one that was not looked at again goes."""
+    """With room for two artifacts of 80 bytes, the least recently used of three is evicted."""
     monkeypatch.setattr(Store, "MEMORY", 160)
     store = Store(tmp_path)
 
@@ -152,8 +152,8 @@ def test_the_artifact_used_last_stays_in_memory(tmp_path: Path, monkeypatch: pyt
     assert got(3) is fourth
 
 
-def test_one_artifact_greater_than_the_memory_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until the next one comes."""
+def test_an_artifact_larger_than_the_memory_limit_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the next one is read."""
     monkeypatch.setattr(Store, "MEMORY", 10)
     store = Store(tmp_path)
     found = store.get(KEY, artifact)
@@ -163,8 +163,8 @@ def test_one_artifact_greater_than_the_memory_is_kept(tmp_path: Path, monkeypatc
     assert store.get(KEY, never) is not found
 
 
-def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
-    """While its block runs."""
+def test_a_lock_has_one_holder(tmp_path: Path) -> None:
+    """While the block runs."""
     file = tmp_path / "locks" / "a"
     with locked(file), file.open() as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -172,8 +172,8 @@ def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_what_is_built_is_there_and_leaves_no_lock(tmp_path: Path) -> None:
-    """Nor a draft."""
+def test_a_build_leaves_no_lock(tmp_path: Path) -> None:
+    """Nor a temporary folder."""
     store = Store(tmp_path)
     assert not store.has(KEY)
     store.get(KEY, artifact)
@@ -182,8 +182,8 @@ def test_what_is_built_is_there_and_leaves_no_lock(tmp_path: Path) -> None:
     assert [path for name in ("locks", "drafts") for path in (tmp_path / name).iterdir()] == []
 
 
-def test_a_draft_of_a_killed_writer_is_swept_away(tmp_path: Path) -> None:
-    """What it had begun is no part of the artifact."""
+def test_the_temporary_folder_of_a_killed_writer_is_removed(tmp_path: Path) -> None:
+    """Its content is not part of the artifact."""
     draft = tmp_path / "drafts" / digest(KEY)
     draft.mkdir(parents=True)
     (draft / "half.npz").write_text("half")
@@ -191,8 +191,8 @@ def test_a_draft_of_a_killed_writer_is_swept_away(tmp_path: Path) -> None:
     assert sorted(path.name for path in Store(tmp_path).path(digest(KEY)).iterdir()) == ["arrays.npz", "key.json"]
 
 
-def test_the_same_published_by_another_stands(tmp_path: Path) -> None:
-    """Whoever comes second, by a lock that was swept away, has the same content and drops it."""
+def test_an_artifact_published_by_another_process_is_kept(tmp_path: Path) -> None:
+    """A second writer, after the lock file was removed, has the same content and discards it."""
     Store(tmp_path / "other").get(KEY, artifact)
     store = Store(tmp_path / "store")
 
@@ -218,22 +218,22 @@ def test_the_same_published_by_another_stands(tmp_path: Path) -> None:
         (errno.EEXIST, "is a file, not a folder"),
     ],
 )
-def test_refusals_of_a_disk_are_explained(number: int, expected: str, tmp_path: Path) -> None:
-    """With the folder and a remedy."""
+def test_disk_errors_are_explained(number: int, expected: str, tmp_path: Path) -> None:
+    """With the folder and what to do."""
     with pytest.raises(StoreError, match=expected), explained(tmp_path):
         raise OSError(number, "refused")
 
 
-def test_other_errors_of_a_disk_are_told_as_the_system_tells_them(tmp_path: Path) -> None:
-    """With the folder, and what may help."""
+def test_other_disk_errors_show_the_system_message(tmp_path: Path) -> None:
+    """With the folder, and what might help."""
     for error in (OSError(errno.EIO, "broken"), OSError("broken without a number")):
         with pytest.raises(StoreError, match="it cannot be used .broken.*--store") as raised, explained(tmp_path):
             raise error
         assert raised.value.__cause__ is error
 
 
-def test_the_digest_is_of_one_text_of_a_value() -> None:
-    """Sorted keys, no spaces, letters as they are, half surrogates too; a value without a JSON text has none."""
+def test_the_digest_is_of_the_canonical_text() -> None:
+    """Sorted keys, no spaces, no escapes, also with lone surrogates; a value without a JSON form has no digest."""
     assert canonical({"b": [1, 2], "a": "é"}) == '{"a":"é","b":[1,2]}'
     assert digest("é") == hashlib.sha256('"é"'.encode()).hexdigest()
     assert digest("\ud800") != digest("\ud801")
@@ -241,8 +241,8 @@ def test_the_digest_is_of_one_text_of_a_value() -> None:
         canonical(float("nan"))
 
 
-def test_a_pickle_is_neither_written_nor_read(tmp_path: Path) -> None:
-    """Whoever can write into the store, checksum and all, must not be able to run code in it."""
+def test_pickles_are_never_written_or_read(tmp_path: Path) -> None:
+    """Someone who can write to the store, including checksums, must not be able to run code."""
     pickled = Artifact({"a": np.array([{"any": "object"}], object)})
     with pytest.raises(ValueError, match="allow_pickle"):
         Store(tmp_path).get(KEY, lambda: pickled)

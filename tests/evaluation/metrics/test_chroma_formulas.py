@@ -21,7 +21,7 @@ def evaluate(name: str, gold: list[tuple[int, int]], chunks: list[tuple[int, int
 @given(gold=st.lists(SPAN, min_size=1, max_size=4), chunks=st.lists(SPAN, max_size=6))
 @settings(max_examples=300, deadline=None)
 def test_formulas(gold: list[tuple[int, int]], chunks: list[tuple[int, int]]) -> None:
-    """Retrieved lengths and references count with repeats, what they share once."""
+    """Lengths of retrieved chunks and references count with repeats, their overlap once."""
     retrieved = {at for chunk in chunks for at in range(*chunk)}
     listed = Counter(at for span in gold for at in range(*span))
     shared = len(retrieved & set(listed))
@@ -33,7 +33,7 @@ def test_formulas(gold: list[tuple[int, int]], chunks: list[tuple[int, int]]) ->
 
 
 def test_a_touching_chunk_lowers_precision_omega() -> None:
-    """The published formula takes a chunk that merely touches a span for one that holds it; ours does not."""
+    """The published formula includes chunks that only touch a span; the harness's own formula does not."""
     gold = [(10, 20)]
     assert evaluate("precision_omega", gold, [(10, 20)]) == 1
     assert evaluate("chroma_precision_omega", gold, [(0, 10), (10, 20), (20, 30)]) == pytest.approx(1 / 3)

@@ -15,8 +15,8 @@ def members(intervals: list[tuple[int, int]]) -> set[int]:
 
 
 @given(INTERVALS, INTERVALS)
-def test_they_agree_with_sets(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
-    """Union, size, overlap and common count integers."""
+def test_intervals_agree_with_sets(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
+    """union, size, overlap and common count integers."""
     a, b = union(one), union(other)
     assert members(a) == members(one)
     assert size(a) == len(members(one))

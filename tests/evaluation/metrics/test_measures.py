@@ -1,4 +1,4 @@
-"""Every measure on examples worked by hand."""
+"""All measures on examples calculated by hand."""
 
 import math
 
@@ -15,7 +15,7 @@ from harness.evaluation.metrics.names import is_metric
 
 
 def spans(*places: tuple[str, int, int] | list[tuple[str, int, int]], coverage: float = 0.5) -> Items:
-    """Items for span evidence; a list holds equivalent places of one item."""
+    """Items with span evidence; a list has the equivalent places of one item."""
     items = [place if isinstance(place, list) else [place] for place in places]
     return Items(tuple(Evidence(tuple(Span(*p) for p in item)) for item in items), coverage, False)
 
@@ -64,7 +64,7 @@ def test_two_items_three_passages(name: str, expected: float) -> None:
 
 @pytest.mark.parametrize("name", [name for name in MEASURES if "omega" not in name])
 def test_nothing_retrieved_is_zero(name: str) -> None:
-    """An empty result counts, as 0."""
+    """An empty result counts as 0."""
     assert value(name, [], TWO) == 0
     if name not in UNCUT_MEASURES:
         assert value(f"{name}@5", [], TWO) == 0
@@ -75,19 +75,19 @@ EXACT = [n for n in MEASURES if not n.startswith("chroma_precision") and n not i
 
 @pytest.mark.parametrize("name", [*EXACT, "iprec@0.5", "iprec@1.0"])
 def test_exactly_the_evidence_is_one(name: str) -> None:
-    """A ranking of the evidence itself, nothing else."""
+    """For a ranking of exactly the evidence."""
     assert value(name, [("a", 0, 10), ("a", 30, 40)], TWO) == 1
 
 
-def test_a_reader_who_may_go_on() -> None:
+def test_rank_biased_precision_by_hand() -> None:
     """Relevant at ranks 1 and 3: .2 and .2 * .8^2; rank 3 is beyond the cutoff at 2."""
     ranked = [("a", 0, 10), ("b", 0, 10), ("a", 30, 40)]
     assert value("rbp", ranked, TWO) == pytest.approx(0.2 + 0.2 * 0.64)
     assert value("rbp@2", ranked, TWO) == pytest.approx(0.2)
 
 
-def test_precision_at_levels_of_recall() -> None:
-    """Items found at ranks 2 and 4: half of them from rank 2 on, where precision is 1/2, as it is at 4."""
+def test_precision_at_recall_levels() -> None:
+    """Items found at ranks 2 and 4: recall is 1/2 from rank 2 on; the precision is 1/2 at ranks 2 and 4."""
     ranked = [("b", 0, 10), ("a", 0, 10), ("b", 20, 30), ("a", 30, 40)]
     assert [value(f"iprec@{level}", ranked, TWO) for level in ("0.0", "0.5", "1.0")] == [0.5, 0.5, 0.5]
     assert value("11pt_avg", ranked, TWO) == pytest.approx(0.5)
@@ -103,7 +103,7 @@ JUDGED = Items(documents(r=2, s=1).evidence, 0.5, True, irrelevant=frozenset({"n
 def test_incomplete_judgments_by_hand() -> None:
     """n and m judged irrelevant, r and s relevant, u unknown; ranked u n r s."""
     ranked = [(doc, 0, 9) for doc in "unrs"]
-    # Before both relevant ones comes one irrelevant document, of two that count.
+    # One irrelevant document ranks above both relevant ones, of two that count.
     assert value("bpref", ranked, JUDGED) == 0.5
     assert value("judged@2", ranked, JUDGED) == 0.5
     assert value("judged@9", ranked, JUDGED) == 0.75
@@ -112,8 +112,8 @@ def test_incomplete_judgments_by_hand() -> None:
     assert value("infap", ranked, JUDGED) == pytest.approx((first + second) / 2)
 
 
-def test_relevance_from_a_grade_on() -> None:
-    """From grade 2 on, s is judged and not relevant; its grade still adds to graded gain."""
+def test_relevance_threshold() -> None:
+    """With relevance from grade 2 on, s is judged but not relevant; its grade still adds to graded gain."""
     query = Query("q", "?", documents(r=2, s=1).evidence, irrelevant=("n",))
     strict = Items.of(query, relevant_from=2)
     ranked = [(doc, 0, 9) for doc in "sr"]
@@ -126,7 +126,7 @@ def test_relevance_from_a_grade_on() -> None:
 
 
 def test_a_query_without_relevant_evidence_is_left_out_or_zero() -> None:
-    """As the experiment says; graded gain of slight evidence is there either way."""
+    """As set in the experiment; slight evidence has graded gain in either case."""
     slight = Items.of(Query("q", "?", documents(s=1).evidence), relevant_from=2)
     metrics = [parse_metric(name) for name in ("recall@5", "ndcg@5", "span_recall@5")]
     rows = [[Passage("s", 0, 9)], [Passage("r", 0, 9)]]
@@ -152,15 +152,15 @@ def test_a_query_without_relevant_evidence_is_left_out_or_zero() -> None:
         ("set_F", "trec_eval's set_F is f1 here"),
     ],
 )
-def test_names_that_are_none(name: str, what: str) -> None:
-    """Each with what to write instead."""
+def test_invalid_names(name: str, what: str) -> None:
+    """Each message says what to write instead."""
     with pytest.raises(ConfigError) as caught:
         parse_metric(name)
     assert what in str(caught.value)
 
 
-def test_found_is_by_the_union_of_chunks() -> None:
-    """Three chunks hold 20 % of an item each: at rank 3 the union has 60 % and the item is found."""
+def test_an_item_is_found_by_the_union_of_chunks() -> None:
+    """Three chunks cover 20 % of an item each: at rank 3 the union covers 60 % and the item is found."""
     items = spans(("a", 0, 100))
     pieces = [("a", 0, 20), ("a", 40, 60), ("a", 80, 120)]
     assert value("recall@2", pieces, items) == 0
@@ -176,15 +176,15 @@ def test_overlapping_chunks_count_characters_once() -> None:
     assert value("span_precision@2", [("a", 0, 30), ("a", 10, 40)], items) == 1
 
 
-def test_touching_is_not_containing() -> None:
-    """A chunk that ends where a span begins shares nothing with it."""
+def test_touching_is_not_overlapping() -> None:
+    """A chunk that ends where a span begins does not overlap it."""
     assert value("precision@1", [("a", 10, 30)], TWO) == 0
     assert value("span_recall@1", [("a", 10, 30)], TWO) == 0
     assert value("hit@1", [("a", 10, 30)], TWO) == 0
 
 
-def test_coverage_decides_what_is_found() -> None:
-    """Half the span suffices at 0.5, not at 0.51."""
+def test_coverage_threshold() -> None:
+    """Half the span is enough at 0.5, but not at 0.51."""
     assert value("recall", [("a", 0, 5)], spans(("a", 0, 10), coverage=0.5)) == 1
     assert value("recall", [("a", 0, 5)], spans(("a", 0, 10), coverage=0.51)) == 0
 
@@ -195,13 +195,13 @@ def test_equivalent_places_are_one_item() -> None:
     assert value("recall", [("c", 50, 60)], items) == 1
     assert value("span_recall", [("c", 50, 60)], items) == 1
     assert value("recall", [("a", 0, 4), ("c", 56, 60)], items) == 0
-    # The second copy is redundant: it is no new gold, but the chunk is relevant.
+    # The second copy is redundant: it adds no gold characters, but the chunk is relevant.
     assert value("span_precision", [("a", 0, 10), ("c", 50, 60)], items) == 0.5
     assert value("precision@2", [("a", 0, 10), ("c", 50, 60)], items) == 1
 
 
 def test_a_chunk_that_finds_two_items_at_once_never_scores_above_one() -> None:
-    """Both items in one chunk at rank 1: every measure of rank is 1; at rank 2, map is 1/2."""
+    """Both items in one chunk at rank 1: every rank measure is 1; at rank 2, map is 1/2."""
     both = [("a", 0, 40)]
     assert [value(name, both, TWO) for name in ("ndcg@5", "map", "mrr", "recall@1")] == [1, 1, 1, 1]
     later = [("b", 0, 9), ("a", 0, 40)]
@@ -209,7 +209,7 @@ def test_a_chunk_that_finds_two_items_at_once_never_scores_above_one() -> None:
     assert value("ndcg@5", later, TWO) == pytest.approx(2 / math.log2(3) / (1 + 1 / math.log2(3)))
 
 
-def test_documents_stand_at_the_rank_of_their_best_chunk() -> None:
+def test_documents_have_the_rank_of_their_best_chunk() -> None:
     """Three chunks of x are one document: y, at chunk rank 4, has document rank 2."""
     ranked = [("x", 0, 5), ("x", 5, 9), ("x", 2, 7), ("y", 0, 5)]
     items = documents(y=1)
@@ -232,7 +232,7 @@ def budgeted(tokens: int, passages: list[Passage], items: Items) -> Ranking:
 
 
 def test_a_token_budget_cuts_the_last_chunk_to_fit() -> None:
-    """Two tokens of b are paid first; of a[0:20] (4 tokens) the budget of 4 leaves 2: a[0:10]."""
+    """b uses two tokens of the budget of 4, which leaves 2 for a[0:20] (4 tokens): a[0:10]."""
     passages = [Passage("b", 0, 10, 2), Passage("a", 0, 20, 4)]
     assert [(p.doc, p.start, p.end) for p in budgeted(4, passages, TWO).passages] == [("b", 0, 10), ("a", 0, 10)]
     assert budgeted(4, passages, TWO).found == [2, None]
@@ -240,15 +240,15 @@ def test_a_token_budget_cuts_the_last_chunk_to_fit() -> None:
     assert budgeted(2, passages, TWO).found == [None, None]
 
 
-def test_context_is_paid_before_text() -> None:
-    """Three tokens of context leave one of four for the text."""
+def test_context_uses_the_budget_before_text() -> None:
+    """Three tokens of context leave one of four tokens for the text."""
     passages = [Passage("a", 0, 20, 4, context_tokens=3)]
     assert [p.end for p in budgeted(4, passages, TWO).passages] == [5]
     assert budgeted(3, passages, TWO).passages == []
 
 
-def test_every_chunk_shown_is_paid_for() -> None:
-    """Chunks of a document already found still spend the budget."""
+def test_every_chunk_shown_uses_the_budget() -> None:
+    """Chunks of a document that is already found use it too."""
     items = documents(x=1, y=1)
     passages = [Passage("x", 0, 20, 4), Passage("x", 20, 40, 4), Passage("y", 0, 20, 4)]
     maps = {"x": MAPS["a"], "y": MAPS["a"]}
@@ -258,19 +258,19 @@ def test_every_chunk_shown_is_paid_for() -> None:
 
 @pytest.mark.parametrize("name", ["recal@5", "recall@", "recall@0", "recall@5x", "precision_omega@5", "Recall@5"])
 def test_unknown_names_are_refused(name: str) -> None:
-    """With one clear line."""
+    """With a one-line message."""
     with pytest.raises(ConfigError, match="metric"):
         parse_metric(name)
 
 
 @pytest.mark.parametrize("name", ["recall@5", "recall@1000t", "mrr", "chroma_precision_omega"])
 def test_names_round_trip(name: str) -> None:
-    """`str` gives back what was parsed."""
+    """`str` of a parsed metric is its name."""
     assert str(parse_metric(name)) == name
 
 
 def test_the_ideal_has_the_highest_grade_first() -> None:
-    """Whatever the order they are listed in; at a cutoff of 1 it has but one. Grades of 0 gain nothing."""
+    """In any order of listing; with a cutoff of 1 it has only one item. Grades of 0 have no gain."""
     items = documents(low=1, high=3)
     assert value("ndcg", [("high", 0, 9), ("low", 0, 9)], items) == 1
     assert value("ndcg@1", [("high", 0, 9)], items) == 1
@@ -278,8 +278,8 @@ def test_the_ideal_has_the_highest_grade_first() -> None:
     assert value("ndcg", [("none", 0, 9)], documents(none=0)) == 0
 
 
-def test_far_ranks_count_in_order() -> None:
-    """Items found at ranks 1 and 8: the second is the second of eight."""
+def test_map_with_distant_ranks() -> None:
+    """Items found at ranks 1 and 8: the precision at the second is 2/8."""
     ranked = [("a", 0, 10), *[("b", 0, 10)] * 6, ("a", 30, 40)]
     assert value("map", ranked, TWO) == (1 + 2 / 8) / 2
     assert [value(f"iprec@{level}", ranked, TWO) for level in ("0.5", "1.0")] == [1, 2 / 8]
@@ -302,26 +302,26 @@ def test_rank_biased_precision_stops_at_the_cutoff() -> None:
         ("rs", "nm", "rxs", 1),
     ],
 )
-def test_preference_by_hand(relevant: str, irrelevant: str, ranked: str, expected: float) -> None:
-    """Of as many irrelevant ones as there are relevant ones, or fewer if there are: how many come before each."""
+def test_bpref_by_hand(relevant: str, irrelevant: str, ranked: str, expected: float) -> None:
+    """For each relevant document, the irrelevant ones above it, of at most as many as there are relevant ones."""
     items = documents(**dict.fromkeys(relevant, 1.0))._replace(irrelevant=frozenset(irrelevant))
     assert value("bpref", [(doc, 0, 9) for doc in ranked], items) == expected
 
 
-def test_inferred_precision_by_hand() -> None:
-    """Before r come x, that nobody pooled, u, that was pooled and not judged, and n: 2 of 3 pooled, 0 of 1 relevant."""
+def test_infap_by_hand() -> None:
+    """Above r are x (not pooled), u (pooled but not judged) and n: 2 of 3 are pooled, 0 of 1 judged is relevant."""
     items = documents(r=1)._replace(irrelevant=frozenset("n"), unjudged=frozenset("u"))
     share = 1e-5 / (1 + 2e-5)
     found = value("infap", [(doc, 0, 9) for doc in "xunr"], items)
     assert found == pytest.approx((1 + 2 * share) / 4, abs=1e-9)
-    # With one relevant before, every second one judged is: u counts half.
+    # With one relevant document above, half of those judged are relevant: u counts half.
     items = documents(r=1, s=1)._replace(irrelevant=frozenset("n"), unjudged=frozenset("u"))
     found = value("infap", [(doc, 0, 9) for doc in "rnus"], items)
     assert found == pytest.approx((1 + (1 + 3 / 2) / 4) / 2, abs=1e-4)
 
 
 def test_queries_of_every_kind_in_one_launch() -> None:
-    """Documents, spans and none: no query has a measure of the other kind; of none, each is what one says."""
+    """Documents, spans and no evidence: measures of the other kind are NaN; no evidence gives `unanswerable`."""
     nothing = Items((), 0.5, False)
     items = [nothing, documents(r=1)._replace(irrelevant=frozenset("n")), spans(("a", 0, 10))]
     rows = [[Passage("a", 0, 20, 4)], [Passage("r", 0, 9, 2)], [Passage("b", 0, 20, 4), Passage("a", 0, 20, 4)]]
@@ -345,44 +345,44 @@ def test_queries_of_every_kind_in_one_launch() -> None:
     assert (scored([0, 2])["span_recall"], scored([0, 2])["bpref"]) == ([0, 1], [-1, -1])
 
 
-def test_the_chroma_mode_knows_the_first_place_and_cutoffs() -> None:
-    """A copy is nothing to it; of two chunks that hold half of the span each, the first one is half of it."""
+def test_the_chroma_measures_use_the_first_place_and_cutoffs() -> None:
+    """A copy does not count; of two chunks with half of the span each, the first one covers half."""
     copies = spans([("a", 0, 10), ("c", 50, 60)])
     assert [value("chroma_recall", [chunk], copies) for chunk in (("a", 0, 10), ("c", 50, 60))] == [1, 0]
     halves = [("a", 0, 5), ("a", 5, 10)]
     assert [value(f"chroma_recall@{k}", halves, copies) for k in (1, 2)] == [0.5, 1]
-    # Five characters of gold in a chunk of ten, five in none.
+    # Five gold characters are in a chunk of ten, five are in no chunk.
     assert value("chroma_precision_omega", [("a", 5, 15)], copies) == pytest.approx(5 / (10 + 5))
     assert value("chroma_precision_omega", [], copies) == 0
 
 
 def test_no_evidence_at_all_has_no_gain() -> None:
-    """Without even slight evidence ndcg has what one says a query without evidence has: no value."""
+    """Without even slight evidence, ndcg has the default value of a query without evidence: none."""
     nothing = Items((), 0.5, True)
     assert np.isnan(score_queries([parse_metric("ndcg")], [nothing], [[]], {}, lambda *_: [])["ndcg"][0])
 
 
-def test_what_is_the_name_of_a_metric() -> None:
-    """Other values of a trial have names too."""
+def test_is_metric() -> None:
+    """Other facts of a trial are not metrics."""
     assert [is_metric(name) for name in ("recall@5", "mrr", "index_bytes")] == [True, True, False]
 
 
-def test_nothing_is_shown_after_what_did_not_fit() -> None:
-    """Neither after a chunk that was cut, nor after one whose context alone is too much."""
+def test_nothing_is_shown_after_a_passage_that_did_not_fit() -> None:
+    """Not after a chunk that was cut, and not after one whose context alone exceeds the budget."""
     after = Passage("b", 0, 5, 1)
     assert [p.end for p in budgeted(3, [Passage("a", 0, 20, 4), after], TWO).passages] == [15]
     assert budgeted(3, [Passage("a", 0, 20, 4, context_tokens=3), after], TWO).passages == []
 
 
 def test_unions_by_hand() -> None:
-    """Touching intervals are joined, empty ones left out."""
+    """Adjacent intervals are joined, empty ones dropped."""
     assert union([(2, 3), (0, 2)]) == [(0, 3)]
     assert union([(4, 4)]) == []
     assert union([(0, 5), (1, 2), (7, 8)]) == [(0, 5), (7, 8)]
 
 
-def test_what_was_judged_is_not_about_relevance() -> None:
-    """A query with an irrelevant document alone has a share judged, whatever becomes of its other measures."""
+def test_judged_does_not_depend_on_relevance() -> None:
+    """A query with only an irrelevant document has a value of `judged`, independent of its other measures."""
     only = Items.of(Query("q", "?", irrelevant=("n",)))
     metrics = [parse_metric(name) for name in ("judged@2", "recall@2", "ndcg@2")]
     rows = [[Passage("n", 0, 5), Passage("n", 5, 9), Passage("u", 0, 9)]]

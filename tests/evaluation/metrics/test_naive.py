@@ -1,4 +1,4 @@
-"""All span measures against an implementation that spells every character out as a member of a set."""
+"""All span measures against an implementation with sets of characters."""
 
 import math
 
@@ -92,7 +92,7 @@ def naive(
 def test_measures_agree_with_sets(
     name: str, items: list[list[tuple[str, int, int]]], ranking: list[tuple[str, int, int]], k: int, coverage: float
 ) -> None:
-    """Any spans, any copies, any overlap of chunks."""
+    """For any spans, copies and overlaps of chunks."""
     needed = Items(tuple(Evidence(tuple(Span(*p) for p in places)) for places in items), coverage, False)
     got = MEASURES[name](Ranking([Passage(*p) for p in ranking], needed), k)
     assert got == pytest.approx(naive(name, k, items, ranking, coverage), abs=1e-12)
@@ -104,7 +104,7 @@ def test_measures_agree_with_sets(
 def test_budgets_agree_with_counting_token_by_token(
     ranking: list[tuple[str, int, int]], budget: int, starts: set[int]
 ) -> None:
-    """Walk down the ranking character by character, paying for each token that starts, until the budget is spent."""
+    """Walk down the ranking character by character and count each token that starts, until the budget is used up."""
     import numpy as np
 
     tokens = TokenMap(np.array(sorted(starts), np.int64))

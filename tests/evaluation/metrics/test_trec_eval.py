@@ -17,7 +17,7 @@ from harness.evaluation.results import TrialResult
 Qrels = dict[str, dict[str, int]]
 Run = dict[str, dict[str, float]]
 
-OURS = {
+HARNESS_NAMES = {
     "map": "map",
     "recip_rank": "mrr",
     "ndcg": "ndcg",
@@ -38,12 +38,12 @@ OURS = {
 
 
 ROUNDED = {("iprec_at_recall_0.10", "301"), ("iprec_at_recall_0.60", "302"), ("11pt_avg", "302")}
-"""Values of trec_eval 10, which printed the output, that are not those of trec_eval 9 (and ir_measures): it rounds the
-number of documents that make up a recall to the nearest, so that 47 of 474 are a recall of .1."""
+"""Values for which trec_eval 10, which printed the output, differs from trec_eval 9 (and ir_measures): it rounds the
+number of documents needed for a recall level to the nearest, so that 47 of 474 are a recall of .1."""
 
 
-def ours(name: str, judged: dict[str, int], scores: dict[str, float], *, relevant_from: float = 0.0) -> float:
-    """Our value for one query, the run ordered as trec_eval orders it: by score, ties by document name, descending."""
+def harness_value(name: str, judged: dict[str, int], scores: dict[str, float], *, relevant_from: float = 0.0) -> float:
+    """The harness's value for one query, with trec_eval's order: by score, ties by document name, descending."""
     ranked = sorted(scores, key=lambda doc: (scores[doc], doc), reverse=True)
     gold = tuple(Evidence((Span(doc, 0, 1),), float(grade), whole=True) for doc, grade in judged.items() if grade > 0)
     irrelevant = tuple(doc for doc, grade in judged.items() if grade == 0)
@@ -56,7 +56,7 @@ def ours(name: str, judged: dict[str, int], scores: dict[str, float], *, relevan
 
 
 def test_trec_evals_own_output(shared: Callable[[str], Path]) -> None:
-    """All queries and their mean, as trec_eval printed them, to 4 decimals."""
+    """The values of all queries and their mean equal those that trec_eval printed, to 4 decimals."""
     folder = shared("trec-eval")
     qrels: Qrels = defaultdict(dict)
     for line in (folder / "qrels.test").read_text().splitlines():
@@ -69,19 +69,19 @@ def test_trec_evals_own_output(shared: Callable[[str], Path]) -> None:
     compared = 0
     for printed in (folder / "out.test.aq").read_text().splitlines() + (folder / "out.test.a").read_text().splitlines():
         name, query, expected = printed.split()
-        if name not in OURS:
+        if name not in HARNESS_NAMES:
             continue
         if (name, query) in ROUNDED or (query == "all" and name in {measure for measure, _ in ROUNDED}):
             continue
         asked = list(run) if query == "all" else [query]
-        values = [ours(OURS[name], qrels[q], run[q]) for q in asked]
+        values = [harness_value(HARNESS_NAMES[name], qrels[q], run[q]) for q in asked]
         assert np.mean(values) == pytest.approx(float(expected), abs=5.1e-5), (name, query)
         compared += 1
     assert compared > 40
 
 
 def test_the_geometric_mean(shared: Callable[[str], Path]) -> None:
-    """gm_map over the three queries, .1051, as trec_eval printed it."""
+    """gm_map over the three queries is .1051, as printed by trec_eval."""
     printed = dict(line.split()[::2] for line in (shared("trec-eval") / "out.test.a").read_text().splitlines())
     values = [line.split() for line in (shared("trec-eval") / "out.test.aq").read_text().splitlines()]
     by_query = [float(value) for name, query, value in values if name == "map" and query != "all"]
@@ -108,19 +108,19 @@ def test_random_runs_against_pytrec_eval(level: int) -> None:
         run[query] = {documents[n]: float(np.round(rng.random(), 1)) for n in retrieved}
     measures = {"map", "recip_rank", "ndcg", "ndcg_cut", "map_cut", "recall", "P", "success", "Rprec", "bpref", "infAP"}
     measures |= {"11pt_avg", "iprec_at_recall", "set_P", "set_recall", "set_F"}
-    theirs = pytrec_eval.RelevanceEvaluator(qrels, measures, relevance_level=level).evaluate(run)
+    evaluated = pytrec_eval.RelevanceEvaluator(qrels, measures, relevance_level=level).evaluate(run)
     compared = set()
-    for query, values in theirs.items():
+    for query, values in evaluated.items():
         for name, expected in values.items():
-            if name in OURS:
-                found = ours(OURS[name], qrels[query], run[query], relevant_from=level)
+            if name in HARNESS_NAMES:
+                found = harness_value(HARNESS_NAMES[name], qrels[query], run[query], relevant_from=level)
                 assert found == pytest.approx(expected, abs=1e-6), (query, name)
                 compared.add(name)
     assert len(compared) > 30
 
 
-def test_the_share_judged_is_that_of_ir_measures() -> None:
-    """Judged@k, fewer than k retrieved dividing by as many; its grades of 0 and above."""
+def test_judged_equals_ir_measures() -> None:
+    """Judged@k divides by the number retrieved if it is below k; grades of 0 and above are judged."""
     rng = np.random.default_rng(6)
     documents = [f"d{n}" for n in range(30)]
     qrels: Qrels = {str(q): {doc: int(rng.integers(0, 3)) for doc in documents[::2]} for q in range(20)}
@@ -129,5 +129,5 @@ def test_the_share_judged_is_that_of_ir_measures() -> None:
     }
     for k in (5, 10, 100):
         for metric in ir_measures.iter_calc([ir_measures.Judged @ k], qrels, run):
-            found = ours(f"judged@{k}", qrels[metric.query_id], run[metric.query_id])
+            found = harness_value(f"judged@{k}", qrels[metric.query_id], run[metric.query_id])
             assert found == pytest.approx(metric.value), (k, metric.query_id)

@@ -1,4 +1,4 @@
-"""What clusters cost, by hand."""
+"""Standard errors and design effects of clusters, by hand."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def test_standard_errors_by_hand() -> None:
 
 
 def test_the_design_effect_by_hand() -> None:
-    """1, 1, 0 and 0: two documents have a variance of 1/4, four queries would have (1/3) / 4. By itself, each has 1."""
+    """1, 1, 0 and 0: two documents have a variance of 1/4, four queries (1/3) / 4. Single-query clusters have 1."""
     scores = np.array([[1.0, 1, 0, 0], [0.5, 0.5, 0.5, 0.5]])
     found = design_effect(scores, ["a", "a", "b", "b"])
     assert (found[0], np.isnan(found[1])) == (pytest.approx(3), True)
@@ -25,5 +25,5 @@ def test_the_design_effect_by_hand() -> None:
 
 
 def test_a_single_query_has_no_design_effect() -> None:
-    """Nothing varies, for any trial."""
+    """NaN for every trial, since nothing varies."""
     assert np.isnan(design_effect(np.ones((2, 1)), ["a"])).tolist() == [True, True]

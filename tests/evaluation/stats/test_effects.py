@@ -1,4 +1,4 @@
-"""What factors do: by hand on a full grid, against statsmodels on a ragged one."""
+"""Effects of factors: by hand on a full grid, against statsmodels on an incomplete one."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def values(found: list[Effect]) -> dict[tuple[str, ...], float]:
 
 
 def test_a_full_grid_by_hand() -> None:
-    """Means 1, 3 and 5, 11: b is worth 3 more than the average, y 2 more, and their meeting 1 more again."""
+    """Means 1, 3 and 5, 11: b adds 3 to the overall mean, y adds 2, and their interaction 1."""
     factors = {"c": ["a", "a", "b", "b"], "r": ["x", "y", "x", "y"]}
     means = np.array([1.0, 3.0, 5.0, 11.0])
     found = values(factor_effects(means[:, None].repeat(12, axis=1), factors, CLUSTERS, seed=0))
@@ -26,15 +26,15 @@ def test_a_full_grid_by_hand() -> None:
 
 
 def test_intervals_are_of_per_query_effects() -> None:
-    """Half the difference of two trials, with the interval of half the differences."""
+    """The effect is half the difference of two trials, with the interval of half the differences."""
     scores = np.random.default_rng(0).random((2, 12))
     one, two = factor_effects(scores, {"k": ["5", "10"]}, CLUSTERS, seed=0)
     assert two.value == pytest.approx((scores[1] - scores[0]).mean() / 2)
     assert (one.low, one.high) == (pytest.approx(-two.high), pytest.approx(-two.low))
 
 
-def test_a_ragged_grid_is_least_squares() -> None:
-    """Five of six combinations: main effects as statsmodels fits them to the means, with no interaction to be had."""
+def test_an_incomplete_grid_is_fitted_by_least_squares() -> None:
+    """Five of six combinations: the main effects that statsmodels fits to the means, and no interaction."""
     factors = {"c": ["a", "a", "b", "b", "b"], "r": ["x", "y", "x", "y", "z"]}
     means = np.array([0.3, 0.5, 0.45, 0.7, 0.2])
     found = values(factor_effects(means[:, None].repeat(12, axis=1), factors, CLUSTERS, seed=0))
@@ -44,8 +44,8 @@ def test_a_ragged_grid_is_least_squares() -> None:
     assert len(found) == 5
 
 
-def test_a_factor_that_goes_with_another_is_left_out() -> None:
-    """Two names of one thing cannot be told apart; the first stands for both. A factor of one level does nothing."""
+def test_a_confounded_factor_is_left_out() -> None:
+    """Two factors with the same levels are confounded; the first is kept. A factor with one level has no effect."""
     scores = np.random.default_rng(0).random((2, 12))
     found = factor_effects(scores, {"fixed": ["q", "q"], "a": ["1", "2"], "b": ["u", "v"]}, CLUSTERS, seed=0)
     assert [effect.factors for effect in found] == [("a",), ("a",)]
@@ -53,7 +53,7 @@ def test_a_factor_that_goes_with_another_is_left_out() -> None:
 
 
 def test_interactions_have_intervals_too() -> None:
-    """One effect of each kind lies where it is put, the difference of differences over four, and is held."""
+    """All effects, main effects and interactions, have narrow intervals around their values."""
     noise = np.random.default_rng(0).normal(0, 0.01, (4, 12))
     factors = {"c": ["a", "a", "b", "b"], "r": ["x", "y", "x", "y"]}
     found = factor_effects(np.array([[1.0], [3.0], [5.0], [11.0]]) + noise, factors, CLUSTERS, seed=0)
@@ -64,7 +64,7 @@ def test_interactions_have_intervals_too() -> None:
 
 @pytest.mark.parametrize("clusters", [1, 4, 5])
 def test_too_few_clusters_give_no_bounds(clusters: int) -> None:
-    """NaN on both sides, never an infinite one; of six there are some."""
+    """NaN on both sides, never infinite; with six clusters there are bounds."""
     scores = np.random.default_rng(0).random((2, 12))
     for effect in factor_effects(scores, {"k": ["5", "10"]}, np.arange(12) % clusters, seed=0):
         assert np.isnan([effect.low, effect.high]).all()

@@ -1,4 +1,4 @@
-"""Queries needed, and what repeats of a judge can and cannot mend."""
+"""Queries needed, and the effect of repeated judgments on the standard error."""
 
 import numpy as np
 import pytest
@@ -8,15 +8,15 @@ from harness.evaluation.stats import queries_needed, variance_of_repeats
 
 
 def test_queries_needed_by_hand_and_statsmodels() -> None:
-    """Differences with deviation 0.3 over 100 queries: (1.96 + 0.84)^2 (0.3 / 0.03)^2, which is 785."""
+    """Differences with standard deviation 0.3 over 100 queries: (1.96 + 0.84)^2 (0.3 / 0.03)^2, which is 785."""
     found = queries_needed(np.array([0.3 / 10, 0.0]), 100, 0.03, critical=1.959964)
-    theirs = NormalIndPower(ddof=0).solve_power(effect_size=0.1, alpha=0.05, power=0.8, ratio=0)
-    assert found[0] == np.ceil(theirs) == 785
+    expected = NormalIndPower(ddof=0).solve_power(effect_size=0.1, alpha=0.05, power=0.8, ratio=0)
+    assert found[0] == np.ceil(expected) == 785
     assert np.isnan(found[1])
 
 
-def test_the_number_needed_does_show_the_difference() -> None:
-    """In 400 worlds with as many queries as were said to be needed, about 80 % tell the difference from none."""
+def test_the_number_needed_has_the_power() -> None:
+    """In 400 simulations with the number of queries needed, about 80 % detect the difference."""
     rng = np.random.default_rng(1)
     needed = int(queries_needed(np.array([0.3 / 10]), 100, 0.05, critical=1.96)[0])
     seen = 0
@@ -26,16 +26,16 @@ def test_the_number_needed_does_show_the_difference() -> None:
     assert seen / 400 == pytest.approx(0.8, abs=0.06)
 
 
-def test_a_judge_that_never_wavers() -> None:
-    """All variance is between queries; twice the queries divide the error by the root of two, repeats do nothing."""
+def test_a_judge_without_variance() -> None:
+    """All variance is between queries; twice the queries divide the error by root 2, repeats change nothing."""
     found = variance_of_repeats(np.array([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5]]), swapped=np.array([0.0, 1.0, 0.5]))
     assert (found.query, found.repeat, found.order) == (0.25, 0.0, 0.0)
     assert found.more_repeats == found.error == pytest.approx(np.sqrt(0.25 / 3))
     assert found.more_queries == pytest.approx(found.error / np.sqrt(2))
 
 
-def test_parts_of_the_variance_are_found_again() -> None:
-    """2,000 queries with known parts: 0.04 between queries, 0.01 between repeats, 0.0225 by order."""
+def test_simulated_variance_components_are_recovered() -> None:
+    """2,000 queries with known components: 0.04 between queries, 0.01 between repeats, 0.0225 by order."""
     rng = np.random.default_rng(0)
     truth, order = rng.normal(0, 0.2, 2000), rng.normal(0, 0.15, (2, 2000))
     repeats = truth[:, None] + order[0][:, None] + rng.normal(0, 0.1, (2000, 3))
@@ -45,13 +45,13 @@ def test_parts_of_the_variance_are_found_again() -> None:
     assert found.query + found.repeat == pytest.approx(0.04 + 0.0225 + 0.01, rel=0.06)
 
 
-def test_one_repeat_says_nothing() -> None:
-    """Nothing to take a variance of."""
+def test_one_repeat_is_rejected() -> None:
+    """It has no variance."""
     with pytest.raises(ValueError, match="two repeats"):
         variance_of_repeats(np.zeros((5, 1)))
 
 
-def test_parts_of_the_variance_by_hand() -> None:
+def test_variance_components_by_hand() -> None:
     """Two queries of two repeats, 1 and 1, 4 and 6: 1 between repeats, the means 1 and 5 vary by 8, of which 1 / 2 is
     the repeats'. In reverse order they change by 2: half of 4 - 1 * (1 + 1 / 2) is order."""
     values = np.array([[1.0, 1.0], [4.0, 6.0]])
@@ -62,8 +62,8 @@ def test_parts_of_the_variance_by_hand() -> None:
     assert variance_of_repeats(values, swapped=np.array([1.0, 5.0])).order == 0
 
 
-def test_no_part_of_the_variance_is_negative() -> None:
-    """Queries of the same mean: their repeats alone would make the means vary by more."""
+def test_variance_components_are_not_negative() -> None:
+    """Queries with the same mean, though the repeats alone would make the means vary."""
     found = variance_of_repeats(np.array([[0.0, 2.0], [0.0, 2.0], [0.0, 2.0]]))
     assert (found.query, found.repeat, found.error) == (0, 2, pytest.approx(np.sqrt(1 / 3)))
     with pytest.raises(ValueError, match="two queries"):

@@ -1,4 +1,4 @@
-"""Every statistic on 100,000 queries: in 10,000 clusters, and each query by itself. It ends, in bounded memory."""
+"""All statistics on 100,000 queries, in 10,000 clusters or with one cluster per query, in bounded memory."""
 
 import resource
 import sys
@@ -28,7 +28,7 @@ CLUSTERS = [pytest.param(10_000, id="documents"), pytest.param(QUERIES, id="quer
 
 @pytest.fixture(autouse=True)
 def bounded_memory() -> Iterator[None]:
-    """No test here may take a gigabyte more than the process has had."""
+    """Each test may increase the memory of the process by at most a gigabyte."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     yield
     unit = 1024**2 if sys.platform != "darwin" else 1024**3
@@ -37,7 +37,7 @@ def bounded_memory() -> Iterator[None]:
 
 @pytest.mark.parametrize("clusters", CLUSTERS)
 def test_intervals_tests_and_choices(clusters: int) -> None:
-    """Three trials, the second better by 0.01 in every query: it is told, and the interval is that of a normal."""
+    """Three trials, the second better by 0.01 in every query: it is detected, with the normal interval."""
     rng = np.random.default_rng(0)
     member = np.arange(QUERIES) % clusters
     scores = rng.random((3, QUERIES))
@@ -57,7 +57,7 @@ def test_intervals_tests_and_choices(clusters: int) -> None:
 
 @pytest.mark.parametrize("clusters", CLUSTERS)
 def test_effects_rates_and_agreement(clusters: int) -> None:
-    """Factors of a grid, shares, kappa and corrected means."""
+    """Factors of a grid, rates, kappa and corrected means."""
     rng = np.random.default_rng(1)
     member = np.arange(QUERIES) % clusters
     scores = rng.random((4, QUERIES))
@@ -74,7 +74,7 @@ def test_effects_rates_and_agreement(clusters: int) -> None:
 
 
 def test_draws_by_index_are_multinomial() -> None:
-    """Beyond 1,000 clusters draws are counted by index: each row sums to the number drawn, counts vary as they must."""
+    """Beyond 1,000 clusters draws are counted by index, with the same sums and variance as the multinomial."""
     drawn = times_drawn(np.random.default_rng(0), 2000, 50)
     assert (drawn.sum(axis=1) == 2000).all()
     assert drawn.mean() == 1

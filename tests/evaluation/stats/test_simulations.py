@@ -1,6 +1,6 @@
-"""The claims of the statistics, tried on worlds whose truth is known: small here, larger with `-m long`.
+"""The claims of the statistics, tested by simulations with a known truth: small here, larger with `-m long`.
 
-The worlds are made like retrieval grids: forty trials that share most of what decides a query, questions that share
+Each world is a simulated data set like a retrieval grid: forty strongly correlated trials, questions that share
 documents, scores that are 0 or 1, or skewed.
 """
 
@@ -13,7 +13,7 @@ SIZES = [pytest.param(150, id="small"), pytest.param(2000, id="large", marks=pyt
 
 
 def world(rng: np.random.Generator, trials: int, clusters: int, each: int, *, binary: bool) -> tuple[Floats, Floats]:
-    """Scores (trials, queries) of trials that are all equally good, and the cluster of every query."""
+    """Scores (trials, queries) of equally good trials, and the cluster of every query."""
     member = np.repeat(np.arange(clusters), each)
     shared = rng.normal(size=clusters)[member] + rng.normal(size=clusters * each)
     latent = 0.67 * shared + 0.32 * rng.normal(size=(trials, clusters * each))
@@ -21,7 +21,7 @@ def world(rng: np.random.Generator, trials: int, clusters: int, each: int, *, bi
 
 
 def tolerance(worlds: int, rate: float) -> float:
-    """Three standard errors of a rate that is simulated."""
+    """Three standard errors of a simulated rate."""
     return float(3 * np.sqrt(rate * (1 - rate) / worlds))
 
 
@@ -29,9 +29,9 @@ def tolerance(worlds: int, rate: float) -> float:
 @pytest.mark.parametrize("binary", [True, False])
 @pytest.mark.parametrize("clusters", [20, 60])
 def test_means_and_differences_are_covered(worlds: int, binary: bool, clusters: int) -> None:
-    """95 % intervals of a mean, of one difference, and of all at once hold the truth in 93 to 97 % of worlds.
+    """95 % intervals of a mean, of one difference, and of all at once cover the truth in 93 to 97 % of simulations.
 
-    Differences of 0 and 1 are mostly ties, which can only make intervals hold it more often.
+    Differences of 0 and 1 are mostly ties, which can only increase the coverage.
     """
     rng = np.random.default_rng(17)
     truth = _mean_of_many(binary)
@@ -61,8 +61,8 @@ def _mean_of_many(binary: bool) -> float:
 
 @pytest.mark.parametrize("worlds", SIZES)
 @pytest.mark.parametrize("binary", [True, False])
-def test_forty_equal_trials_are_rarely_told_apart(worlds: int, binary: bool) -> None:
-    """Family-wise error at most 5 % though trials are strongly correlated; unadjusted tests err many times as often."""
+def test_false_positives_among_forty_equal_trials(worlds: int, binary: bool) -> None:
+    """Family-wise error is at most 5 % with strongly correlated trials; unadjusted tests err many times as often."""
     rng = np.random.default_rng(23)
     wrong = naive = 0
     for seed in range(worlds):
@@ -76,8 +76,8 @@ def test_forty_equal_trials_are_rarely_told_apart(worlds: int, binary: bool) -> 
 
 
 @pytest.mark.parametrize("worlds", SIZES)
-def test_true_differences_are_told_and_no_others(worlds: int) -> None:
-    """Ten of forty trials are better by 0.15: in 95 % of worlds no other is named; those ten are seen often."""
+def test_true_differences_are_detected_and_no_others(worlds: int) -> None:
+    """Ten of forty trials are better by 0.15: in 95 % of simulations no other is reported; those ten often are."""
     rng = np.random.default_rng(29)
     wrong = seen = 0
     for seed in range(worlds):
@@ -92,8 +92,8 @@ def test_true_differences_are_told_and_no_others(worlds: int) -> None:
 
 
 @pytest.mark.parametrize("worlds", SIZES)
-def test_the_best_is_kept_and_the_winners_score_is_corrected(worlds: int) -> None:
-    """All equal: any one trial, as good as the best, is kept in 95 % of worlds; what choosing adds is taken off."""
+def test_the_best_is_kept_and_selection_bias_is_removed(worlds: int) -> None:
+    """All are equal: each is kept as a possible best in 95 % of simulations; the corrected mean is unbiased."""
     rng = np.random.default_rng(31)
     truth, kept, naive, corrected = _mean_of_many(False), 0, [], []
     for seed in range(worlds):
