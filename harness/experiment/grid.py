@@ -31,9 +31,10 @@ def with_axis(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
             named = f"{slot}.{labels[routes[-1][0]]}.{path[-1]}"
             raise ConfigError(f"{where}: several steps have this setting; name one, such as {named}")
         if isinstance(held, tuple) and len(path) > 1 and path[0] not in labels:
-            message = f"the selector has no step '{path[0]}'.{did_you_mean(path[0], labels)} Steps: {', '.join(labels) or 'none'}"
+            steps = ", ".join(labels) or "none"
             raise ConfigError(
-                f"{where}: {message}; write `grid` as a list to vary a setting of only some trials"
+                f"{where}: the selector has no step '{path[0]}'.{did_you_mean(path[0], labels)} Steps: {steps}; "
+                "write `grid` as a list to vary a setting of only some trials"
             )
         known = [key for part in parts for key in settings(part)]
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""What a researcher's part must not do: each is one line that names the part and what it worked on, and exit code 2."""
+"""Faults of custom components: one line that names the component and its input, and exit code 2."""
 
 from pathlib import Path
 
@@ -9,8 +9,7 @@ HEAD = """\
 import sys
 from dataclasses import dataclass
 import numpy as np
-from harness import *
-from harness.llm import Finding, Label, Score, Task, Verdict
+from harness.components import *
 
 
 """
@@ -51,19 +50,19 @@ FAULTS = {
         EMBEDDER,
         "return Embedded(good[0] * np.nan, good[1])",
         "embedder",
-        ("embedder own", "gave no number"),
+        ("embedder own", "returned NaN"),
     ),
     "vectors too great": (
         EMBEDDER,
         "return Embedded(good[0] * 3e38, good[1])",
         "embedder",
-        ("embedder own", "too great"),
+        ("embedder own", "too large"),
     ),
     "vectors far too great": (
         EMBEDDER,
         "return Embedded(good[0].astype(float) * 1e300, good[1])",
         "embedder",
-        ("embedder own", "too great"),
+        ("embedder own", "too large"),
     ),
     "a row too few": (EMBEDDER, "return Embedded(good[0][1:], good[1])", "embedder", ("embedder own", "shape")),
     "dimensions change": (
@@ -99,7 +98,7 @@ FAULTS = {
         RETRIEVER,
         "return Rankings.of([(row[0] + 0.9, row[1])] * len(texts))",
         "retriever",
-        ("retriever own", "whole chunk numbers"),
+        ("retriever own", "integer chunk numbers"),
     ),
     "complex scores of hits": (
         RETRIEVER,
@@ -201,10 +200,10 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_a_part_must_not_do(
+def test_faults_of_components(
     name: str, garden_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line, exit code 2, nothing scored; in this process, as the command line would run it."""
+    """One line, exit code 2, nothing scored; run in this process through the command line."""
     from harness.cli import main
 
     template, body, slot, parts = FAULTS[name]
@@ -227,7 +226,7 @@ def test_what_a_part_must_not_do(
 
 
 def test_a_component_that_ends_a_worker(garden_data: Path, tmp_path: Path) -> None:
-    """In a process of its own: the same line, and no result."""
+    """In a worker process: the same line, and no result."""
     (tmp_path / "own.py").write_text(HEAD + CHUNKER.format("sys.exit(0)"))
     project(tmp_path, None, **{"chunker: {fixed: {size: 20}}\nretriever": "chunker: own.py:Own\nretriever"})
     text = (tmp_path / "x.yaml").read_text()
@@ -235,8 +234,8 @@ def test_a_component_that_ends_a_worker(garden_data: Path, tmp_path: Path) -> No
     one_line(harness(tmp_path, "run", "x.yaml", "--no-mlflow", "--workers", "2", code=2), "chunker own", "sys.exit(0)")
 
 
-def test_a_broken_pipe_of_a_component_is_its_own(garden_data: Path, tmp_path: Path) -> None:
-    """Not that of `| head`, which is fine: it is a bug with its traceback."""
+def test_a_broken_pipe_of_a_component_is_a_crash(garden_data: Path, tmp_path: Path) -> None:
+    """Unlike the broken pipe of `| head`, it is a bug with a traceback."""
     (tmp_path / "own.py").write_text(HEAD + CHUNKER.format("raise BrokenPipeError(32, 'Broken pipe')"))
     project(tmp_path, None, **{"chunker: {fixed: {size: 20}}\nretriever": "chunker: own.py:Own\nretriever"})
     text = (tmp_path / "x.yaml").read_text()
@@ -245,7 +244,7 @@ def test_a_broken_pipe_of_a_component_is_its_own(garden_data: Path, tmp_path: Pa
 
 
 def test_a_component_that_exits_while_it_is_imported(garden_data: Path, tmp_path: Path) -> None:
-    """Exit code 0 would say that all is well."""
+    """Exit code 0 would look like success."""
     (tmp_path / "own.py").write_text("import sys\nsys.exit(0)\n")
     project(tmp_path, None, **{"chunker: {fixed: {size: 20}}\nretriever": "chunker: own.py:Own\nretriever"})
     one_line(harness(tmp_path, "run", "x.yaml", "--no-mlflow", code=2), "own.py:2", "ended the process")
