@@ -1,1 +1,1 @@
-"""Running an experiment: sessions, launches, plans, stages and judging."""
+"""Run an experiment: sessions, launches, plans, stages and judging."""

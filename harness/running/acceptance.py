@@ -1,4 +1,4 @@
-"""An accepted baseline: the scores of a launch as they were found good, to hold later ones against."""
+"""Accepted baselines: the scores of a launch that later launches are compared with."""
 
 import math
 from typing import Any
@@ -14,7 +14,10 @@ from harness.running.session import Session
 
 
 def accept(launch: Launch, *, who: str, when: str, why: str) -> Baseline:
-    """What a launch is remembered by once somebody has found it good."""
+    """Return the baseline that records a launch: its scores, what they were measured on, and who accepted it and why.
+
+    `when` is a date as text. The launch must have a session.
+    """
     assert launch.session is not None
     return Baseline(
         launch.experiment.name,
@@ -41,7 +44,7 @@ def _plain(values: Floats) -> list[float | None]:
 
 
 def measured_on(session: Session) -> dict[str, Any]:
-    """What must be the same for the scores of two launches to be comparable."""
+    """Return the facts that two launches must share for their scores to be comparable, keyed by a readable name."""
     trial = session.trials[0]
     return {
         "documents": session.manifest.corpus.sha256,
@@ -56,16 +59,16 @@ def measured_on(session: Session) -> dict[str, Any]:
 
 
 def require_comparable(baseline: Baseline, session: Session) -> None:
-    """Raise ConfigError where the session's scores would not mean what the accepted ones meant."""
-    today = measured_on(session)
+    """Raise ConfigError if the session's scores cannot be compared with the baseline's, or if its trials differ."""
+    current = measured_on(session)
     by = f"accepted on {baseline.when} by {baseline.who}"
-    for what in dict.fromkeys((*today, *baseline.measured)):
-        now = today.get(what)
+    for what in dict.fromkeys((*current, *baseline.measured)):
+        now = current.get(what)
         if baseline.measured.get(what) != now:
             verb = "are" if what.endswith("s") else "is"
             raise ConfigError(
-                f"gate: the {what} {verb} not as in the baseline {by}: {_short(now)} instead of "
-                f"{_short(baseline.measured.get(what))}; scores on them cannot be compared; "
+                f"gate: the {what} {verb} not the same as in the baseline {by}: {_short(now)} instead of "
+                f"{_short(baseline.measured.get(what))}; the scores cannot be compared; "
                 "--accept --why sets a new baseline"
             )
     known = [trial.name for trial in baseline.trials]

@@ -1,4 +1,4 @@
-"""Whether a data set suits the chunkings of an experiment: evidence that none keeps whole, documents all cut alike."""
+"""Check a data set against the chunkings of an experiment: split evidence, documents that all chunkings cut alike."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,9 +15,9 @@ from harness.running.stages.passages import spans_by_document
 
 
 def suitability(experiment: Experiment, store: Path | str | None = None) -> Iterator[Finding]:
-    """Findings on an experiment's data and chunkings, which are worked out and stored.
+    """Yield findings on how an experiment's chunkings suit its data. Computes and stores the chunkings it needs.
 
-    Chunkings for which a model has yet to be asked are left out, and so are trials that differ in other parts alone.
+    Each distinct chunking is checked once. Chunkings that still need calls to a model are skipped.
     """
     session = Session(experiment, store_folder(store))
     chunkings: dict[str, Trial] = {}
@@ -34,7 +34,7 @@ def suitability(experiment: Experiment, store: Path | str | None = None) -> Iter
 
 
 def _spans(data: Dataset, session: Session, trial: Trial) -> Iterator[tuple[str, Ints]]:
-    """The chunks of each document, (chunks, 2)."""
+    """The spans of each document's chunks, in characters: an array (chunks, 2) per document id."""
     for doc, spans in spans_by_document(data, session.pipeline(trial).chunks(trial)):
         yield doc.id, np.array(spans, np.int64).reshape(-1, 2)
 
@@ -46,17 +46,16 @@ def _evidence_cut(session: Session, data: Dataset, cuts: Sequence[dict[str, Ints
         for at, item in enumerate(query.evidence):
             if item.whole:
                 continue
-            share = max(_largest_share(item, cut) for cut in cuts)
-            if share < 1:
+            fraction = max(_largest_fraction(item, cut) for cut in cuts)
+            if fraction < 1:
                 length = item.places[0].end - item.places[0].start
-                message = (
-                    f"query '{query.id}': evidence[{at}], {length} characters: the best chunk holds {share:.0%} of it"
-                )
+                held = f"the best chunk holds {fraction:.0%} of it"
+                message = f"query '{query.id}': evidence[{at}], {length} characters: {held}"
                 yield Finding("evidence-cut", lines[query.id], message)
 
 
-def _largest_share(item: Evidence, cut: dict[str, Ints]) -> float:
-    """The largest share of any place of an item that one chunk holds."""
+def _largest_fraction(item: Evidence, cut: dict[str, Ints]) -> float:
+    """The largest fraction of any of the item's places that a single chunk holds."""
     best = 0.0
     for doc, start, end in item.places:
         chunks = cut.get(doc, np.zeros((0, 2), np.int64))

@@ -1,4 +1,4 @@
-"""Where the independent parts of a launch run: in this process, in worker processes, or on an engine of the user's."""
+"""Executors for the tasks of a launch: this process, worker processes, or an executor supplied by the user."""
 
 import importlib
 import multiprocessing
@@ -10,12 +10,13 @@ from harness.core.errors import ConfigError
 
 
 class Serial(Executor):
-    """Runs each task in the calling process when its result is asked for: the same interface, no second code path.
+    """Runs each task in the calling process, so that one worker needs no separate code path.
 
-    Not at once: results then come one by one, as they do from workers, and can be logged one by one.
+    A task runs when its result is first requested, so results arrive and can be logged one by one, as from workers.
     """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Return a future that runs the task when its result is first requested."""
         return _Deferred(lambda: fn(*args, **kwargs))
 
 
@@ -34,26 +35,26 @@ class _Deferred(Future[Any]):
 
 
 def open_executor(workers: int = 1, on: str = "processes") -> Executor:
-    """An executor for `workers` tasks at a time.
+    """Return an executor that runs `workers` tasks at a time.
 
     `on` is `processes`, or `package.module:callable`, which is called with the number of workers and must return a
-    `concurrent.futures.Executor` (a Dask client's `get_executor()`, say). Raises ConfigError where it does not.
+    `concurrent.futures.Executor` (for example a Dask client's `get_executor()`). Raises ConfigError if it does not.
     """
     if on != "processes":
-        return _foreign(on, workers)
+        return _custom(on, workers)
     if workers == 1:
         return Serial()
     # Spawned, not forked: torch's and FAISS' thread pools do not survive a fork.
     return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
 
 
-def _foreign(reference: str, workers: int) -> Executor:
+def _custom(reference: str, workers: int) -> Executor:
     module, _, name = reference.partition(":")
     try:
         factory = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
-            f"--on {reference}: {error}; write 'processes' or 'package.module:callable' that returns an Executor"
+            f"--on {reference}: {error}; expected 'processes' or a 'package.module:callable' that returns an Executor"
         ) from None
     try:
         executor = factory(workers)

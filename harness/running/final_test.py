@@ -1,4 +1,4 @@
-"""Who may see the locked query set: the trial that validation chose, and the baseline."""
+"""The trials that a final test scores on the locked query set: the baseline and the trial chosen on validation."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,10 +17,10 @@ from harness.running.session import Session, store_folder
 def finalists(
     experiment: Experiment, *, store: Path | str | None = None, choose: Mapping[str, Any] | None = None
 ) -> Experiment:
-    """The experiment reduced to its baseline and its chosen trial, named as in the whole grid, the baseline first.
+    """Return the experiment reduced to its baseline and its chosen trial, in that order, with their names in the grid.
 
-    Chosen is the trial with the highest mean on the validation queries, or the first that has the params of `choose`.
-    Raises ConfigError where there is a choice and the trials have not all run on the validation queries.
+    The chosen trial has the highest mean of the primary metric on the validation queries, or is the first that matches
+    the params in `choose`. Raises ConfigError if the choice needs validation scores and some trials have not run.
     """
     if len(experiment.trials()) == 1:
         return experiment
@@ -33,7 +33,7 @@ def finalists(
         missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
         if missing:
             message = f"{missing} of {len(every)} trials have not run on '{session.trials[0].queries}'"
-            raise ConfigError(f"--final: {message}; run the experiment first: it is validation that chooses a trial")
+            raise ConfigError(f"--final: {message}; run the experiment first, validation chooses the trial")
         results, _, _ = results_of(session)
         scores = scores_of(results, primary_metric(experiment, results), experiment.compare.clusters)
         low, sizes = cluster_sums(scores.low, scores.clusters)

@@ -1,4 +1,4 @@
-"""A launch: expand the grid, do what is not yet stored, in phases, and log it."""
+"""A launch: expand the grid, compute in phases what is not stored yet, and log the results."""
 
 import secrets
 import time
@@ -33,7 +33,7 @@ from harness.running.trial_result import PriceGiven
 from harness.tracking import FinishedLaunch, FinishedTrial, Tracker
 
 Report = Callable[[Launch], Findings]
-"""Makes the files that are kept beside a launch, and what is said of its trials there."""
+"""Returns the files to log with a launch, and the tags for each of its trials."""
 
 
 def run(
@@ -50,15 +50,15 @@ def run(
     models: Models | None = None,
     notify: Callable[[str], None] = lambda _: None,
 ) -> Launch:
-    """Work out every trial of an experiment and log it to MLflow.
+    """Compute every trial of an experiment, log it to MLflow and return the launch.
 
-    `workers` tasks run at a time, `on` processes or an executor of the user's; neither changes a result. `tracking` is
+    `workers` tasks run at a time, `on` worker processes or a custom executor; neither changes a result. `tracking` is
     an MLflow tracking URI (default: MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder); with `log=False`
-    nothing is logged. `final` scores the trial that validation chose (or the first with the params of `choose`) and the
-    baseline on the locked query set, which is recorded. `report` makes the files that are kept beside the launch in
-    MLflow, and what is said of its trials there (`reports.launch_report`). `models` says what may be spent on language
-    models; `notify` is given a line on what asking them will cost before the first call. Killed at any moment, the next
-    run goes on where this one stopped. Raises HarnessError for whatever the user can fix.
+    nothing is logged. `final` scores the baseline and the trial chosen on validation (or the first that matches the
+    params in `choose`) on the locked query set, and records the access. `report` makes the files and trial tags that
+    are logged with the launch (`reports.launch_report`). `models` limits what language models may cost; `notify`
+    receives a line with the expected cost before the first call. If a run is killed, the next one resumes where it
+    stopped. Raises HarnessError for every problem that the user can fix.
     """
     begin = time.time()
     if workers < 1:
@@ -89,17 +89,17 @@ def run(
 
 
 def _require_prices(session: Session, caller: Caller) -> None:
-    """Refuse a budget on models without a price now, not after the retrieval."""
+    """Check prices and the API key before any work: with a budget, every model needs a price."""
     for trial in session.trials:
         for part in (trial.chunker, trial.augmenter, *trial.selector, *trial.judges):
             if isinstance(part, Prompter):
-                api_key(KEY)  # one that cannot be sent is better found now
+                api_key(KEY)  # raises now if the key cannot be sent
                 caller.require_price(part)
 
 
 @dataclass
 class _Phases:
-    """The phases of one launch, in the order of their methods."""
+    """The phases of one launch, in the order of its methods."""
 
     session: Session
     executor: Executor
@@ -111,9 +111,9 @@ class _Phases:
     work: Work = field(default_factory=lambda: Work({}, []))
 
     def chunk_and_embed(self) -> None:
-        """Chunk what the trials need, each chunking once, then embed all their texts in this process.
+        """Compute each distinct chunking once, then embed all texts in this process.
 
-        One process embeds with all threads: several would each load the model and share the same cores.
+        A single process embeds with all threads; several would each load the model and compete for the same cores.
         """
         session = self.session
         with self.work.counting(session, session.trials):
@@ -126,7 +126,7 @@ class _Phases:
         self._wait_for("chunk", [self._submit(tasks.chunk, trial) for trial in needed.values()])
         for embedder, pipeline, documents, queries in session.to_embed().values():
             with counted(pipeline) as done, pipeline.vectors.alone(embedder):
-                # Another launch may have embedded some while this one waited.
+                # Another launch may have embedded some of them while this one waited for the lock.
                 documents = pipeline.vectors.missing(embedder, documents)
                 queries = pipeline.vectors.missing(embedder, queries, queries=True)
                 charge_embedding(pipeline, embedder, [*documents, *queries], caller=self.caller, notify=self.notify)
@@ -137,7 +137,7 @@ class _Phases:
             self.work.add(done)
 
     def select(self) -> None:
-        """The selections that need models, in this process, which holds each model once; retrieval goes before it."""
+        """Compute the selections that need models, in this process, so that each model is loaded once."""
         session = self.session
         waiting = [trial for trial in session.trials if session.pipeline(trial).needs_selection_calls(trial)]
         if not waiting:
@@ -147,7 +147,7 @@ class _Phases:
             rerank(session, self.caller, self.price, self.notify)
 
     def score(self) -> Launch:
-        """The scores of all trials, then their judgments: only then is it known what all together need judged."""
+        """Score all trials, then judge them: the tasks to judge are known only when every selection is known."""
         session = self.session
         judged = bool(session.trials[0].judges)
         results = self._results(judged)
@@ -162,7 +162,7 @@ class _Phases:
         damaged = self.work.damaged
         if damaged:
             warnings.append(
-                f"{len(damaged)} damaged files of the store were set aside and made again: {', '.join(damaged[:3])}"
+                f"{len(damaged)} damaged files of the store were set aside and rebuilt: {', '.join(damaged[:3])}"
             )
         warnings += _lost_answers(self.caller)
         return Launch(
@@ -177,7 +177,7 @@ class _Phases:
         )
 
     def _results(self, judged: bool) -> list[TrialResult]:
-        """The results of all trials, logged as they are finished; none yet where they are still to be judged."""
+        """The results of all trials, logged as they finish. Empty if `judged`: they are logged after judging."""
         session, results = self.session, []
         submitted = {
             at: self._submit(tasks.score, trial)
@@ -188,7 +188,7 @@ class _Phases:
             for at, (trial, name) in enumerate(zip(session.trials, session.names, strict=True)):
                 if at in submitted:
                     self.work.add_task(submitted[at])
-                # A damaged artifact is only found when it is read: making it again is work as well.
+                # Damage to an artifact is found when it is read; rebuilding it counts as work too.
                 with counted(session.pipeline(trial)) as repaired:
                     if judged:
                         session.pipeline(trial).scores(trial)
@@ -227,7 +227,7 @@ class _Phases:
 
 
 def _finished(launch: Launch, begin: float, caller: Caller, report: Report | None) -> FinishedLaunch:
-    """The launch as it is logged, with what the report says of it."""
+    """The launch as it is logged, with the files and tags of the report."""
     assert launch.session is not None
     found = report(launch) if report else Findings({}, {})
     return FinishedLaunch(
@@ -248,12 +248,12 @@ def _lost_answers(caller: Caller) -> list[str]:
     answers, warnings = caller.answers, []
     if answers.damaged:
         message = "answers.sqlite was damaged and set aside"
-        warnings.append(f"{message}; {answers.saved} stored answers were saved, others had to be asked again")
+        warnings.append(f"{message}; {answers.saved} stored answers were recovered, the others were requested again")
     if answers.damaged_rows:
-        warnings.append(f"{answers.damaged_rows} rows of answers.sqlite were damaged, and dropped")
+        warnings.append(f"{answers.damaged_rows} damaged rows of answers.sqlite were dropped")
     return warnings
 
 
 def _primary(experiment: Experiment, results: Sequence[TrialResult]) -> list[str]:
-    """The metrics asked for and the judges' measures, that of the comparison first."""
+    """The requested metrics and the judges' measures, the primary metric first."""
     return list(dict.fromkeys((primary_metric(experiment, results), *experiment.metrics, *experiment.judged)))

@@ -1,4 +1,4 @@
-"""The launches a store remembers: written when one ends, read back to be compared."""
+"""The launches recorded in a store: written when a launch ends, read back to compare it."""
 
 import json
 from dataclasses import asdict
@@ -19,11 +19,11 @@ from harness.storage.digest import canonical, digest
 from harness.storage.sealed import read_sealed, write_sealed
 
 FORMAT = 2
-"""Of a launch's record."""
+"""Version of the format of a launch record."""
 
 
 def record_launch(session: Session, launch: Launch) -> None:
-    """Leave the launch's trials in the store, so that `compare NAME` finds them."""
+    """Write the launch's record to the store, so that `compare NAME` finds its trials."""
     record = {
         "id": launch.id,
         "experiment": launch.experiment.name,
@@ -43,10 +43,10 @@ def record_launch(session: Session, launch: Launch) -> None:
 
 
 def stored_launch(experiment: Experiment | str, *, store: Path | str | None = None, final: bool = False) -> Launch:
-    """A launch read back from the store: of an experiment all of whose trials are stored, or the newest of a name.
+    """Return a launch read back from the store: of an experiment, or the newest launch of an experiment's name.
 
-    `final` reads the newest launch that opened the locked query set. Raises ConfigError where trials are missing or no
-    such launch is known.
+    All its trials must be stored. `final` reads the newest launch that opened the locked query set. Raises ConfigError
+    if a trial is missing or there is no such launch.
     """
     place = store_folder(store)
     launch_id, price = "", None
@@ -68,7 +68,10 @@ def stored_launch(experiment: Experiment | str, *, store: Path | str | None = No
 
 
 def final_of(launch: Launch) -> Launch | None:
-    """The newest launch that opened the locked query set for the trial chosen from this one's; None without one."""
+    """Return the newest final launch whose trials and corpus are those of this launch; None if there is none.
+
+    A final launch is one that scored the locked query set.
+    """
     assert launch.session is not None
     records = [record for record in _records(launch.session.store) if record["final"]]
     if launch.experiment.name not in {record["experiment"] for record in records}:
@@ -76,22 +79,22 @@ def final_of(launch: Launch) -> Launch | None:
     try:
         found = stored_launch(launch.experiment.name, store=launch.session.store, final=True)
     except HarnessError:
-        return None  # what it was opened on has changed or is gone
-    known = {_tried(trial) for trial in launch.session.trials}
+        return None  # its data or its scores have changed or are gone
+    known = {_without_queries(trial) for trial in launch.session.trials}
     assert found.session is not None
     same_data = found.session.manifest.corpus.sha256 == launch.session.manifest.corpus.sha256
-    return found if same_data and all(_tried(trial) in known for trial in found.session.trials) else None
+    return found if same_data and all(_without_queries(trial) in known for trial in found.session.trials) else None
 
 
-def _tried(trial: Trial) -> str:
-    """What a trial is, whatever queries it is asked."""
+def _without_queries(trial: Trial) -> str:
+    """A digest of a trial that does not depend on its query set or its data set's name."""
     return digest({**trial.identity(), "queries": "", "data": ""})
 
 
 def stored_session(experiment: Experiment | str, *, store: Path | str | None = None) -> Session:
-    """The session of an experiment all of whose trials are stored, or of the newest launch of a name.
+    """Return the session of an experiment, or of the newest launch of an experiment's name, if all trials are stored.
 
-    Raises ConfigError where trials are missing or no launch of that name is known.
+    Raises ConfigError if a trial is missing or no launch of that name is known.
     """
     place = store_folder(store)
     if isinstance(experiment, str):
@@ -103,23 +106,23 @@ def _all_stored(session: Session) -> Session:
     missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
     if missing:
         message = f"{missing} of {len(session.trials)} trials of '{session.experiment.name}'"
-        raise ConfigError(f"{message} have not run; `harness run` does that")
+        raise ConfigError(f"{message} have not run; run them with `harness run`")
     return session
 
 
 def _records(store: Path) -> list[dict[str, Any]]:
-    """All launches the store remembers, the oldest first."""
+    """The records of all launches in the store, the oldest first."""
     found = (read_sealed(path, FORMAT) for path in sorted((store / "launches").glob("*.json")))
     return [record for record in found if record is not None]
 
 
 def _recorded(name: str, store: Path, *, final: bool = False) -> tuple[str, Experiment, PriceGiven]:
-    """The newest launch of an experiment: its id, its trials as an experiment, and prices."""
+    """The newest launch of an experiment: its id, its trials as an experiment, and the prices it was given."""
     records = [record for record in _records(store) if record["final"] == final]
     found = [record for record in records if record["experiment"] == name]
     if not found:
         known = sorted({record["experiment"] for record in records})
-        text = f"{did_you_mean(name, known)} Known: {', '.join(known)}" if known else " None has run here"
+        text = f"{did_you_mean(name, known)} Known: {', '.join(known)}" if known else " It holds none"
         kind = "final launch" if final else "launch"
         raise ConfigError(f"compare: no {kind} of an experiment '{name}' in {store}.{text}")
     record = found[-1]

@@ -1,4 +1,4 @@
-"""What running an experiment leaves in one's hands."""
+"""The result of running an experiment."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from harness.running.session import Session
 
 
 class Findings(NamedTuple):
-    """What a report has to say of a launch: files to keep beside it, and tags for each trial, by name."""
+    """What a report adds to a launch in MLflow: `files` by name, and `tags` for each trial, by trial name."""
 
     files: Mapping[str, bytes]
     tags: Mapping[str, Mapping[str, str]]
@@ -22,10 +22,10 @@ class Findings(NamedTuple):
 class Launch:
     """One execution of an experiment: the results of its trials, in grid order, and the work it took.
 
-    `work` counts what had to be done, by stage (texts for `embed`, artifacts for the others): empty where everything
-    was stored. `links` are the pages that show the launch in the MLflow UI. `session` reaches the documents, passages
-    and files behind the results, `judging` what the judges said of each passage; a launch made up from results alone
-    has neither.
+    `work` counts what was computed, by stage (texts for `embed`, calls for `ask`, artifacts for the others); it is
+    empty if everything was stored. `seconds` is the duration. `links` are the pages that show the launch in the MLflow
+    UI. `session` gives access to the documents, passages and files behind the results, `judging` to the judgment of
+    each passage; a launch built from results alone has neither.
     """
 
     id: str
@@ -37,11 +37,11 @@ class Launch:
     links: Mapping[str, str] = field(default_factory=dict)
     judging_report: JudgingReport = field(default_factory=JudgingReport)
     score_bins: Sequence[ScoreBins] = ()
-    """What the scores of each embedder mean, where a trial searches it by cosine."""
+    """How often hits are relevant in each bin of cosines, for each embedder that a trial searches by cosine."""
     session: Session | None = None
     judging: Judging | None = None
 
     @property
     def withheld(self) -> list[str]:
-        """Measures of judges that have no mean in some trial, because too many queries have no value."""
+        """The judges' measures whose mean is withheld in some trial because too many queries have no value."""
         return list(dict.fromkeys(name for result in self.results for name, j in result.judged.items() if j.withheld))

@@ -1,4 +1,4 @@
-"""What a launch may spend on language models, and the caller that keeps to it."""
+"""The limits on what a launch spends on language models, and the caller that enforces them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,16 +11,16 @@ from harness.running.session import Session
 
 
 def answers_of(session: Session) -> AnswerCache:
-    """The answers kept in a session's store."""
+    """Return the answer cache in a session's store."""
     return AnswerCache(session.store / ARCHIVE)
 
 
 @dataclass(frozen=True)
 class Models:
-    """What a launch may spend on language models.
+    """The limits on what a launch spends on language models.
 
-    `budget` is in dollars for all of them, `offline` sends nothing. `price` is in dollars per million tokens, of
-    prompts and of answers.
+    `budget` is the total for all models, in dollars. With `offline`, nothing is sent. `price` is in dollars per million
+    tokens, of prompts and of answers.
     """
 
     budget: float | None = None
@@ -29,7 +29,7 @@ class Models:
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
 
     def caller(self, answers: AnswerCache, notify: Callable[[str], None] = lambda _: None) -> Caller:
-        """What makes the calls of one launch; `notify` is given a line where it has to wait."""
+        """Return the caller for one launch; `notify` receives a line whenever the caller has to wait."""
         return Caller(
             answers,
             budget=self.budget,

@@ -1,4 +1,4 @@
-"""One trial, stage by stage, each stage asked of the store before it is worked out."""
+"""The stages of a trial, each read from the store or computed and stored."""
 
 import unicodedata
 from collections import OrderedDict
@@ -42,23 +42,23 @@ from harness.storage.model_outputs import Pair, ScoreCache, VectorCache
 from harness.storage.store import Artifact, Store
 
 _CHUNKINGS = 4
-"""Chunked corpora kept in memory, each about as large as the corpus; trials of one chunking follow each other."""
+"""Chunked corpora kept in memory, each about as large as the corpus. Trials of one chunking run one after another."""
 
 ARCHIVE = "answers.sqlite"
-"""The file in the store that holds what language models answered."""
+"""The file of the answer cache in the store."""
 
 
 class Pipeline:
     """The stages of all trials that share a corpus, a query set and a tokenizer.
 
-    Nothing is read before a stage needs it: where all scores are stored, the corpus stays closed. Not for several
-    threads at once; each makes its own.
+    Data are loaded when a stage first needs them: if all scores are stored, the corpus is never read. Not thread-safe:
+    each thread needs its own pipeline.
     """
 
     def __init__(
         self, manifest: Manifest, queries: str, store: Path, *, tokenizer: str, copies: Copies, final: bool = False
     ) -> None:
-        # Here, since every process that does any work comes by: splitters of others use tiktoken too.
+        # Called here because every worker process creates a pipeline, and third-party splitters use tiktoken too.
         use_bundled_ranks()
         self._manifest = manifest
         self._queries, self._copies, self._final = queries, copies, final
@@ -72,6 +72,7 @@ class Pipeline:
 
     @cached_property
     def data(self) -> Dataset:
+        """The documents, and the query set that the trials share."""
         return load_dataset(self._manifest.root, self._queries, copies=self._copies, final=self._final)
 
     @property
@@ -80,22 +81,23 @@ class Pipeline:
 
     @cached_property
     def query_texts(self) -> list[str]:
+        """The text of each query, in the order of the query set."""
         return [query.text for query in self._asked]
 
     def fingerprint(self, trial: Trial) -> str:
-        """What identifies the trial's scores: its settings, its data by content, and the versions of its parts."""
+        """Return a digest that identifies the trial's scores: settings, data and versions of the components."""
         return digest(self._at.scores(trial, scored_metrics(trial)))
 
     def chunks_address(self, trial: Trial) -> str:
-        """What identifies the trial's chunked corpus."""
+        """Return a digest that identifies the trial's chunked corpus."""
         return digest(self._at.chunks(trial))
 
     def passages_address(self, trial: Trial) -> str:
-        """What identifies the trial's chunked, augmented corpus."""
+        """Return a digest that identifies the trial's chunked and augmented corpus."""
         return digest(self._at.passages(trial))
 
     def stored(self, trial: Trial) -> dict[str, bool]:
-        """Which stages of a trial need no work."""
+        """Return, by stage, whether the trial's output is stored."""
         keys = {
             "chunk": self._at.chunks(trial),
             "retrieve": self._at.rankings(trial, trial.retriever),
@@ -106,7 +108,7 @@ class Pipeline:
 
     @cached_property
     def maps(self) -> Mapping[str, TokenMap]:
-        """The token map of each document; every document is tokenized once for all trials and launches."""
+        """The token map of each document, by id. A document is tokenized once for all trials and launches."""
 
         def build() -> Artifact:
             maps = [self._tokenizer.starts(doc.text) for doc in self.data.documents]
@@ -119,13 +121,11 @@ class Pipeline:
         return {doc.id: TokenMap(starts[lo:hi]) for doc, lo, hi in bounds}
 
     def tokens(self, text: str) -> int:
-        """The tokens of a text, in the experiment's tokenizer."""
+        """Return the number of tokens of a text, by the experiment's tokenizer."""
         return self._tokenizer.count(text)
 
-    # -- chunks
-
     def chunks(self, trial: Trial) -> Artifact:
-        """The chunked corpus of a trial, without contexts."""
+        """Return the chunked corpus of a trial, without contexts; see `chunk_corpus` for its arrays."""
 
         def build() -> Artifact:
             chunker = trial.chunker
@@ -139,7 +139,7 @@ class Pipeline:
         return self.store.get(self._at.chunks(trial), build)
 
     def needs_chunk_calls(self, trial: Trial) -> bool:
-        """Whether models have yet to say where the trial's chunks begin and end."""
+        """Whether the trial's chunker needs a model and its chunks are not stored."""
         modelled = isinstance(trial.chunker, EmbeddingChunker | LlmChunker)
         return modelled and not self.store.has(self._at.chunks(trial))
 
@@ -148,20 +148,18 @@ class Pipeline:
             yield replace(doc, tokens=self.maps[doc.id])
 
     def piece_texts(self, trial: Trial) -> list[str]:
-        """What has to be embedded before the trial's corpus can be cut."""
+        """Return the texts whose vectors the trial's chunker needs, in corpus order."""
         assert isinstance(trial.chunker, EmbeddingChunker)
         pieces = ((doc, trial.chunker.pieces(doc)) for doc in self._tokenized())
         return [doc.text[start:end] for doc, spans in pieces for start, end in spans]
 
     def cut_tasks(self, trial: Trial) -> list[Task]:
-        """What is asked about where to cut, in corpus order."""
+        """Return the tasks that the trial's chunker has for its language model, in corpus order."""
         assert isinstance(trial.chunker, LlmChunker)
         return [task for doc in self._tokenized() for task in trial.chunker.tasks(doc)]
 
-    # -- contexts
-
     def contexts(self, trial: Trial) -> Artifact | None:
-        """The context of every chunk; None where the trial has none."""
+        """Return the context of every chunk; None if the trial's augmenter is `none`."""
         augmenter = trial.augmenter
         if augmenter.name() == "none":
             return None
@@ -178,17 +176,17 @@ class Pipeline:
         )
 
     def needs_context_calls(self, trial: Trial) -> bool:
-        """Whether a model still has to write the trial's contexts."""
+        """Whether a language model writes the trial's contexts and they are not stored."""
         return isinstance(trial.augmenter, LlmAugmenter) and not self.store.has(self._at.passages(trial))
 
     def context_tasks(self, trial: Trial) -> list[Task]:
-        """What is asked for the context of each chunk, in corpus order."""
+        """Return the tasks that the trial's augmenter has for its language model, in corpus order."""
         assert isinstance(trial.augmenter, LlmAugmenter)
         by_document = spans_by_document(self.data, self.chunks(trial))
         return [task for doc, spans in by_document for task in trial.augmenter.tasks(doc, spans)]
 
     def passages(self, trial: Trial) -> Passages:
-        """The chunked, augmented corpus of a trial."""
+        """Return the chunked and augmented corpus of a trial."""
         address = self.passages_address(trial)
         if address not in self._passages:
             self._passages[address] = Passages(self.data, self.maps, self.chunks(trial), self.contexts(trial))
@@ -197,7 +195,7 @@ class Pipeline:
         return self._passages[address]
 
     def longest_chunks(self, trial: Trial, count: int) -> list[Chunk]:
-        """The longest chunks of a trial's corpus, in characters, without contexts."""
+        """Return the `count` longest chunks of a trial's corpus, measured in characters, without contexts."""
         arrays = self.chunks(trial).arrays
         longest = np.argsort(arrays["start"] - arrays["end"], kind="stable")[:count]
         ids = (self.data.documents[number].id for number in arrays["doc"][longest])
@@ -205,11 +203,11 @@ class Pipeline:
         return [Chunk(doc, start, end, self._text(doc, start, end)) for doc, start, end in places]
 
     def query_latency(self, embedder: Embedder) -> Artifact:
-        """Milliseconds to embed one query at a time, for the timed queries; none where it costs money."""
+        """Return array `ms`: milliseconds to embed each timed query alone; empty if the embedder charges money."""
         return self.store.get(self._at.latency(embedder), lambda: query_latency(embedder, self.query_texts))
 
     def rankings(self, trial: Trial, retriever: Retriever | None = None) -> Artifact:
-        """What the retriever ranks for every query: arrays `ids`, `scores`, `offsets`, `ms` of the timed queries."""
+        """Return a retriever's rankings: the arrays of `Rankings`, and `ms`, the latency of each timed query."""
         searched = retriever or trial.retriever
         work = self._fused if searched.parts else self._retrieved
         return self.store.get(self._at.rankings(trial, searched), lambda: work(trial, searched))
@@ -238,7 +236,7 @@ class Pipeline:
                 retriever, self._asked, passages, lambda deeper: deeper.search(index, corpus, asked, queries)
             )
         exact = retriever.exact()
-        # An approximate index holds the vectors itself.
+        # An approximate index contains the vectors, so they are not counted twice.
         facts["index_bytes"] = index.nbytes if exact is not None else facts["index_bytes"] + index.nbytes
         if exact is not None:
             facts["ann_recall"] = overlap(ranked, read_rankings(self.rankings(trial, exact)))
@@ -280,10 +278,8 @@ class Pipeline:
         total = made.arrays["ms"] + sum(part.arrays["ms"] for part in parts)
         return Artifact({**made.arrays, "ms": total}, made.data)
 
-    # -- selection
-
     def selection(self, trial: Trial) -> Artifact:
-        """What each query ends up with and what was dropped on the way."""
+        """Return the passages kept for each query, and those dropped with step and reason."""
 
         def build() -> Artifact:
             selection_run = self._selection_run(trial)
@@ -301,33 +297,33 @@ class Pipeline:
         return SelectionRun(self._asked, read_rankings(self.rankings(trial)), self.passages(trial), lookups)
 
     def needs_selection_calls(self, trial: Trial) -> bool:
-        """Whether the trial's selection is not stored and needs models beyond what retrieval needs."""
+        """Whether a selector step of the trial needs a model and the selection is not stored."""
         return any(map(asks_models, trial.selector)) and not self.store.has(self._at.selection(trial))
 
     def pairs_at(self, trial: Trial, place: int) -> list[Pair]:
-        """The pairs of query and passage that step number `place` sees, given the steps before it."""
+        """Return the pairs of query and passage text that step number `place` receives from the steps before it."""
         selection_run = self._selection_run(trial)
         for at, step in enumerate(trial.selector[:place]):
             selection_run.take(at, step)
         return selection_run.pairs()
 
     def selections(self, trial: Trial) -> list[Selection]:
-        """`selection` as records, one per query."""
+        """Return `selection` as records, one per query."""
         return read_selections(self.selection(trial), [doc.id for doc in self.data.documents])
 
     def cases(self, trial: Trial) -> Iterator[Case]:
-        """What judges see of each query: its evidence as text, and the passages selected."""
+        """Yield what judges see of each query: the query, the text of its evidence, and the selected passages."""
         for query, selection in zip(self._asked, self.selections(trial), strict=True):
             evidence = tuple(self._text(*item.places[0]) for item in query.evidence if not item.whole)
             passages = tuple(Chunk(p.doc, p.start, p.end, self._text(p.doc, p.start, p.end)) for p in selection.kept)
-            # One query written in two Unicode forms is one query to a judge.
+            # Judges treat two Unicode forms of the same query as one.
             yield Case(replace(query, text=unicodedata.normalize("NFC", query.text)), evidence, passages)
 
     def _text(self, doc: str, start: int, end: int) -> str:
         return self.data.by_id[doc].text[start:end]
 
     def scores(self, trial: Trial) -> Artifact:
-        """Per-query values of every metric, the fate of every evidence item, and what the selections cost."""
+        """Return the per-query values of every metric, the outcome of every evidence item, and the tokens selected."""
 
         def build() -> Artifact:
             ranked = read_rankings(self.rankings(trial))
@@ -336,11 +332,11 @@ class Pipeline:
         return self.store.get(self._at.scores(trial, scored_metrics(trial)), build)
 
     def rows(self, trial: Trial) -> Iterator[dict[str, Any]]:
-        """Everything about each query of a finished trial."""
+        """Yield one record per query of a finished trial; see `query_rows`."""
         return query_rows(trial, self.data, self.scores(trial), self.selections(trial))
 
     def relevance(self, trial: Trial, retriever: Retriever) -> Artifact:
-        """Which hits of a ranking are relevant by the evidence: arrays `query`, `scores`, `relevant`, one row a hit."""
+        """Return which hits of a ranking are relevant: arrays `query`, `scores` and `relevant`, one entry per hit."""
 
         def build() -> Artifact:
             ranked = read_rankings(self.rankings(trial, retriever))

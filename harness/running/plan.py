@@ -1,4 +1,4 @@
-"""What a launch would do and cost, before it does anything."""
+"""What a launch would compute and cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,18 @@ from harness.running.session import Session, store_folder
 
 
 class PlannedTrial(NamedTuple):
+    """A trial's name, and by stage whether its output is stored."""
+
     name: str
     stored: Mapping[str, bool]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a launch would do: stages stored per trial, and the distinct texts to embed with their tokens and price.
+    """What a launch would do: the stages stored per trial, the texts to embed and the calls to make.
 
-    `texts`, `tokens` and `usd` are keyed by embedder; a price is None where the embedder names none.
+    `texts` (number of distinct texts), `tokens` and `usd` (dollars) are keyed by embedder; `usd` is None if the price
+    is not known.
     """
 
     trials: Sequence[PlannedTrial]
@@ -31,11 +34,11 @@ class Plan:
     tokens: Mapping[str, int]
     usd: Mapping[str, float | None]
     calls: Sequence[str] = ()
-    """A line for each judge on the calls it would take: exact where all selections are stored, else an upper bound."""
+    """Lines about calls to models. Those of judges are exact if all selections are stored, else upper bounds."""
 
 
 def plan(experiment: Experiment, *, store: Path | str | None = None, models: Models | None = None) -> Plan:
-    """What `run` would do. Chunks the corpus where that is not stored, to count texts; asks nothing of the network."""
+    """Return what `run` would do. Chunks the corpus if that is not stored, to count texts; sends nothing to models."""
     models = models or Models()
     session = Session(experiment, store_folder(store), price=models.price)
     session.require_packages()
@@ -46,7 +49,7 @@ def plan(experiment: Experiment, *, store: Path | str | None = None, models: Mod
     texts: dict[str, int] = {}
     tokens: dict[str, int] = {}
     usd: dict[str, float | None] = {}
-    cuts = {f"{label}, to cut": found for label, found in session.to_cut().items()}
+    cuts = {f"{label}, for chunking": found for label, found in session.to_cut().items()}
     for label, (embedder, pipeline, documents, queries) in (cuts | session.to_embed()).items():
         count = pipeline.tokens
         texts[label] = len(documents) + len(queries)
@@ -57,15 +60,15 @@ def plan(experiment: Experiment, *, store: Path | str | None = None, models: Mod
 
 
 def _calls(session: Session, models: Models) -> list[str]:
-    """What asking language models and rerankers would take, told in lines."""
+    """Lines about the calls to language models and rerankers, and their cost."""
     lines = []
     for wanted in (pending_chunk_calls(session), pending_context_calls(session)):
         lines += [cost.summary(name) for name, cost in costs(wanted, answers_of(session), models.price).items()]
     if any(session.pipeline(trial).needs_chunk_calls(trial) for trial in session.trials):
-        message = "what else is embedded, retrieved and judged is known once the documents are cut"
+        message = "what else to embed, retrieve and judge is known once the documents are chunked"
         return [*lines, *select_bounds(session), message]
     if lines:
-        lines.append("what is embedded and judged on top is known once the contexts are written")
+        lines.append("what else to embed and judge is known once the contexts are written")
     return [*lines, *select_bounds(session), *_judge_calls(session, models)]
 
 

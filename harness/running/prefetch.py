@@ -1,6 +1,6 @@
-"""What language models and rerankers have to say before stages can go on: where to cut, contexts, and grades.
+"""The model outputs that stages wait for: chunk boundaries, contexts and grades.
 
-All that a launch lacks is told with its cost, then asked for, pooled over its trials.
+What a launch lacks is pooled over its trials, reported with its cost, and then requested.
 """
 
 import math
@@ -20,11 +20,11 @@ from harness.running.stages.cache_keys import pair_namespace
 from harness.running.stages.rerank import scores, tasks_of, unscored
 from harness.running.trial_result import PriceGiven
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 class PendingCalls(NamedTuple):
-    """What has to be asked so that one stage of a trial can go on."""
+    """The tasks that a language model must answer before a stage of a trial can run."""
 
     trial: Trial
     prompter: LlmComponent
@@ -32,7 +32,7 @@ class PendingCalls(NamedTuple):
 
 
 def pending_chunk_calls(session: Session) -> list[PendingCalls]:
-    """What has to be asked about where to cut, for each chunking once."""
+    """Return the calls that chunkers need, once for each distinct chunking."""
     found: dict[str, PendingCalls] = {}
     for trial in session.trials:
         pipeline = session.pipeline(trial)
@@ -44,7 +44,7 @@ def pending_chunk_calls(session: Session) -> list[PendingCalls]:
 
 
 def pending_context_calls(session: Session) -> list[PendingCalls]:
-    """What has to be asked so that chunks have their contexts, for each chunking once that is cut already."""
+    """Return the calls that augmenters need, once for each distinct chunking whose chunks are stored."""
     found: dict[str, PendingCalls] = {}
     for trial in session.trials:
         pipeline = session.pipeline(trial)
@@ -60,7 +60,7 @@ def pending_context_calls(session: Session) -> list[PendingCalls]:
 
 
 def costs(wanted: list[PendingCalls], answers: AnswerCache, price: PriceGiven) -> dict[str, Estimate]:
-    """What asking takes, by component and model; answers that are stored already cost nothing."""
+    """Return the expected cost by component and model; answers that are stored cost nothing."""
     found: dict[str, Estimate] = {}
     for one, left in zip(wanted, all_missing(answers, [(one.prompter, one.tasks) for one in wanted]), strict=True):
         name = _named(one.prompter)
@@ -68,7 +68,7 @@ def costs(wanted: list[PendingCalls], answers: AnswerCache, price: PriceGiven) -
     return found
 
 
-def _ask(wanted: list[PendingCalls], caller: Caller, price: PriceGiven, notify: Tell, title: str) -> None:
+def _ask(wanted: list[PendingCalls], caller: Caller, price: PriceGiven, notify: Notify, title: str) -> None:
     for name, cost in costs(wanted, caller.answers, price).items():
         if cost.calls:
             notify(cost.summary(name))
@@ -77,16 +77,16 @@ def _ask(wanted: list[PendingCalls], caller: Caller, price: PriceGiven, notify: 
         raise KeyboardInterrupt
 
 
-def cut_and_write(session: Session, caller: Caller, price: PriceGiven, notify: Tell) -> None:
-    """Have models say where to cut, embed what vectors decide about, and have contexts written; all of it stored.
+def cut_and_write(session: Session, caller: Caller, price: PriceGiven, notify: Notify) -> None:
+    """Request chunk boundaries, embed what chunkers need, and request contexts; everything is stored.
 
-    Raises JudgeError where too many answers are missing.
+    Raises JudgeError if too many answers are missing, KeyboardInterrupt if the caller was stopped.
     """
     wanted = pending_chunk_calls(session)
     if wanted:
-        _ask(wanted, caller, price, notify, "where to cut")
+        _ask(wanted, caller, price, notify, "chunk boundaries")
     for label, (embedder, pipeline, texts, _) in session.to_cut().items():
-        with pipeline.vectors.alone(embedder), progress(f"embed for chunks, {label}", len(texts)) as advance:
+        with pipeline.vectors.alone(embedder), progress(f"embed for chunking, {label}", len(texts)) as advance:
             charge_embedding(pipeline, embedder, pipeline.vectors.missing(embedder, texts), caller, notify)
             pipeline.vectors.fill(embedder, texts, progress=advance)
     wanted = pending_context_calls(session)
@@ -97,9 +97,9 @@ def cut_and_write(session: Session, caller: Caller, price: PriceGiven, notify: T
 
 
 def charge_embedding(
-    pipeline: Pipeline, embedder: Embedder, texts: Sequence[str], caller: Caller, notify: Tell
+    pipeline: Pipeline, embedder: Embedder, texts: Sequence[str], caller: Caller, notify: Notify
 ) -> None:
-    """Tell and account for what embedding costs where it is paid for; raises JudgeError where it may not be sent."""
+    """Report the cost of embedding texts and charge it to the budget; raises JudgeError if they must not be sent."""
     if embedder.metered and texts:
         tokens, price = sum(map(pipeline.tokens, texts)), embedder.price_with(caller.price_given)
         usd = None if price is None else tokens * price / 1e6
@@ -109,11 +109,11 @@ def charge_embedding(
         caller.charge(requests, usd, name, f"embedder.{embedder.name()}.usd_per_million_tokens, or with --price")
 
 
-def rerank(session: Session, caller: Caller, price: PriceGiven, notify: Tell) -> None:
-    """Work out the selections of all trials whose steps need models, so that others only have to read them.
+def rerank(session: Session, caller: Caller, price: PriceGiven, notify: Notify) -> None:
+    """Compute and store the selections of all trials whose steps need models.
 
-    Their rankings should be stored. Language models are asked step by step, for all trials together. Raises JudgeError
-    where too many grades are missing, or where the budget does not cover what a server charges.
+    Their rankings should be stored. Language models are called step by step, for all trials together. Raises JudgeError
+    if too many grades are missing, or if the budget does not cover what a server charges.
     """
     trials = [trial for trial in session.trials if session.pipeline(trial).needs_selection_calls(trial)]
     for place in range(max((len(trial.selector) for trial in trials), default=0)):
@@ -140,8 +140,8 @@ def rerank(session: Session, caller: Caller, price: PriceGiven, notify: Tell) ->
         session.pipeline(trial).selection(trial)
 
 
-def _charge(step: Reranker, requests: int, caller: Caller, notify: Tell) -> None:
-    """Tell and account for what a server charges, before it is asked."""
+def _charge(step: Reranker, requests: int, caller: Caller, notify: Notify) -> None:
+    """Report the cost of requests to a reranker and charge it to the budget, before they are sent."""
     if step.metered and requests:
         usd, name = step.usd(requests), _named(step)
         notify(f"{name}: {requests} requests, {dollars(usd)}")
@@ -149,12 +149,12 @@ def _charge(step: Reranker, requests: int, caller: Caller, notify: Tell) -> None
 
 
 def select_bounds(session: Session) -> list[str]:
-    """A line for each model that steps ask, before anything is retrieved: the most that can take."""
+    """Return a line for each model that selector steps use: an upper bound on its work, known before retrieval."""
     return [*_vector_bounds(session), *_rerank_bounds(session)]
 
 
 def _vector_bounds(session: Session) -> list[str]:
-    """For steps that compare vectors which the retriever does not need: only what it finds is embedded."""
+    """Bounds for steps that use vectors after a retriever that does not: only the retrieved chunks are embedded."""
     lines: dict[str, str] = {}
     for trial in session.trials:
         pipeline = session.pipeline(trial)
@@ -173,8 +173,8 @@ def _vector_bounds(session: Session) -> list[str]:
 
 
 def _rerank_bounds(session: Session) -> list[str]:
-    """For each model that reranks."""
-    most: dict[str, tuple[Reranker, int]] = {}
+    """Bounds for each model that reranks."""
+    bounds: dict[str, tuple[Reranker, int]] = {}
     for trial in session.trials:
         pipeline = session.pipeline(trial)
         if not pipeline.needs_selection_calls(trial):
@@ -183,17 +183,17 @@ def _rerank_bounds(session: Session) -> list[str]:
         for step in trial.selector:
             if isinstance(step, Reranker):
                 count = queries * (step.requests(depth) if step.metered else depth)
-                known = most.get(pair_namespace(step))
-                most[pair_namespace(step)] = (step, max(count, known[1] if known else 0))
-    return [f"{_named(step)}: {_most(step, count)}" for step, count in most.values()]
+                known = bounds.get(pair_namespace(step))
+                bounds[pair_namespace(step)] = (step, max(count, known[1] if known else 0))
+    return [f"{_named(step)}: {_bound(step, count)}" for step, count in bounds.values()]
 
 
-def _most(step: Reranker, count: int) -> str:
+def _bound(step: Reranker, count: int) -> str:
     if isinstance(step, LlmReranker):
-        return f"grades for at most {count} passages a trial"
+        return f"grades for at most {count} passages per trial"
     if not step.metered:
-        return f"at most {count} pairs a trial to score on this machine"
-    return f"at most {count} requests a trial, {dollars(step.usd(count))}"
+        return f"at most {count} pairs per trial to score on this machine"
+    return f"at most {count} requests per trial, {dollars(step.usd(count))}"
 
 
 def _named(part: Component) -> str:

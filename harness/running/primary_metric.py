@@ -1,4 +1,4 @@
-"""The metric that trials are compared on, and their scores on it, query by query."""
+"""The primary metric, on which trials are compared, and the trials' scores on it by query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,15 @@ from harness.evaluation.stats import Flags
 from harness.experiment.experiment import Experiment
 
 BUDGET = "recall@1000t"
-"""What chunkers are compared on where the experiment names nothing at a token budget; scored for every trial."""
+"""The primary metric if chunkers differ and the experiment names no metric at a token budget. Always scored."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """A metric's least and greatest value per trial and query (trials, queries), over the queries that have one.
+    """A metric's bounds per trial and query, over the queries on which every trial has a value.
 
-    Both are the same but where a judgment is missing. `index` gives the places of these queries among all.
+    `low` and `high` have shape (trials, queries); they are equal unless a judgment is missing. `clusters` holds one
+    label per query, `index` the queries' positions in the query set, and `seed` is for resampling.
     """
 
     metric: str
@@ -31,16 +32,20 @@ class Scores:
     index: Sequence[int]
     seed: int
     withheld: Flags
-    """Whether too many judgments of a trial are missing for it to be tested, (trials,)."""
+    """Whether so many judgments of a trial are missing that it is not tested, (trials,)."""
 
     @property
     def queries(self) -> int:
-        """How many queries have a value."""
+        """The number of queries that have a value."""
         return len(self.index)
 
 
 def scores_of(results: Sequence[TrialResult], metric: str, clusters_by: str) -> Scores:
-    """The scores of all trials on a metric; raises ConfigError where it was not scored, or no query has a value."""
+    """Return the scores of all trials on a metric.
+
+    `clusters_by` is `queries` if each query is its own cluster. Raises ConfigError if the metric was not scored, if it
+    is a geometric mean, or if no query has a value.
+    """
     known = [*results[0].scores, *results[0].judged]
     if metric not in known:
         raise ConfigError(
@@ -63,7 +68,10 @@ def scores_of(results: Sequence[TrialResult], metric: str, clusters_by: str) -> 
 
 
 def primary_metric(experiment: Experiment, results: Sequence[TrialResult]) -> str:
-    """What trials are compared on: what the experiment says, else at a token budget wherever chunkers differ."""
+    """Return the metric that trials are compared on: `compare.on`, else one at a token budget, else the first.
+
+    If no metric has a token budget but trials differ in their chunkers, it is `BUDGET`, provided that was scored.
+    """
     if experiment.compare.on:
         return experiment.compare.on
     metrics = experiment.metrics
@@ -74,13 +82,13 @@ def primary_metric(experiment: Experiment, results: Sequence[TrialResult]) -> st
 
 
 def chunkings(results: Sequence[TrialResult]) -> int:
-    """How many ways of cutting documents there are among the trials."""
+    """Return the number of different chunkers, settings included, among the trials."""
     chunkers = {tuple((k, v) for k, v in r.params.items() if k.split(".")[0] == "chunker") for r in results}
     return len(chunkers)
 
 
 def bounds_of(results: Sequence[TrialResult], metric: str) -> tuple[Floats, Floats]:
-    """Least and greatest value per trial and query; the same but where a judgment is missing."""
+    """Return the lower and upper bounds of a metric, each (trials, queries); equal unless a judgment is missing."""
     if metric in results[0].judged:
         judged = [result.judged[metric] for result in results]
         return np.array([one.low for one in judged]), np.array([one.high for one in judged])

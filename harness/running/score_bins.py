@@ -1,4 +1,4 @@
-"""What raw scores mean: how often a hit in each bin of an embedder's cosines is really relevant."""
+"""Score bins: how often a hit is relevant in each bin of an embedder's cosines."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -16,21 +16,24 @@ from harness.running.session import Session
 from harness.storage.digest import digest
 
 EDGES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
-"""The edges of the bins, by default: cosines."""
+"""The default edges of the bins, as cosines."""
 
 
 def score_bins(session: Session, edges: Sequence[float] = EDGES) -> list[ScoreBins]:
-    """The bins of every embedder that a trial searches by cosine; empty where none does."""
+    """Return the bins of every embedder that a trial searches by cosine; empty if there is none.
+
+    `edges` are cosines, in any order; the outermost bins are unbounded.
+    """
     found: dict[str, tuple[str, dict[str, tuple[Pipeline, Trial, Retriever]]]] = {}
     for trial in session.trials:
         pipeline = session.pipeline(trial)
         for part in (trial.retriever, *trial.retriever.parts):
-            # What an approximate index finds tells of the index as well.
+            # Use exact search: the hits of an approximate index depend on the index too.
             part = part.exact() or part
             if part.uses_vectors and not part.parts and part.scale == "cosine":
                 name = _named(trial.embedder)
                 _, rankings = found.setdefault(digest(identity(trial.embedder)), (name, {}))
-                # One ranking a chunking, the deepest: others are parts of it.
+                # Keep the deepest ranking of each chunking; shallower ones are part of it.
                 known = rankings.get(pipeline.passages_address(trial))
                 if known is None or known[2].depth < part.depth:
                     rankings[pipeline.passages_address(trial)] = (pipeline, trial, part)
@@ -38,7 +41,7 @@ def score_bins(session: Session, edges: Sequence[float] = EDGES) -> list[ScoreBi
 
 
 def _named(embedder: Embedder) -> str:
-    """The embedder with the settings that are not its defaults, so that two of a kind can be told apart."""
+    """The embedder's label with its non-default settings, to distinguish embedders of one class."""
     default = {f.name: f.default for f in fields(embedder)}  # type: ignore[arg-type]
     lines = [f"{key}={value}" for key, value in settings(embedder).items() if key != "model" and value != default[key]]
     return " ".join([embedder.label, *lines])

@@ -1,4 +1,4 @@
-"""An experiment opened on its data and a store: its trials, and the pipelines that work them out."""
+"""A session: an experiment with its data and its store, its trials and the pipelines that compute them."""
 
 import importlib.util
 import os
@@ -26,12 +26,12 @@ from harness.storage.digest import digest
 
 
 def store_folder(given: Path | str | None) -> Path:
-    """The folder given, else the one that HARNESS_STORE names, else `.harness` in the working folder."""
+    """Return the given folder, else the one in HARNESS_STORE, else `.harness` in the working folder."""
     return Path(given or os.environ.get("HARNESS_STORE") or ".harness")
 
 
 class ToEmbed(NamedTuple):
-    """The distinct texts an embedder has not seen, of chunks and of queries."""
+    """The distinct texts that an embedder has no cached vectors for, of documents and of queries."""
 
     embedder: Embedder
     pipeline: Pipeline
@@ -40,7 +40,11 @@ class ToEmbed(NamedTuple):
 
 
 class Session:
-    """The trials of an experiment with the pipelines that can work them out."""
+    """The trials of an experiment, their data and the pipelines that compute them.
+
+    `final` puts all trials on the locked query set. Raises DataError if the data cannot be found or a pinned file has
+    changed, ConfigError if no trial is the baseline.
+    """
 
     def __init__(self, experiment: Experiment, store: Path, *, final: bool = False, price: PriceGiven = None) -> None:
         self.experiment, self.store, self.final, self.price = experiment, store.resolve(), final, price
@@ -53,15 +57,15 @@ class Session:
         every = [trial.params() for trial in trials]
         given = experiment.trial_set.names if experiment.trial_set else ()
         self.trials, self.names = trials, list(given or names(every))
-        # A comparison that cannot be made must be told before the work, not after.
+        # Raises now rather than after the work if no trial is the baseline.
         find_baseline(every, experiment.compare.baseline)
-        # The pinned files are hashed once a launch; from here on their hashes stand for their content.
+        # The pinned files are hashed once per launch; from here on their hashes stand for their content.
         verify(self.manifest.corpus)
         for queries in dict.fromkeys(trial.queries for trial in trials):
             verify(open_query_set(self.manifest, queries, final=final))
 
     def require_packages(self) -> None:
-        """Raise ConfigError where a trial that is not finished needs a package that is not installed."""
+        """Raise ConfigError if an unfinished or judged trial needs a package that is not installed."""
         for trial in self.trials:
             if self.pipeline(trial).stored(trial)["score"] and not trial.judges:
                 continue
@@ -76,43 +80,45 @@ class Session:
 
     @property
     def data(self) -> str:
-        """What identifies the documents and questions, by content."""
+        """A digest of the documents and the queries."""
         return digest([self.manifest.corpus.sha256, self.manifest.query_set(self.trials[0].queries).sha256])
 
     @property
     def synthetic(self) -> bool:
-        """Whether a model wrote the queries."""
+        """Whether a language model wrote the queries."""
         return self.manifest.query_set(self.trials[0].queries).synthetic
 
     def notes(self, results: Sequence[TrialResult]) -> list[str]:
-        """What must be known of the data wherever numbers on them are told."""
+        """Return the caveats about the data that belong beside every reported number."""
         lines = []
         if self.synthetic:
             lines.append(f"synthetic: the queries of '{self.trials[0].queries}' were written by a language model")
         absent = results[0].losses().get(ABSENT, 0)
         if absent:
-            items = sum(map(len, results[0].evidence_outcomes))
-            lines.append(f"{absent} of {items} items of evidence are in documents that the corpus lacks: always missed")
+            items = f"{absent} of {sum(map(len, results[0].evidence_outcomes))} evidence items"
+            lines.append(f"{items} are in documents missing from the corpus and cannot be found")
         return lines
 
     def pipeline(self, trial: Trial) -> Pipeline:
+        """Return the pipeline for a trial; trials on the same data share one."""
         return pipeline_for(self.place(trial))
 
     def result(self, trial: Trial, name: str) -> TrialResult:
-        """The finished trial, worked out where needed, and what a query costs where the experiment names a reader."""
+        """Return the result of a trial, computed if needed; with `usd_per_query` if the experiment has a reader."""
         result = trial_result(self.pipeline(trial), trial, name, self.price)
         reader = self.experiment.reader
         if reader is None:
             return result
         facts, unknown = result.efficiency, unpriced(trial, self.price)
         if unknown:
-            message = f"usd_per_query is not told: the price of {', '.join(unknown)} is not known"
+            message = f"usd_per_query is not reported: the price of {', '.join(unknown)} is not known"
             return replace(result, warnings=[*result.warnings, message])
         asked = (facts.get("queries_usd", 0.0) + facts.get("rerank_usd", 0.0)) / max(1, len(result.queries))
         usd = reader.usd(facts["context_tokens"]) + asked
         return replace(result, efficiency={**facts, "usd_per_query": usd})
 
     def place(self, trial: Trial) -> "StageContext":
+        """Return what a worker needs to find the trial's pipeline."""
         return StageContext(
             str(self.manifest.root),
             self.manifest.corpus.sha256,
@@ -126,18 +132,21 @@ class Session:
         )
 
     def to_embed(self) -> dict[str, ToEmbed]:
-        """Per embedder, the texts that the unfinished trials need and the cache lacks, as far as they are known."""
+        """Return the texts to embed for retrieval, by embedder: those of unfinished trials that have no cached vector.
+
+        Trials that still wait for chunk boundaries or contexts are skipped: their texts are not known yet.
+        """
         wanted: dict[str, _Texts] = {}
         for trial in self.trials:
             pipeline = self.pipeline(trial)
             if pipeline.needs_chunk_calls(trial) or pipeline.needs_context_calls(trial):
-                continue  # what is embedded is only known once models have said where to cut, and written contexts
+                continue
             if trial.embeds_queries and not pipeline.stored(trial)["retrieve"]:
                 _add(wanted, trial.embedder, pipeline, pipeline.passages(trial).texts)
         return _left(wanted, queries=True)
 
     def to_cut(self) -> dict[str, ToEmbed]:
-        """Per embedder, the texts whose vectors decide where to cut, as far as the cache lacks them."""
+        """Return the texts to embed for chunking, by embedder, that have no cached vector."""
         wanted: dict[str, _Texts] = {}
         for trial in self.trials:
             pipeline = self.pipeline(trial)
@@ -154,7 +163,7 @@ def _add(wanted: dict[str, _Texts], embedder: Embedder, pipeline: Pipeline, text
 
 
 def _left(wanted: dict[str, _Texts], *, queries: bool) -> dict[str, ToEmbed]:
-    """What has no vector yet, with a label for each embedder."""
+    """The texts that have no vector yet, by a label that is unique to the embedder."""
     found: dict[str, ToEmbed] = {}
     for embedder, pipeline, texts in wanted.values():
         documents = pipeline.vectors.missing(embedder, list(texts))
@@ -165,10 +174,10 @@ def _left(wanted: dict[str, _Texts], *, queries: bool) -> dict[str, ToEmbed]:
 
 
 class StageContext(NamedTuple):
-    """What a worker needs besides the trial to find its pipeline; all text, so that it crosses any process boundary.
+    """What a worker needs besides the trial to find its pipeline. Plain values, so that any executor can send it.
 
-    The hashes and the tokenizer's identity are there to tell files from what they were before an edit, in a process
-    that outlives the edit.
+    The hashes and the tokenizer's identity distinguish the current files from earlier versions, for a process that
+    keeps running after a file was edited.
     """
 
     root: str
@@ -186,7 +195,7 @@ _local = threading.local()
 
 
 def pipeline_for(place: StageContext) -> Pipeline:
-    """This thread's pipeline for a place: tasks that share a corpus share what it has read, threads share nothing."""
+    """Return this thread's pipeline for a context, created if needed. Threads never share pipelines."""
     known: dict[StageContext, Pipeline] = _local.__dict__.setdefault("pipelines", {})
     if place not in known:
         known[place] = Pipeline(
@@ -211,5 +220,5 @@ def _locked(manifest: Manifest) -> str:
     locked = [name for name, pinned in manifest.queries.items() if pinned.locked]
     if len(locked) != 1:
         message = f"{len(locked)} locked query sets ({', '.join(locked) or 'none'})"
-        raise ConfigError(f"--final: {manifest.root} has {message}; it takes one")
+        raise ConfigError(f"--final: {manifest.root} has {message}; exactly one is required")
     return locked[0]

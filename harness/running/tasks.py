@@ -1,4 +1,4 @@
-"""Tasks of a launch: what crosses a process boundary is a trial as JSON and the place it runs in, never a pickle."""
+"""Tasks of a launch. Workers receive a trial as JSON and a StageContext, never pickled components."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -12,29 +12,29 @@ from harness.running.session import Session, StageContext, pipeline_for
 
 
 class Work(NamedTuple):
-    """What was done: artifacts built by stage (texts for `embed`), and damaged files that were found."""
+    """Work done: the number of artifacts built, by stage (texts for `embed`), and the damaged files found."""
 
     built: dict[str, int]
     damaged: list[str]
 
     def add(self, done: "Work") -> None:
-        """Add what a task did."""
+        """Add the work of a task."""
         for stage, count in done.built.items():
             self.built[stage] = self.built.get(stage, 0) + count
         self.damaged.extend(done.damaged)
 
     def add_task(self, task: "Future[Work]") -> None:
-        """Wait for a task and add what it did. Raises HarnessError where its worker process died."""
+        """Wait for a task and add its work. Raises HarnessError if its worker process died."""
         try:
             self.add(task.result())
         except BrokenExecutor as error:
             raise HarnessError(
-                "a worker process died (killed, or out of memory); run again to go on, with fewer --workers"
+                "a worker process died (killed, or out of memory); run again to resume, with fewer --workers"
             ) from error
 
     @contextlib.contextmanager
     def counting(self, session: Session, trials: Sequence[Trial]) -> Iterator[None]:
-        """Add what the pipelines of some trials do inside the block, in this process."""
+        """Add the work that the trials' pipelines do inside the block, in this process."""
         pipelines = {id(pipeline): pipeline for pipeline in map(session.pipeline, trials)}
         with contextlib.ExitStack() as stack:
             counts = [stack.enter_context(counted(pipeline)) for pipeline in pipelines.values()]
@@ -45,7 +45,7 @@ class Work(NamedTuple):
 
 @contextlib.contextmanager
 def counted(pipeline: Pipeline) -> Iterator[Work]:
-    """What a pipeline builds inside the block."""
+    """Count what a pipeline builds inside the block. The yielded Work is filled in when the block ends."""
     work = Work({}, [])
     before, damaged, files = dict(pipeline.store.built), len(pipeline.store.damaged), pipeline.vectors.damaged
     yield work
@@ -57,17 +57,17 @@ def counted(pipeline: Pipeline) -> Iterator[Work]:
 
 
 def chunk(trial_json: str, place: StageContext) -> Work:
-    """The chunked, augmented corpus of a trial."""
+    """Chunk and augment the corpus of a trial."""
     return _done(trial_json, place, Pipeline.passages)
 
 
 def retrieve(trial_json: str, place: StageContext) -> Work:
-    """The rankings of a trial."""
+    """Retrieve for a trial."""
     return _done(trial_json, place, Pipeline.rankings)
 
 
 def score(trial_json: str, place: StageContext) -> Work:
-    """Retrieval, selection and scores of a trial."""
+    """Retrieve, select and score for a trial."""
     return _done(trial_json, place, Pipeline.scores)
 
 

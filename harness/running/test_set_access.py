@@ -1,4 +1,4 @@
-"""The locked query set: who opened it and how often, counted by content, whatever becomes of the launch."""
+"""The record of accesses to the locked query set. It is kept by the set's hash, and failed launches count too."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from harness.storage.sqlite_file import checksum
 
 
 def open_locked_set(session: Session, launch_id: str) -> None:
-    """Write down that a final launch opens the locked set, before the first score is seen."""
+    """Record that a final launch opens the locked set, before any score is computed. No-op for other launches."""
     record = _record(session)
     if record is None or not session.final:
         return
@@ -24,13 +24,16 @@ def open_locked_set(session: Session, launch_id: str) -> None:
 
 
 def test_set_accesses(session: Session) -> list[str]:
-    """The launches that have opened the locked set of the session's data, from this store: id and experiment."""
+    """Return the launches that have opened the locked set of the session's data, as lines of id and experiment.
+
+    Only launches on this store are known.
+    """
     record = _record(session)
     return _read(record) if record is not None else []
 
 
 def _read(record: Path) -> list[str]:
-    """What each opening left; one whose line is damaged, or gone, still counts."""
+    """One line per access. An access whose line is damaged or missing still counts."""
     try:
         lines = record.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
@@ -43,15 +46,15 @@ def _read(record: Path) -> list[str]:
         if check == str(checksum((entry,))) and number.isdigit():
             found[int(number)] = rest
         elif " " in line and line.count(" ") == 1 and line[:8].isdigit():
-            found[at] = line  # of the time before lines had numbers
+            found[at] = line  # the format before lines had numbers and checksums
         else:
             damaged += 1
     count = max([len(found) + damaged, *found])
-    return [found.get(number, "(the record of this opening is damaged)") for number in range(1, count + 1)]
+    return [found.get(number, "(the record of this access is damaged)") for number in range(1, count + 1)]
 
 
 def _record(session: Session) -> Path | None:
     locked_sets = [pinned for pinned in session.manifest.queries.values() if pinned.locked]
     if len(locked_sets) != 1:
-        return None  # `final` needs exactly one, which the session has checked
+        return None  # a final launch has exactly one, which the session has checked
     return session.store / "openings" / f"{locked_sets[0].sha256}.txt"

@@ -1,4 +1,4 @@
-"""What a finished trial has to say for itself: scores, what it cost, and what one should know about it."""
+"""The result of a finished trial: its scores, its costs and its warnings."""
 
 import hashlib
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from harness.storage.digest import digest
 from harness.storage.store import Artifact
 
 PriceGiven = tuple[float, float] | None
-"""Dollars per million tokens of prompts and of answers, where the user gives them."""
+"""Dollars per million tokens of prompts and of answers, if the user specifies them."""
 
 
 def trial_result(pipeline: Pipeline, trial: Trial, name: str, price: PriceGiven = None) -> TrialResult:
-    """The finished trial, worked out where needed; `price` is that of models whose price nobody else knows."""
+    """Return the result of a trial, computed if needed; `price` applies to models without a known price."""
     made, ranked, selection = pipeline.scores(trial), pipeline.rankings(trial), pipeline.selection(trial)
     embedding = pipeline.query_latency(trial.embedder).arrays["ms"] if trial.embeds_queries else np.zeros(0)
     return TrialResult(
@@ -37,13 +37,16 @@ def trial_result(pipeline: Pipeline, trial: Trial, name: str, price: PriceGiven 
 
 
 def _outcome(scores: Artifact) -> str:
-    """A digest of what came out: a model elsewhere may answer otherwise where nothing in the settings has changed."""
+    """A digest of the scores: a hosted model may change its answers although no setting has changed."""
     arrays = sorted((name, hashlib.sha256(column.tobytes()).hexdigest()) for name, column in scores.arrays.items())
     return digest({"arrays": arrays, "data": scores.data})
 
 
 def dollars(pipeline: Pipeline, trial: Trial, given: PriceGiven = None) -> dict[str, float]:
-    """What embedding and reranking cost, in the experiment's tokens; nothing where they are free or unpriced."""
+    """Return the cost of embedding and reranking in dollars; empty if they are free or their price is not known.
+
+    Tokens are counted by the experiment's tokenizer. The keys are `index_usd`, `queries_usd` and `rerank_usd`.
+    """
     price = trial.embedder.price_with(given) if trial.uses_vectors else 0.0
     selection = pipeline.selection(trial).data
     found: dict[str, float] = {}
@@ -61,7 +64,7 @@ def dollars(pipeline: Pipeline, trial: Trial, given: PriceGiven = None) -> dict[
 
 
 def unpriced(trial: Trial, given: PriceGiven = None) -> list[str]:
-    """What a query of the trial pays for at a price that nobody knows."""
+    """Return the names of the components that each query calls and whose price is not known."""
     parts: list[Embedder | Reranker] = [trial.embedder] if trial.embeds_queries else []
     parts += [step for step in trial.selector if isinstance(step, Reranker)]
     prices = ((part, part.price_with(given) if isinstance(part, Embedder) else part.usd(1)) for part in parts)
@@ -81,14 +84,14 @@ def _warnings(pipeline: Pipeline, trial: Trial) -> Iterator[str]:
 
 
 def _unanswered(pipeline: Pipeline, trial: Trial) -> Iterator[str]:
-    """What language models were asked and did not say, where that was let pass."""
+    """Warnings about answers of language models that are missing within the limits allowed."""
     cut = pipeline.chunks(trial).data if isinstance(trial.chunker, LlmChunker) else None
     if cut and cut["failed"]:
-        yield f"{cut['failed']} of {cut['asked']} questions where to cut have no answer"
+        yield f"{cut['failed']} of {cut['asked']} questions about chunk boundaries have no answer"
     contexts = pipeline.contexts(trial) if isinstance(trial.augmenter, LlmAugmenter) else None
     failed = sum(not context for context in contexts.data) if contexts else 0
     if contexts and failed:
-        yield f"{failed} of {len(contexts.data)} chunks have no context: the model's was refused"
+        yield f"{failed} of {len(contexts.data)} chunks have no context: the model gave no valid one"
     selection = pipeline.selection(trial).data
     if selection["ungraded"]:
         yield f"{selection['ungraded']} of {selection['asked']} passages have no grade and were dropped"

@@ -1,4 +1,4 @@
-"""The only door to MLflow: launches, accepted baselines, and the trend of scheduled runs."""
+"""The interface to MLflow: launches, accepted baselines, and the trends of scheduled runs."""
 
 from harness.tracking.mlflow_store import QUIET, MlflowExperiment, default_uri, sqlite_file, sqlite_uri
 from harness.tracking.tracker import FinishedLaunch, FinishedTrial, Tracker

@@ -1,4 +1,4 @@
-"""MLflow's SQLite file: it appears when it is whole, and what a kill left of one is set aside."""
+"""Create MLflow's SQLite file atomically, and set aside a file that an interrupted run left incomplete."""
 
 import contextlib
 import os
@@ -10,12 +10,10 @@ from harness.storage.files import free_name
 
 
 def make_database(file: Path, uri: Callable[[Path], str]) -> None:
-    """Make the database where there is none that can be used; `uri` says how a file is named to MLflow.
+    """Create the database unless a usable one exists; `uri` returns the tracking URI of a file.
 
-    The caller holds its lock.
-
-    MLflow creates some fifty tables one by one; a kill on the way would leave a file that no later run can open. So the
-    database is made under another name and renamed when it is done.
+    The caller must hold its lock. MLflow creates about fifty tables one by one, and if it is killed in between, no
+    later run can open the file. So the database is created under a temporary name and renamed when it is complete.
     """
     for left in file.parent.glob(f"{_escaped(file.name)}.new-*"):
         left.unlink(missing_ok=True)
@@ -23,22 +21,22 @@ def make_database(file: Path, uri: Callable[[Path], str]) -> None:
         return
     if file.exists():
         _set_aside(file)
-    draft = file.with_name(f"{file.name}.new-{os.getpid()}")
+    temporary = file.with_name(f"{file.name}.new-{os.getpid()}")
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
-    store = SqlAlchemyStore(uri(draft), (file.parent / "mlartifacts").as_uri())
+    store = SqlAlchemyStore(uri(temporary), (file.parent / "mlartifacts").as_uri())
     store.engine.dispose()
-    with contextlib.closing(sqlite3.connect(draft, timeout=60)) as database:
+    with contextlib.closing(sqlite3.connect(temporary, timeout=60)) as database:
         # WAL makes batch logging twice as fast.
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     for journal in ("-wal", "-shm", "-journal"):
-        draft.with_name(draft.name + journal).unlink(missing_ok=True)
-    draft.replace(file)
+        temporary.with_name(temporary.name + journal).unlink(missing_ok=True)
+    temporary.replace(file)
 
 
 def _unfinished(file: Path) -> bool:
-    """Whether a database was left before it was whole: empty, or without a run and without the last of its tables."""
+    """Whether a database was left incomplete: it has no tables, or some are missing and it has no runs."""
     if file.is_dir():
         return False
     try:
@@ -50,7 +48,7 @@ def _unfinished(file: Path) -> bool:
                 return not tables >= _ALL and not _has_runs(database, tables)
             return not _has_runs(database, tables)
     except sqlite3.DatabaseError:
-        return False  # not for us to judge: MLflow says what is wrong with it
+        return False  # not a database: MLflow reports what is wrong with it
 
 
 _ALL = {"experiments", "runs", "metrics", "latest_metrics", "params", "tags", "experiment_tags", "inputs", "datasets"}
@@ -70,4 +68,4 @@ def _set_aside(file: Path) -> None:
 
 
 def _escaped(name: str) -> str:
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
+    return "".join(f"[{character}]" if character in "*?[" else character for character in name)

@@ -1,4 +1,4 @@
-"""The door to MLflow: one tracking store, opened with care, and one experiment of it."""
+"""One experiment in an MLflow tracking store, opened safely and created if needed."""
 
 import contextlib
 import getpass
@@ -21,7 +21,7 @@ from harness.storage.locks import locked
 from harness.tracking.database import make_database
 from harness.tracking.saved_views import View
 
-# Set before mlflow is imported; each switches off traffic to outside or chatter on stdout.
+# Set before mlflow is imported; each prevents network traffic, output on stdout or delays.
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_MODEL_CATALOG_URI": "",
@@ -40,12 +40,12 @@ COMMIT = "mlflow.source.git.commit"
 
 
 def default_uri() -> str:
-    """MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder, which `mlflow ui` finds by itself."""
+    """Return MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder, which is also the default of `mlflow ui`."""
     return os.environ.get("MLFLOW_TRACKING_URI") or sqlite_uri(Path("mlflow.db").resolve())
 
 
 def sqlite_uri(file: Path) -> str:
-    """The tracking URI of a database file, whatever signs its path holds."""
+    """Return the tracking URI of a database file; special characters in its path are escaped."""
     return f"sqlite:///{quote(str(file), safe=_PLAIN)}" if set("?%") & set(str(file)) else f"sqlite:///{file}"
 
 
@@ -53,18 +53,18 @@ _PLAIN = "".join(chr(code) for code in range(32, 127) if chr(code) not in "?%")
 
 
 def sqlite_file(uri: str) -> Path | None:
-    """The database file that a tracking URI names; None for a server."""
+    """Return the database file that a tracking URI names; None for a server."""
     if not uri.startswith("sqlite:///"):
         return None
     written = Path(uri.removeprefix("sqlite:///"))
     meant = [written, Path(unquote(str(written)))]
-    # As it is written where that is there: not everybody writes %25 for a per cent sign.
+    # Prefer the path as written if it exists: not everyone escapes a per cent sign as %25.
     there = [file for file in meant if file.is_file()] or [file for file in meant if file.parent.is_dir()] or meant
     return there[0].resolve()
 
 
 def _remove_stray(uri: str, file: Path) -> None:
-    """Remove the folder that MLflow makes for the URI of a database as if it were a path."""
+    """Remove the folder that MLflow creates when it takes the URI of a database for a path."""
     stray = Path(uri.removeprefix("sqlite:///")).parent
     with contextlib.suppress(OSError):
         while stray.resolve() != file.parent and "%" in str(stray) and not any(stray.iterdir()):
@@ -73,7 +73,10 @@ def _remove_stray(uri: str, file: Path) -> None:
 
 
 class MlflowExperiment:
-    """An MLflow experiment in a tracking store, made where it does not exist yet."""
+    """An MLflow experiment in a tracking store, created if it does not exist.
+
+    `uri` defaults to `default_uri()`. Raises HarnessError if the store cannot be used.
+    """
 
     def __init__(self, experiment: str, uri: str | None) -> None:
         uri = uri or default_uri()
@@ -88,7 +91,10 @@ class MlflowExperiment:
 
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
-        """Turn refusals of the tracking store into one line; what MLflow finds wrong with our later calls is a bug."""
+        """Convert errors of the tracking store to HarnessError.
+
+        Invalid parameters after the store is open are a bug of the harness, so they are raised unchanged.
+        """
         import mlflow.exceptions
         import sqlalchemy.exc
 
@@ -104,10 +110,10 @@ class MlflowExperiment:
         ) as error:
             if opened and getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE":
                 raise
-            said = redact(" ".join(str(error).split()))[:200]
+            message = redact(" ".join(str(error).split()))[:200]
             raise HarnessError(
-                f"MLflow: {self._file or redact(self.uri)} cannot be used: {said}; name another with --tracking, or "
-                "leave MLflow out with --no-mlflow; what was worked out is kept"
+                f"MLflow: {self._file or redact(self.uri)} cannot be used: {message}; choose another store with "
+                "--tracking, or run without MLflow (--no-mlflow); computed results are kept"
             ) from error
 
     def _opened(self) -> tuple[Any, str]:
@@ -130,7 +136,7 @@ class MlflowExperiment:
 
         if self._file is None:
             return opened()
-        # Migrations of one database by two processes at once can ruin it; WAL makes batch logging twice as fast.
+        # Two processes that migrate a database at the same time can corrupt it.
         with locked(self._lock):
             make_database(self._file, sqlite_uri)
             try:
@@ -140,10 +146,10 @@ class MlflowExperiment:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other launches from writing to the same SQLite file meanwhile.
+        """Lock the SQLite file, so that no other launch writes to it meanwhile. No-op for a server.
 
-        MLflow reads before it writes in one transaction; SQLite refuses the write at once, whatever the time-out, where
-        another process has written in between.
+        MLflow reads and then writes in one transaction. If another process writes in between, SQLite refuses the write
+        immediately, regardless of the time-out.
         """
         if self._file is None:
             yield
@@ -157,6 +163,7 @@ class MlflowExperiment:
         return self._file.with_name(self._file.name + ".lock")
 
     def search(self, query: str) -> Iterator[Any]:
+        """Yield all runs of the experiment that match an MLflow filter."""
         token = None
         while True:
             page = self.client.search_runs([self.experiment_id], query, max_results=500, page_token=token)
@@ -166,14 +173,14 @@ class MlflowExperiment:
                 return
 
     def link(self, view: View) -> str:
-        """The page of the UI that shows a saved view."""
+        """Return the URL of a saved view in the MLflow UI; for a database file, on the default local port."""
         host = bare_address(self.uri) if self.uri.startswith(("http://", "https://")) else "http://127.0.0.1:5000"
         return f"{host.rstrip('/')}/#/experiments/{self.experiment_id}/runs?viewStateShareKey={view.key}{view.suffix}"
 
 
 @lru_cache(maxsize=1)
 def surroundings() -> dict[str, str]:
-    """What MLflow's fluent API would fill in, and the low-level client does not."""
+    """Return the tags that MLflow's fluent API sets but its low-level client does not, and the harness version."""
     tags = {"mlflow.source.type": "LOCAL", "harness_version": version("retrieval-harness")}
     with contextlib.suppress(OSError, KeyError):  # a container may run as a user without a name, or without git
         tags["mlflow.user"] = getpass.getuser()
@@ -185,7 +192,7 @@ def surroundings() -> dict[str, str]:
 
 
 def measured(values: Mapping[str, float], step: int = 0) -> list[Any]:
-    """MLflow metrics, rounded; what is not a number is left out, since MLflow stores infinity as 1.8e308."""
+    """Return MLflow metrics with rounded values. NaN and infinity are left out: MLflow stores infinity as 1.8e308."""
     from mlflow.entities import Metric
 
     now = int(time.time() * 1000)
@@ -193,5 +200,5 @@ def measured(values: Mapping[str, float], step: int = 0) -> list[Any]:
 
 
 def _rounded(value: float) -> float:
-    """Four decimals; of dollars a query and other small values, three digits."""
+    """Round to four decimals, or to three significant digits below 0.01, such as dollars per query."""
     return round(value, 4) if abs(value) >= 0.01 else float(f"{value:.3g}")

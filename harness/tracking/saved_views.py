@@ -1,7 +1,7 @@
-"""Saved views of the MLflow UI: a leaderboard, charts, and a view of the launches, each behind one link.
+"""Saved views of the MLflow UI: a leaderboard, charts, per-query results and launches, each with its own link.
 
-The format is MLflow's own but undocumented: an experiment tag holds the page's state, deflated and in base64. Tried on
-3.17; a version that does not know the tag shows its default page instead.
+The format is internal to MLflow and undocumented: an experiment tag holds the page's state, compressed and
+base64-encoded. Tested with 3.17; a version that does not know the tag shows its default page.
 """
 
 import base64
@@ -15,15 +15,14 @@ from harness.evaluation.results import TrialResult
 from harness.experiment.trial_names import SLOTS, varied
 
 LARGEST = 20_000
-"""MLflow's limit on the characters of a saved view."""
-
+"""The maximum length of a saved view in MLflow, in characters."""
 
 _WIDE = {"difference": 200, "interval": 130, "verdict": 100}
-"""Pixels of columns that are wider than MLflow's default, which cuts them."""
+"""Widths in pixels of columns whose text MLflow's default width truncates."""
 
 
 class View(NamedTuple):
-    """A saved view: its key in the link, its name, the page's state, and what the link needs besides."""
+    """A saved view: its key in the link, its name, the page's state, and further parameters of the link."""
 
     key: str
     name: str
@@ -31,7 +30,7 @@ class View(NamedTuple):
     suffix: str = ""
 
     def encoded(self) -> str:
-        """The value of the experiment tag."""
+        """Return the value of the experiment tag. Raises ValueError if it is longer than MLflow accepts."""
         packed = zlib.compress(json.dumps(self.state, separators=(",", ":")).encode())
         now = int(time.time() * 1000)
         state = "deflate;" + base64.b64encode(packed).decode()
@@ -42,17 +41,17 @@ class View(NamedTuple):
 
 
 def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> Iterator[View]:
-    """The views of a launch: its trials as a table, as charts, query by query, and all launches of the experiment.
+    """Yield the views of a launch: its trials as a table, as charts and by query, and all launches of the experiment.
 
-    `keys` are the MLflow keys of the headline metrics, the one to sort by first.
+    `keys` are the MLflow keys of the requested metrics, the primary one, used for sorting, first.
     """
     primary = list(keys)[:8]
-    telling = sorted(varied([result.params for result in results]), key=lambda name: name not in SLOTS)
-    axes = telling[:5] or ["chunker"]
+    varying = sorted(varied([result.params for result in results]), key=lambda name: name not in SLOTS)
+    axes = varying[:5] or ["chunker"]
     trials = f"tags.kind = 'trial' and tags.launch = '{launch}'"
-    columns = [*(f"params.`{name}`" for name in telling[:6]), *(f"metrics.`{key}`" for key in primary)]
-    said = [f"tags.`{tag}`" for tag in ("verdict", "difference", "p", "interval", "p_best")]
-    columns[len(telling[:6]) + 1 : len(telling[:6]) + 1] = said
+    columns = [*(f"params.`{name}`" for name in varying[:6]), *(f"metrics.`{key}`" for key in primary)]
+    verdicts = [f"tags.`{tag}`" for tag in ("verdict", "difference", "p", "interval", "p_best")]
+    columns[len(varying[:6]) + 1 : len(varying[:6]) + 1] = verdicts
     columns += [f"metrics.`{key}`" for key in ("context_tokens", "lat_p50_ms")]
     shared = _state(trials, f"metrics.`{primary[0]}`", columns)
     yield View("leaderboard", "Leaderboard", shared)
@@ -95,7 +94,7 @@ def _state(query: str, order: str, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def trend_view(keys: Sequence[str]) -> View:
-    """The scheduled runs of a regression gate: a line over time for each metric, a run per trial."""
+    """Return the view of a regression gate's scheduled runs: a line chart over time per metric, one line per trial."""
     shared = _state(
         "tags.kind = 'trend'", "attributes.`Created`", [*(f"metrics.`{key}`" for key in keys), "tags.`gate`"]
     )

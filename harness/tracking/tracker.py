@@ -1,4 +1,4 @@
-"""Launches in MLflow: trials as flat runs, a run per launch, and saved views that answer the question."""
+"""Log launches to MLflow: one flat run per trial, one run per launch, and saved views."""
 
 import json
 import tempfile
@@ -17,16 +17,17 @@ from harness.tracking.saved_views import views
 
 
 class Logged(NamedTuple):
-    """A trial's run in MLflow, and the launch it is tagged with."""
+    """A trial's run in MLflow, and the launch in its tag."""
 
     run_id: str
     launch: str
 
 
 class FinishedTrial(NamedTuple):
-    """What is logged of a trial: its result, the headline metrics, where it came from, and its rows when asked for.
+    """What is logged of a trial: its result, the requested metrics, its data set and its per-query records.
 
-    `settings` is the trial as JSON, `source` the experiment file, `final` whether it opened the locked query set.
+    `rows` returns the records and is called only if needed. `settings` is the trial as JSON, `source` the experiment
+    file, `final` whether the trial was scored on the locked query set.
     """
 
     result: TrialResult
@@ -39,12 +40,12 @@ class FinishedTrial(NamedTuple):
 
 
 class FinishedLaunch(NamedTuple):
-    """What is logged of a launch: its results, the headline metrics (the one to sort by first), and how it went.
+    """What is logged of a launch: its results, the requested metrics (the primary one first), and its circumstances.
 
-    `begun` is when it started, in seconds since the epoch; `synthetic` whether a model wrote the queries;
-    `test_set_accesses` how often the locked query set has been opened; `work` what had to be done, by stage; `spend`
-    what language models were used for; `report` the files kept beside it, of which `comparison.md` becomes the note;
-    `said` the tags that say of each trial, by name, how it compares.
+    `begun` is its start in seconds since the epoch; `synthetic` whether a language model wrote the queries;
+    `test_set_accesses` the number of accesses to the locked query set; `work` the work done, by stage; `spend` the use
+    of language models; `report` its files by name, of which `comparison.md` also becomes the note; `said` the tags of
+    each trial, by trial name, with the result of its comparison.
     """
 
     launch: str
@@ -61,10 +62,10 @@ class FinishedLaunch(NamedTuple):
 
 
 class Tracker(MlflowExperiment):
-    """Writes launches to MLflow. MLflow is a projection: the store is the truth, and logging again changes nothing.
+    """Writes launches to MLflow. The store is the source of truth, and logging a trial again does not duplicate it.
 
-    A trial's run carries its `fingerprint`. One that is FINISHED is only tagged with the new launch; a half-written one
-    is deleted and written again. Locks in the store keep two launches from writing the same trial twice.
+    A trial's run is identified by the tag `fingerprint`. A run that is FINISHED is only tagged with the new launch; an
+    unfinished one is deleted and written again. Locks in the store prevent two launches from logging a trial twice.
     """
 
     def __init__(self, experiment: str, uri: str | None, store: Path) -> None:
@@ -80,7 +81,7 @@ class Tracker(MlflowExperiment):
         return {run.data.tags["fingerprint"]: Logged(run.info.run_id, run.data.tags.get("launch", "")) for run in runs}
 
     def log_trial(self, trial: FinishedTrial, launch: str) -> None:
-        """Log a trial once; its rows are asked for only where it is not logged yet."""
+        """Log a trial, or only tag its run with the launch if it is logged already."""
         result = trial.result
         known = self._logged.get(result.fingerprint)
         if known is None:
@@ -98,7 +99,7 @@ class Tracker(MlflowExperiment):
                 self.client.set_tag(known.run_id, "mlflow.runName", result.name)
 
     def _of_another_launch(self, fingerprint: str) -> Logged | None:
-        """The run another launch has written since this one began."""
+        """The run that another launch has written since this tracker was created; None if there is none."""
         note = self._place / fingerprint
         if not note.is_file():
             return None
@@ -139,7 +140,7 @@ class Tracker(MlflowExperiment):
             write_files(Path(folder), result, trial.metrics, list(trial.rows()), trial.settings)
             _redact_all(Path(folder))
             self.client.log_artifacts(run_id, folder)
-        self.client.set_terminated(run_id, "FINISHED")  # the last write: only now does the run count
+        self.client.set_terminated(run_id, "FINISHED")  # written last: only a FINISHED run counts as logged
         return run_id
 
     def _input(self, manifest: Manifest, result: TrialResult) -> Any:
@@ -158,7 +159,7 @@ class Tracker(MlflowExperiment):
         return self._inputs[queries]
 
     def log_launch(self, finished: FinishedLaunch) -> dict[str, str]:
-        """Log the launch itself and write the saved views; gives their links."""
+        """Log the launch and write the saved views; return their links by name."""
         with self.explained(), self.alone():
             self._write_launch(finished)
             return self._put_views(finished)
@@ -195,7 +196,7 @@ class Tracker(MlflowExperiment):
         self.client.set_terminated(run_id, "FINISHED")
 
     def _say(self, result: TrialResult, tags: Mapping[str, str]) -> None:
-        """Put what the launch says of a trial beside its numbers."""
+        """Add the tags with a trial's comparison to its run."""
         from mlflow.entities import RunTag
 
         if tags and result.fingerprint in self._logged:

@@ -1,4 +1,4 @@
-"""Scheduled runs in MLflow: the accepted baseline, and a run per trial that gains a point with each of them."""
+"""Scheduled runs in MLflow: accepted baselines, and a run per trial to which each scheduled run adds a point."""
 
 import json
 import tempfile
@@ -14,21 +14,21 @@ from harness.tracking.saved_views import trend_view
 _FILE = "baseline.json"
 
 _FORMER_KIND, _FORMER_FILE, _FORMER_COUNT, _FORMER_PREFIX = "accepted", "accepted.json", "nights", "accepted/"
-"""Before version 0.2: the run kind `baseline`, its file, the tag `scheduled_runs` and metric keys `baseline/…`."""
+"""The names before version 0.2 of the run kind `baseline`, its file, the tag `scheduled_runs` and `baseline/…` keys."""
 
 
 class ScheduledRun(NamedTuple):
-    """One point of a trial's history: when, in milliseconds since the epoch, and values by metric key."""
+    """One point in a trial's history: its time in milliseconds since the epoch, and values by metric key."""
 
     when: int
     values: Mapping[str, float]
 
 
 class ScheduledRuns(MlflowExperiment):
-    """Accepted baselines and trends of one MLflow experiment."""
+    """The accepted baselines and trends of one MLflow experiment."""
 
     def accept(self, baseline: Baseline) -> str:
-        """Store a baseline as an MLflow run and return the run's id; the newest baseline is in force."""
+        """Store a baseline as an MLflow run and return the run's id. The newest baseline is used."""
         with self.explained(), self.alone():
             tags = {
                 **surroundings(),
@@ -45,7 +45,7 @@ class ScheduledRuns(MlflowExperiment):
             return str(run.info.run_id)
 
     def baseline(self) -> Baseline | None:
-        """The baseline in force; None if none has been accepted. Raises DataError if it cannot be read."""
+        """Return the newest accepted baseline; None if there is none. Raises DataError if it cannot be read."""
         with self.explained():
             runs = [
                 (run, file)
@@ -72,7 +72,7 @@ class ScheduledRuns(MlflowExperiment):
         files: Mapping[str, bytes],
         keys: Sequence[str],
     ) -> str:
-        """Add a point to the trend of each trial, and the gate's files to the launch; returns the link to the trends.
+        """Add a point to the trend of each trial and the gate's files to the launch; return the link to the trends.
 
         `points` maps each trial to its values by metric key; `keys` are the metrics that the saved view draws.
         """
@@ -90,7 +90,7 @@ class ScheduledRuns(MlflowExperiment):
             return self.link(view)
 
     def history(self, trials: Sequence[str], keys: Sequence[str]) -> dict[str, list[ScheduledRun]]:
-        """The scheduled runs of each trial, the oldest first, with the values of `keys` that each has."""
+        """Return the scheduled runs of each trial, oldest first, with the values of `keys` that exist."""
         found: dict[str, list[ScheduledRun]] = {}
         with self.explained():
             for trial in trials:

@@ -1,4 +1,4 @@
-"""Data held against the chunkings of an experiment."""
+"""Checks of a data set against the chunkings of an experiment."""
 
 import json
 from collections.abc import Callable
@@ -17,8 +17,8 @@ def experiment(data: Path, *sizes: int) -> Experiment:
     return Experiment("suits", base, {"chunker": [Fixed(size=size) for size in sizes]})
 
 
-def test_evidence_no_chunking_keeps_whole(make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """Told with the share that the best chunk holds; what one chunking keeps is fine."""
+def test_evidence_that_every_chunking_splits(make_data: Callable[..., Path], tmp_path: Path) -> None:
+    """Reported with the fraction that the best chunk holds; evidence that one chunking keeps whole is fine."""
     evidence = [{"doc": "a", "start": 0, "end": 199}, {"doc": "a", "start": 0, "end": 40}]
     data = make_data([{"id": "a", "text": TEXT}], [{"id": "q", "text": "?", "evidence": evidence}])
     (finding,) = suitability(experiment(data, 4, 20), tmp_path / "store")
@@ -28,7 +28,7 @@ def test_evidence_no_chunking_keeps_whole(make_data: Callable[..., Path], tmp_pa
 
 
 def test_documents_that_all_chunkings_cut_alike(make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """Two of three stay whole whatever the size."""
+    """Two of three documents fit into one chunk of either size."""
     documents = [{"id": "a", "text": TEXT}, {"id": "b", "text": "short"}, {"id": "c", "text": "short too"}]
     data = make_data(documents, [{"id": "q", "text": "?", "evidence": [{"doc": "b"}]}])
     (finding,) = suitability(experiment(data, 5, 10), tmp_path / "store")
@@ -37,8 +37,8 @@ def test_documents_that_all_chunkings_cut_alike(make_data: Callable[..., Path], 
     assert list(suitability(experiment(data, 5), tmp_path / "store")) == []
 
 
-def test_queries_ignore_documents(make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """A document a query ignores is never retrieved for it, whatever the retriever; as many others are."""
+def test_ignored_documents_are_never_retrieved(make_data: Callable[..., Path], tmp_path: Path) -> None:
+    """With every retriever, the query still gets as many other documents."""
     from harness import run
     from harness.components.embedders import Hashing
     from harness.components.retrievers import Dense, Hybrid
@@ -64,8 +64,8 @@ def test_queries_ignore_documents(make_data: Callable[..., Path], tmp_path: Path
         assert "a" in {pick.doc for pick in second.kept}
 
 
-def test_an_unknown_document_to_ignore(make_data: Callable[..., Path]) -> None:
-    """Is told, as an id nobody has ignores nothing."""
+def test_an_unknown_ignored_document_is_an_error(make_data: Callable[..., Path]) -> None:
+    """An id that is not in the corpus would ignore nothing."""
     import pytest
 
     from harness.core.errors import DataError

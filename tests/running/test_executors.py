@@ -1,4 +1,4 @@
-"""One interface for every place work can run."""
+"""Executors for tasks in this process, in worker processes and on a custom engine."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from harness.core.errors import ConfigError
 from harness.running.executors import Serial, open_executor
 
 
-def test_serial_runs_when_asked_and_keeps_exceptions() -> None:
-    """Once, not before its result is wanted; the future carries what the task raised."""
+def test_serial_executor_is_lazy_and_keeps_exceptions() -> None:
+    """A task runs once, when its result is requested; the future raises what the task raised."""
     with open_executor() as executor:
         ran: list[int] = []
         task = executor.submit(ran.append, 1)
@@ -20,16 +20,16 @@ def test_serial_runs_when_asked_and_keeps_exceptions() -> None:
             executor.submit(divmod, 1, 0).result()
 
 
-def test_processes_run_elsewhere() -> None:
-    """A worker process has another id."""
+def test_tasks_run_in_worker_processes() -> None:
+    """A worker process has a different process id."""
     import os
 
     with open_executor(2) as executor:
         assert executor.submit(os.getpid).result() != os.getpid()
 
 
-def test_an_engine_of_the_users() -> None:
-    """`module:callable` is called with the number of workers; anything but an Executor is refused."""
+def test_a_custom_executor() -> None:
+    """`module:callable` is called with the number of workers and must return an Executor."""
     with open_executor(3, "concurrent.futures:ThreadPoolExecutor") as executor:
         assert not isinstance(executor, Serial)
         assert executor.submit(pow, 2, 3).result() == 8

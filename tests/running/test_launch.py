@@ -1,4 +1,4 @@
-"""Launches end to end, through the real command line: repeatable, resumable, concurrent, cheap the second time."""
+"""Launches end to end, through the command line: reproducible, resumable, concurrent and cached."""
 
 import hashlib
 import json
@@ -44,7 +44,7 @@ HARNESS = str(Path(sys.executable).parent / "harness")
 
 @pytest.fixture
 def project(garden_data: Path, tmp_path: Path) -> Path:
-    """A folder with an experiment, a chunker of one's own and a data set."""
+    """A folder with an experiment, a custom chunker and a data set."""
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments/garden.yaml").write_text(EXPERIMENT)
     (tmp_path / "experiments/own.py").write_text(OWN)
@@ -88,31 +88,31 @@ def test_two_stores_and_two_workers_give_the_same_bytes(project: Path) -> None:
 
 
 def test_a_second_run_does_no_stage_work(project: Path) -> None:
-    """Nine trials share three chunkings, six indexes and their embeddings; afterwards all is stored."""
+    """Nine trials share three chunkings, six indexes and their embeddings; afterwards everything is stored."""
     out = run(project, "s")
     assert "1 tokenize, 3 chunk" in out
     stages = Counter(
         json.loads(path.read_text())["key"]["stage"] for path in (project / "s").glob("objects/*/*/key.json")
     )
     assert stages == {"tokenize": 1, "chunk": 3, "index": 6, "retrieve": 9, "select": 9, "score": 9, "time": 1}
-    assert "worked out: nothing" in run(project, "s")
+    assert "computed: nothing" in run(project, "s")
 
 
-def test_only_what_changed_is_done_again(project: Path) -> None:
-    """Another selector costs neither chunking, embedding nor retrieval; an edited chunker only its own trials."""
+def test_only_what_changed_is_recomputed(project: Path) -> None:
+    """A new selector repeats only selection and scoring; an edited chunker affects only its own trials."""
     run(project, "s")
     file = project / "experiments/garden.yaml"
     file.write_text(EXPERIMENT.replace("k: 6", "k: 5"))
-    assert "worked out: 9 select, 9 score\n" in run(project, "s")
+    assert "computed: 9 select, 9 score\n" in run(project, "s")
     file.write_text(EXPERIMENT)
     own = project / "experiments/own.py"
     own.write_text(OWN + "# edited\n")
     out = run(project, "s")
-    assert "worked out: 1 chunk, 2 index, 3 retrieve, 3 select, 3 score\n" in out
+    assert "computed: 1 chunk, 2 index, 3 retrieve, 3 select, 3 score\n" in out
 
 
-def test_killed_ten_times_it_ends_as_if_undisturbed(project: Path) -> None:
-    """SIGKILL as soon as a growing number of artifacts is stored; none of them is ever made again."""
+def test_a_run_killed_ten_times_gives_the_same_scores(project: Path) -> None:
+    """SIGKILL after a growing number of artifacts is stored; none of them is ever computed again."""
     run(project, "calm")
     store = project / "storm"
     seen: dict[Path, int] = {}
@@ -140,7 +140,7 @@ def test_killed_ten_times_it_ends_as_if_undisturbed(project: Path) -> None:
 
 
 def test_two_launches_at_once(project: Path, tracking: str) -> None:
-    """One store, one MLflow database: both succeed, no trial is worked out or logged twice."""
+    """On one store and one MLflow database, both succeed and no trial is logged twice."""
     command = [HARNESS, "run", "experiments/garden.yaml", "--store", "s", "--tracking", tracking]
     both = [
         subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -163,8 +163,8 @@ def logged(tracking: str) -> list[Any]:
     return list(client.search_runs([experiment.experiment_id]))
 
 
-def test_a_damaged_store_is_mended_and_told(project: Path) -> None:
-    """Every artifact and the vectors truncated: a note, and the same scores."""
+def test_a_damaged_store_is_rebuilt_and_reported(project: Path) -> None:
+    """If every artifact and the vectors are truncated, a warning is printed and the scores are the same."""
     run(project, "s")
     before = score_files(project / "s")
     for path in (project / "s").glob("objects/*/*/arrays.npz"):
@@ -172,20 +172,20 @@ def test_a_damaged_store_is_mended_and_told(project: Path) -> None:
     vectors = project / "s/vectors.sqlite"
     vectors.write_bytes(vectors.read_bytes()[:3000])
     out = run(project, "s")
-    assert "damaged files of the store were set aside and made again" in " ".join(out.split())
+    assert "damaged files of the store were set aside and rebuilt" in " ".join(out.split())
     assert score_files(project / "s") == before
 
 
-def test_a_store_that_cannot_be_written_is_told(project: Path) -> None:
-    """A file where the folder should be: one line, exit code 2, nothing else touched."""
+def test_a_store_that_cannot_be_written_is_an_error(project: Path) -> None:
+    """A file in place of the folder gives one line and exit code 2."""
     (project / "s").write_text("")
     done = harness(project, "run", "experiments/garden.yaml", "--store", "s", "--no-mlflow", code=2)
     assert done.stderr.startswith("harness: store ")
     assert done.stderr.count("\n") == 1
 
 
-def test_the_locked_set_is_opened_only_on_purpose_and_counted(project: Path, tracking: str) -> None:
-    """`queries: test` is refused; `--final` scores it and counts the opening."""
+def test_accesses_to_the_locked_set_are_explicit_and_counted(project: Path, tracking: str) -> None:
+    """`queries: test` is an error; `--final` scores the set and counts the access."""
     file = project / "experiments/garden.yaml"
     file.write_text(EXPERIMENT.replace("data: garden", "data: garden\nqueries: test"))
     assert "--final" in harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=2).stderr
@@ -196,11 +196,11 @@ def test_the_locked_set_is_opened_only_on_purpose_and_counted(project: Path, tra
     for _ in range(2):
         harness(project, "run", "experiments/garden.yaml", "--tracking", tracking, "--final")
     launches = [run.data.tags for run in logged(tracking) if run.data.tags["kind"] == "launch"]
-    assert sorted(tags["test_openings"] for tags in launches) == ["1", "2"]
+    assert sorted(tags["test_set_accesses"] for tags in launches) == ["1", "2"]
 
 
 def test_plan_counts_and_does_not_embed(project: Path) -> None:
-    """Texts to embed before; nothing to do afterwards."""
+    """It counts the texts to embed; after a run there are none."""
     planned = harness(project, "plan", "experiments/garden.yaml", "--store", "s").stdout
     assert "9 trials, 0 of them stored" in planned
     assert "to embed with hashing: " in planned
@@ -213,7 +213,7 @@ def test_plan_counts_and_does_not_embed(project: Path) -> None:
 
 
 def test_compare_by_file_and_by_name(project: Path) -> None:
-    """The same table; JSON for programs; exit code 2 for what is not known."""
+    """Both print the same table; `--json` prints JSON; unknown names give exit code 2."""
     missing = harness(project, "compare", "experiments/garden.yaml", "--store", "s", code=2).stderr
     assert "9 of 9 trials of 'garden' have not run" in missing
     run(project, "s")
@@ -236,8 +236,8 @@ def test_compare_by_file_and_by_name(project: Path) -> None:
     )
 
 
-def test_awkward_corpora_give_results(project: Path, make_data: Any) -> None:
-    """One document, empty documents and queries, a megabyte on one line, CRLF, NUL: numbers, not tracebacks."""
+def test_unusual_corpora_give_results(project: Path, make_data: Any) -> None:
+    """Empty documents and queries, a megabyte on one line, CRLF and NUL give numbers, not tracebacks."""
     quote = "Keep the lid on."
     text = f"\x00 {quote}\r\n" + "word " * 200_000
     documents = [{"id": "d", "text": text}, {"id": "empty", "text": ""}, {"id": "blank", "text": " \r\n\t"}]
@@ -254,8 +254,8 @@ def test_awkward_corpora_give_results(project: Path, make_data: Any) -> None:
     assert "no intervals: 2 clusters" in " ".join(out.split())
 
 
-def test_chunkers_that_return_nonsense_are_told(project: Path) -> None:
-    """The document and the span, in one line."""
+def test_a_chunker_that_returns_invalid_spans_is_an_error(project: Path) -> None:
+    """One line names the document and the span."""
     (project / "experiments/own.py").write_text(OWN.replace("match.span() for match", "(0, 10**6) for match"))
     done = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--workers", "2", code=2)
     assert "chunker lines: document 'bed0'" in done.stderr
@@ -264,7 +264,7 @@ def test_chunkers_that_return_nonsense_are_told(project: Path) -> None:
 
 
 def test_a_bug_shows_its_traceback(project: Path) -> None:
-    """An exception in a researcher's own code is not hidden behind a polite line."""
+    """An exception in a custom component is shown with its traceback."""
     (project / "experiments/own.py").write_text(OWN.replace("return [", "raise RuntimeError('oops')\n        return ["))
     done = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=70)
     assert "Traceback" in done.stderr
@@ -273,7 +273,7 @@ def test_a_bug_shows_its_traceback(project: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Any:
-    """A file system of a given size, where mounting is allowed; else the test is skipped."""
+    """Mount a file system of a given size; skip the test if mounting is not allowed."""
     place = tmp_path / "disk"
     place.mkdir()
     mounted: list[Path] = []
@@ -293,7 +293,7 @@ def small_disk(tmp_path: Path) -> Any:
 
 
 def test_a_full_disk_loses_nothing(project: Path, small_disk: Any) -> None:
-    """The store fills up: one line and exit code 2; with more room the run goes on and ends as if undisturbed."""
+    """A full store gives one line and exit code 2; with more space the run resumes and gives the same scores."""
     run(project, "calm")
     disk = small_disk("size=150k")
     done = harness(project, "run", "experiments/garden.yaml", "--store", str(disk / "s"), "--no-mlflow", code=2)
@@ -304,8 +304,8 @@ def test_a_full_disk_loses_nothing(project: Path, small_disk: Any) -> None:
     assert score_files(disk / "s") == score_files(project / "calm")
 
 
-def test_mlflow_on_a_full_or_read_only_disk_is_told(project: Path, small_disk: Any, tracking: str) -> None:
-    """What was worked out is kept; the line names the way out."""
+def test_mlflow_on_a_full_or_read_only_disk_is_an_error(project: Path, small_disk: Any, tracking: str) -> None:
+    """Computed results are kept; the message names the remedy."""
     disk = small_disk("size=1300k")
     database = Path(tracking.removeprefix("sqlite:///"))
     (disk / "m.db").write_bytes(database.read_bytes())
@@ -315,10 +315,10 @@ def test_mlflow_on_a_full_or_read_only_disk_is_told(project: Path, small_disk: A
     assert full.stderr.count("\n") == 1
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     assert "--no-mlflow" in harness(project, *arguments, code=2).stderr
-    assert len(score_files(project / "s")) == 9 or "worked out: nothing" not in run(project, "s")
+    assert len(score_files(project / "s")) == 9 or "computed: nothing" not in run(project, "s")
 
 
-def test_a_read_only_store_is_told(project: Path, small_disk: Any) -> None:
+def test_a_read_only_store_is_an_error(project: Path, small_disk: Any) -> None:
     """One line, exit code 2."""
     disk = small_disk("ro")
     done = harness(project, "run", "experiments/garden.yaml", "--store", str(disk / "s"), "--no-mlflow", code=2)
@@ -326,8 +326,8 @@ def test_a_read_only_store_is_told(project: Path, small_disk: Any) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_baseline_that_no_trial_has_is_told_before_any_work(project: Path) -> None:
-    """Not after hours."""
+def test_an_unknown_baseline_is_reported_before_any_work(project: Path) -> None:
+    """The run stops before anything is stored."""
     file = project / "experiments/garden.yaml"
     file.write_text(EXPERIMENT.replace("baseline: {chunker: fixed}", "baseline: {chunker: fxed}"))
     done = harness(project, "run", "experiments/garden.yaml", "--store", "s", "--no-mlflow", code=2)
@@ -335,8 +335,8 @@ def test_a_baseline_that_no_trial_has_is_told_before_any_work(project: Path) -> 
     assert not (project / "s/objects").exists()
 
 
-def test_a_process_that_outlives_an_edit_reads_the_data_again(project: Path) -> None:
-    """Two runs in one process, the corpus edited and pinned between them."""
+def test_a_process_rereads_data_that_changed(project: Path) -> None:
+    """Two runs in one process, with the queries edited and pinned between them."""
     (project / "go.py").write_text(
         "import json, subprocess, sys\nfrom pathlib import Path\nfrom harness import read_experiment, run\n"
         "def go(): return run(read_experiment(Path('experiments/garden.yaml')), store=Path('s'), log=False)\n"
@@ -352,7 +352,7 @@ def test_a_process_that_outlives_an_edit_reads_the_data_again(project: Path) -> 
 
 
 def test_a_script_that_defines_its_component_runs_once(project: Path) -> None:
-    """Its class is taken from the running script, not by running it again."""
+    """The class is taken from the running script, without executing it again."""
     (project / "script.py").write_text(
         OWN + "\nfrom harness import Experiment, Trial, run\nfrom harness.components.retrievers import BM25\n"
         "print('begin')\n"
@@ -363,18 +363,18 @@ def test_a_script_that_defines_its_component_runs_once(project: Path) -> None:
     assert done.stdout.split() == ["begin", "lines"]
 
 
-def test_openings_are_counted_whatever_becomes_of_the_launch(project: Path, tracking: str) -> None:
-    """Also those that were not logged."""
+def test_locked_set_accesses_are_counted_without_mlflow(project: Path, tracking: str) -> None:
+    """Final launches that were not logged count too."""
     harness(project, "run", "experiments/garden.yaml", "--no-mlflow")
     for _ in range(2):
         harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--final")
     harness(project, "run", "experiments/garden.yaml", "--tracking", tracking, "--final")
     (launch,) = (run.data.tags for run in logged(tracking) if run.data.tags["kind"] == "launch")
-    assert launch["test_openings"] == "3"
+    assert launch["test_set_accesses"] == "3"
 
 
 def test_selectors_must_account_for_every_hit(project: Path) -> None:
-    """A hit neither kept nor dropped would vanish from the ledger."""
+    """A hit that is neither kept nor dropped would be missing from the loss attribution."""
     own = project / "experiments/own.py"
     own.write_text(
         OWN + "\nfrom harness import Outcome, Selector\n\n@dataclass(frozen=True)\nclass Silent(Selector):\n"
@@ -387,8 +387,8 @@ def test_selectors_must_account_for_every_hit(project: Path) -> None:
     assert "is neither kept nor dropped" in done.stderr
 
 
-def test_a_selector_must_not_name_a_hit_twice(project: Path) -> None:
-    """As many names as hits is not enough: each must be there."""
+def test_a_selector_must_not_return_a_hit_twice(project: Path) -> None:
+    """The number of returned hits is right, but some are missing and one is repeated."""
     own = project / "experiments/own.py"
     own.write_text(
         OWN + "\nfrom harness import Drop, Outcome, Selector\n\n@dataclass(frozen=True)\nclass Wrong(Selector):\n"
@@ -401,39 +401,39 @@ def test_a_selector_must_not_name_a_hit_twice(project: Path) -> None:
     assert "selector wrong" in harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=2).stderr
 
 
-def test_a_relative_database_is_taken_from_the_working_folder(project: Path, tracking: str) -> None:
-    """MLflow's usual form; a plain launch after a final one still tells of the opening."""
+def test_a_relative_database_is_in_the_working_folder(project: Path, tracking: str) -> None:
+    """A launch after a final one still reports the number of accesses to the locked set."""
     arguments = ["run", "experiments/garden.yaml", "--tracking", "sqlite:///mlflow.db"]
     harness(project, "run", "experiments/garden.yaml", "--no-mlflow")
     harness(project, *arguments, "--final")
     harness(project, *arguments)
     launches = [run.data.tags for run in logged(tracking) if run.data.tags["kind"] == "launch"]
-    assert [(tags["final"], tags["test_openings"]) for tags in launches] == [("false", "1"), ("true", "1")]
+    assert [(tags["final"], tags["test_set_accesses"]) for tags in launches] == [("false", "1"), ("true", "1")]
 
 
 def test_the_finalists(project: Path) -> None:
-    """The chosen trial and the baseline under their own names, validation and test side by side; another by choice."""
+    """The chosen trial and the baseline keep their names; `--choose` picks another trial."""
     harness(project, "run", "experiments/garden.yaml", "--no-mlflow")
     table = json.loads(harness(project, "compare", "experiments/garden.yaml", "--json").stdout)
     best, baseline = table["best"]["name"], table["baseline"]
     output = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--final").stdout
-    assert "recall@50t on the locked query set, opened once:" in output
+    assert "recall@50t on the locked query set, accessed once:" in output
     assert f"chosen '{best}': validation {table['best']['mean']:.3f}" in output
     assert f"baseline '{baseline}': validation" in output
     final = json.loads(harness(project, "compare", "garden", "--final", "--json").stdout)
     assert [row["name"] for row in final["rows"]] == [baseline, best]
-    # By name, the newest launch on validation is meant, as the locked set is no place to compare nine trials.
+    # A name refers to the newest launch on validation: the locked set must not be used to compare nine trials.
     assert len(json.loads(harness(project, "compare", "garden", "--json").stdout)["rows"]) == 9
     chosen = ["--choose", "retriever=hybrid", "--choose", "chunker=lines"]
     again = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--final", *chosen).stdout
-    assert "opened 2 times" in again
+    assert "accessed 2 times" in again
     assert "chosen 'lines · hybrid': validation" in again
     wrong = harness(project, "run", "experiments/garden.yaml", "--final", "--choose", "retriever=x", code=2).stderr
     assert "choose: no trial has retriever: x" in wrong
     report = harness(project, "report", "experiments/garden.yaml", "--out", "r.html").stdout
     assert "r.html" in report
-    assert "corrected for the choice" in (project / "r.html").read_text(encoding="utf-8")
-    # A locked set that has changed since is no reason to fail; nor is a choice by hand before any validation.
+    assert "corrected for selection" in (project / "r.html").read_text(encoding="utf-8")
+    # Neither a changed locked set nor an explicit choice before any validation is an error.
     locked = project / "datasets/garden/queries/test.jsonl"
     locked.write_text(locked.read_text() + locked.read_text().replace("locked-1", "locked-2"))
     harness(project, "data", "pin", "garden")

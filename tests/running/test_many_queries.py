@@ -1,4 +1,4 @@
-"""As many queries and documents as ArguAna has, and 100,000 queries: run, compare, report and gate all end."""
+"""Scale: run, compare, report and gate with the size of ArguAna, and with 100,000 queries."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from reports.gate import compare_with_baseline
 
 
 def judged_data(folder: Path, queries: int, documents: int) -> Path:
-    """Each query needs one document; another system ranks it first for one query in two, second for one in three."""
+    """One relevant document per query. A run ranks it first for 1/2 of the queries, second for 1/6, else not at all."""
     source = folder / "source"
     source.mkdir()
     gold = [f"d{at % documents}" for at in range(queries)]
@@ -38,7 +38,7 @@ def judged_data(folder: Path, queries: int, documents: int) -> Path:
     ],
 )
 def test_run_compare_report_and_gate(queries: int, documents: int, tmp_path: Path) -> None:
-    """The second passage adds what it must, the page is written, and today is as good as what was accepted."""
+    """The second passage adds 1/6 to recall, the page is written, and the launch passes its own baseline."""
     data = judged_data(tmp_path, queries, documents)
     base = Trial(
         str(data), Fixed(size=64), TrecRun(run="run"), tokenizer="words", selector=(TopK(k=1),), metrics=("recall@5",)

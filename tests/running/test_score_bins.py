@@ -1,4 +1,4 @@
-"""Score bins: counted by hand, with intervals that know about clusters, and shown."""
+"""Score bins: counts, cluster-aware intervals and output; also columns of facts and the cost of a query."""
 
 import json
 from pathlib import Path
@@ -21,8 +21,8 @@ from reports import bins, columns
 from reports.page.figures import bin_bars
 
 
-def test_a_rate_of_independent_trials_is_wilsons() -> None:
-    """One trial a cluster, 3 of 10: the variance between clusters is that of single trials, but for 10 / 9."""
+def test_the_rate_of_independent_trials_matches_wilson() -> None:
+    """With one trial per cluster, the variance between clusters is that of single trials, times 10 / 9."""
     rate = clustered_rate(np.array([1.0] * 3 + [0.0] * 7), np.ones(10), range(10))
     reference = binomtest(3, 10).proportion_ci(method="wilson")
     assert rate.value == 0.3
@@ -31,7 +31,7 @@ def test_a_rate_of_independent_trials_is_wilsons() -> None:
 
 
 def test_clusters_that_agree_widen_the_interval() -> None:
-    """Ten trials in each of ten clusters, all alike within: as much as ten trials tell."""
+    """Ten clusters of ten identical trials carry as much information as ten trials."""
     alike = clustered_rate(np.repeat([10.0, 0.0], [3, 7]), np.full(10, 10.0), range(10))
     few = clustered_rate(np.repeat([1.0, 0.0], [3, 7]), np.ones(10), range(10))
     mixed = clustered_rate(np.full(10, 3.0), np.full(10, 10.0), range(10))
@@ -39,8 +39,8 @@ def test_clusters_that_agree_widen_the_interval() -> None:
     assert mixed.high - mixed.low < 0.6 * (alike.high - alike.low)
 
 
-def test_all_or_nothing_is_no_certainty() -> None:
-    """4 of 4 in two clusters: Wilson with two trials, 0.342 to 1; nothing at all has no rate."""
+def test_rates_of_0_and_1_are_not_certain() -> None:
+    """4 of 4 in two clusters: Wilson with two trials, 0.342 to 1. Without trials there is no rate."""
     rate = clustered_rate(np.array([2.0, 2.0]), np.array([2.0, 2.0]), [0, 1])
     assert (rate.value, rate.high) == (1, 1)
     assert rate.low == pytest.approx(binomtest(2, 2).proportion_ci(method="wilson").low)
@@ -57,7 +57,7 @@ def launched(garden_data: Path, tmp_path: Path) -> tuple[Session, Launch]:
 
 
 def test_bins_count_every_hit_once(launched: Any) -> None:
-    """Of each chunking the deepest ranking by cosine: 8 hits a query; BM25's scores have no part in it."""
+    """Only the deepest ranking by cosine of each chunking counts, 8 hits per query; BM25 scores are not cosines."""
     session, launch = launched
     (found,) = score_bins(session, (0.5, 0.2))
     assert (found.embedder, found.queries, found.chunkings) == ("hashing dimensions=256", 12, 2)
@@ -75,10 +75,10 @@ def test_bins_count_every_hit_once(launched: Any) -> None:
 
 
 def test_bins_are_shown(launched: Any) -> None:
-    """As text, JSON without infinities, and a picture."""
+    """As text, as JSON without infinities, and as a figure."""
     found = score_bins(launched[0], (0.5, 0.2))
     output = bins.text(found)
-    for label in ("from 0.5", "0.2 to 0.5", "below 0.2", "counts as irrelevant"):
+    for label in ("from 0.5", "0.2 to 0.5", "below 0.2", "count as irrelevant"):
         assert label in output
     assert json.loads(bins.as_json(found))[0]["bins"][0]["high"] is None
     empty = ScoreBins(
@@ -88,7 +88,7 @@ def test_bins_are_shown(launched: Any) -> None:
 
 
 def test_columns(launched: Any) -> None:
-    """Means and facts by trial; a fact that does not apply is a dash, an unknown one is refused."""
+    """Means and facts by trial; a fact that does not apply is shown as a dash, an unknown one is an error."""
     launch = launched[1]
     rows = columns.columns(launch, ["recall@3", "chunks", "embed_p50_ms"])
     assert len(rows) == len(launch.results)
@@ -103,8 +103,8 @@ def test_columns(launched: Any) -> None:
         columns.columns(launch, ["chunk"])
 
 
-def test_what_a_query_costs(garden_data: Path, tmp_path: Path) -> None:
-    """The mean context at the reader's price: 2 dollars a million tokens."""
+def test_the_cost_of_a_query(garden_data: Path, tmp_path: Path) -> None:
+    """Mean context tokens times the reader's price, 2 dollars per million tokens."""
     from harness.components.selectors import TopK
     from harness.experiment.reader_price import Reader
 

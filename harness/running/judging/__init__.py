@@ -1,1 +1,1 @@
-"""Judging the selections of a launch, and comparing judges with people."""
+"""Judge the selections of a launch, and compare judges with people."""

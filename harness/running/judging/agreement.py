@@ -1,4 +1,4 @@
-"""How a judge's relevant/irrelevant compares with people's: one record, whatever the labels come from."""
+"""Agreement between a judge and people on which passages are relevant."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +12,16 @@ from harness.evaluation.stats.rates import Estimate, wilson
 from harness.storage.digest import digest
 
 RELEVANT_FROM = 2
+"""The default lowest grade that counts as relevant."""
 
 
 @dataclass(frozen=True)
 class Corrected:
-    """A trial's context precision as the judge has it and as people would, and its difference to the baseline.
+    """A trial's mean over the sheet's queries, by the judge and corrected towards people, with its differences.
 
-    Over the sheet's queries; `judged` is None where judgments are missing.
+    `judged` is the judge's mean, `corrected` the estimate of what people would give. `judged_difference` and
+    `difference` are the same for the difference from the baseline. The judge's values are None if judgments are
+    missing, the corrected ones if there are too few grades; the baseline has no corrected difference.
     """
 
     trial: str
@@ -30,11 +33,12 @@ class Corrected:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How a judge's relevant/irrelevant compares with people's, on the passages that both have graded.
+    """The agreement of a judge with people on the passages that both have graded: relevant or irrelevant.
 
-    `missing` passages graded by people have no judgment and are left out here (not from the corrected means). `graded`
-    is kappa over all grades, unweighted. Flip rates are shares of judgments that change sides; None where they were not
-    measured. `trials` are empty without a sheet.
+    A grade of at least `relevant_from` is relevant. `missing` is the number of passages graded by people but not by the
+    judge; they are excluded here, but not from the corrected means. `kappa` is for relevant/irrelevant, `graded` is the
+    unweighted kappa over all grades. `swap_flips` and `repeat_flips` are the fractions of judgments that change when
+    passages are in reverse order or the judge is asked again; None if not measured. `trials` is empty without a sheet.
     """
 
     judge: str
@@ -54,35 +58,35 @@ class Agreement:
     trials: Sequence[Corrected] = ()
     baseline: str = ""
     calibrated_on: int = 0
-    """Labels of the best calibration known, which reports tell."""
+    """The number of labels of the largest stored agreement, the one that reports show."""
     notes: Sequence[str] = ()
-    """What keeps means from being corrected, or what the correction leaves out."""
+    """Why means are not corrected, or what the correction leaves out."""
 
 
 def agreement_of(
     judge: str, model: str, pairs: Sequence[tuple[str, int, int]], *, missing: int, relevant_from: int
 ) -> Agreement:
-    """The agreement on passages given as (query, people's grade, judge's grade); queries are the units of its interval.
+    """Return the agreement on passages given as (query, people's grade, judge's grade).
 
-    Raises DataError where there is no pair.
+    The interval of kappa resamples queries. Raises DataError if there are no pairs.
     """
     if not pairs:
         raise DataError("judge agree: no passage graded by people has a judgment")
     queries = [query for query, _, _ in pairs]
     people = np.array([grade >= relevant_from for _, grade, _ in pairs])
-    says = np.array([grade >= relevant_from for _, _, grade in pairs])
-    table = Confusion.of(people, says)
-    size = 1 + max(3, *(max(theirs, ours) for _, theirs, ours in pairs))
+    judged = np.array([grade >= relevant_from for _, _, grade in pairs])
+    table = Confusion.of(people, judged)
+    size = 1 + max(3, *(max(human, machine) for _, human, machine in pairs))
     by_grade = np.zeros((size, size), np.int64)
-    for _, theirs, ours in pairs:
-        by_grade[theirs, ours] += 1
+    for _, human, machine in pairs:
+        by_grade[human, machine] += 1
     return Agreement(
         judge,
         model,
         len(pairs),
         missing,
         relevant_from,
-        kappa_interval(people, says, queries, seed=int(digest(queries)[:8], 16)),
+        kappa_interval(people, judged, queries, seed=int(digest(queries)[:8], 16)),
         wilson(table.both, table.both + table.people_only),
         wilson(table.neither, table.neither + table.judge_only),
         table,
@@ -92,14 +96,15 @@ def agreement_of(
 
 
 def labels_agreement(judge: Labels, people: Labels, *, relevant_from: int = RELEVANT_FROM) -> Agreement:
-    """The agreement of two files of labels, on the (query, passage) pairs that both have.
+    """Return the agreement of two label files on the (query, passage) pairs that both contain.
 
-    Several grades of one pair are taken in order, each with the other file's. Raises DataError where none is shared.
+    If a pair has several grades, the first grades of both files are compared, then the second. Raises DataError if the
+    files share no pair.
     """
     pairs, missing, several = [], 0, 0
     for (query, passage), grades in people.grades.items():
         known = judge.grades.get((query, passage), ())
-        pairs += [(query, theirs, ours) for theirs, ours in zip(grades, known, strict=False)]
+        pairs += [(query, human, machine) for human, machine in zip(grades, known, strict=False)]
         missing += max(0, len(grades) - len(known))
         several += len(known) > 0 and max(len(grades), len(known)) > 1
     if not pairs:
@@ -110,7 +115,7 @@ def labels_agreement(judge: Labels, people: Labels, *, relevant_from: int = RELE
 
 
 def _unjudged(*files: Labels) -> list[str]:
-    return [f"{one.path.name}: {one.unjudged} lines of a grade below 0 are left out" for one in files if one.unjudged]
+    return [f"{one.path.name}: {one.unjudged} lines with a grade below 0 are left out" for one in files if one.unjudged]
 
 
 def _several(count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What is known of a judge's agreement with people: one small file in the store for each way of judging."""
+"""Stored agreement between judges and people: one file in the store for each configuration of a judge and data."""
 
 import math
 from collections.abc import Mapping
@@ -10,35 +10,38 @@ from harness.storage.digest import digest
 from harness.storage.sealed import read_sealed, write_sealed
 
 FORMAT = 1
-"""Of the file."""
+"""Version of the file format."""
 
 ENOUGH = 100
-"""Labels by people from which on a judge counts as calibrated."""
+"""The number of labels by people from which on a judge counts as calibrated."""
 
 
 def _file(prompter: LlmJudge, store: Path, data: str) -> Path:
-    # Another cut between relevant and irrelevant is another agreement, and so are other documents and questions.
+    # Agreement depends on the threshold of relevance and on the data, so both identify the file.
     known = [prompter.namespace(), getattr(prompter, "relevant_from", None), data]
     return store / "calibrations" / f"{digest(known)[:24]}.json"
 
 
 def keep_agreement(prompter: LlmJudge, store: Path, data: str, found: Mapping[str, Any]) -> int:
-    """Remember an agreement (`labels`, `kappa`, `low`, `high`), unless one on more labels is known; gives its labels.
+    """Store an agreement (`labels`, `kappa`, `low`, `high`) unless one on more labels is stored.
 
-    `data` identifies the corpus and the queries.
+    Returns the number of labels of the one that is then stored. `data` identifies the corpus and the queries.
     """
     file = _file(prompter, store, data)
     known = read_sealed(file, FORMAT)
     if known and known["labels"] > found["labels"]:
         return int(known["labels"])
-    # JSON has no NaN: a bound that is not known is null.
+    # JSON has no NaN: an unknown bound is stored as null.
     plain = {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in found.items()}
     write_sealed(file, plain, FORMAT)
     return int(found["labels"])
 
 
 def stored_agreement(prompter: LlmJudge, store: Path, data: str) -> str:
-    """`uncalibrated`, or on how many labels by people the judge was found to agree how well on these data."""
+    """Return the judge's kappa on these data with its number of labels, as text; `uncalibrated` if none is stored.
+
+    With fewer than `ENOUGH` labels, the text begins with `uncalibrated` and still shows kappa.
+    """
     file = _file(prompter, store, data)
     found = read_sealed(file, FORMAT)
     if not found:

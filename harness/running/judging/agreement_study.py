@@ -1,4 +1,4 @@
-"""A judge against people: passages drawn for them to grade, their agreement with it, and its means corrected by it."""
+"""Compare a judge with people: its agreement with their grades, and its means corrected with them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,23 +33,24 @@ def agree(
     models: Models | None = None,
     notify: Callable[[str], None] = lambda _: None,
 ) -> Agreement:
-    """How a judge agrees with the grades of a sheet, and what its means become. Remembered: reports then tell it.
+    """Return a judge's agreement with the grades of a sheet, and its corrected means. Reports then show the agreement.
 
-    Judgments of the sheet's passages that are not stored are asked for; with `swap`, those of its queries are asked
-    for once more with the passages in reverse order. Raises ConfigError or DataError for what does not fit together.
+    Missing judgments of the sheet's passages are requested. With `swap`, the sheet's queries are judged again with the
+    passages in reverse order. Raises ConfigError if the trials have not run or there is no such judge, DataError if the
+    sheet has no grades or a query that is not in the data.
     """
     models = models or Models()
     session = finished_session(experiment, store, "judge agree")
     graded = [row for row in rows if row.grade is not None]
     if not graded:
-        raise DataError("judge agree: the sheet has no grade; `harness judge label` gives them")
+        raise DataError("judge agree: the sheet has no grades; add them with `harness judge label`")
     label, prompter = _judge(experiment, judge)
     caller = models.caller(answers_of(session), notify)
     judging = Judging(session, caller.answers, price=models.price)
     cases = {case.query.id: case for case in session.pipeline(session.trials[0]).cases(session.trials[0])}
-    strangers = [row.query for row in graded if row.query not in cases or cases[row.query].query.text != row.question]
-    if strangers:
-        raise DataError(f"judge agree: the sheet's query '{strangers[0]}' is not one of '{experiment.base.data}'")
+    unknown = [row.query for row in graded if row.query not in cases or cases[row.query].query.text != row.question]
+    if unknown:
+        raise DataError(f"judge agree: the sheet's query '{unknown[0]}' is not one of '{experiment.base.data}'")
     single = [replace(cases[row.query], passages=(Chunk("", 0, 0, row.passage),)) for row in graded]
     tasks = {row: prompter.tasks(case) for row, case in zip(graded, single, strict=True)}
     wanted = [task for row in graded for task in tasks[row]]
@@ -85,10 +86,11 @@ def agree_with_labels(
     models: Models | None = None,
     notify: Callable[[str], None] = lambda _: None,
 ) -> Agreement:
-    """How a judge of the experiment agrees with people's labels in a file, on all passages its trials select.
+    """Return a judge's agreement with people's labels from a file, on all passages that the experiment's trials select.
 
-    A passage goes by its place, its document or its text, whichever the file has; passages of equal text in two places
-    are two. What the judge has not said is asked for. Raises ConfigError or DataError for what does not fit together.
+    A passage is matched by its span, its document or its text, whichever the file contains; equal texts in two places
+    are two passages. Missing judgments are requested. Raises ConfigError if the trials have not run or there is no such
+    judge, DataError if the file grades none of the passages.
     """
     models = models or Models()
     session = finished_session(experiment, store, "judge agree")
@@ -118,7 +120,7 @@ def agree_with_labels(
 
 
 def _selected(session: Session) -> dict[str, dict[str, Case]]:
-    """The passages that any trial selected for each query, as deep as judges look, each as a case of its own."""
+    """By query and passage id, a case for each passage that any trial selected, within the ranks that judges use."""
     found: dict[str, dict[str, Case]] = {}
     depth = judged_depth(session.experiment)
     for trial in session.trials:
@@ -130,7 +132,7 @@ def _selected(session: Session) -> dict[str, dict[str, Case]]:
 
 
 def _judge(experiment: Experiment, wanted: str | None, kinds: tuple[type[Judge], ...] = (LlmJudge,)) -> tuple[str, Any]:
-    """The judge of passages that is asked about, and its label."""
+    """The wanted judge and its label; by default the first that grades passages."""
     found = {
         label: judge
         for label, judge, _ in judge_measures(experiment.base.judges).values()
@@ -138,8 +140,8 @@ def _judge(experiment: Experiment, wanted: str | None, kinds: tuple[type[Judge],
     }
     if not found or (wanted and wanted not in found):
         known = ", ".join(found) or "none"
-        asked = wanted or "context_precision"
-        raise ConfigError(f"judge agree: no judge '{asked}' that grades passages; there is {known}")
+        name = wanted or "context_precision"
+        raise ConfigError(f"judge agree: no judge '{name}' that grades passages; available: {known}")
     label = wanted or next(iter(found))
     return label, found[label]
 
@@ -161,7 +163,7 @@ def _known(caller: Caller, prompter: LlmJudge, tasks: Sequence[Task]) -> dict[Ta
 
 
 def _grade(prompter: Judge, case: Case, known: Mapping[Task, Judgment]) -> int | None:
-    """The judge's grade of a case's one passage, the first where it was asked repeatedly; None where that failed."""
+    """The judge's grade of a case's only passage, from the first repeat; None if that failed."""
     judgment = prompter.score(case, known).findings[0].judgments[0]
     return None if isinstance(judgment, Failure) else judgment.grade
 

@@ -1,4 +1,4 @@
-"""A verdict of a judge, checked before a number is made of it."""
+"""Checks on a judge's verdict before its scores are used."""
 
 from harness.components.roles import Judge
 from harness.components.verdict import Score, Verdict
@@ -6,11 +6,14 @@ from harness.core.errors import ConfigError
 
 
 def checked_verdict(where: str, judge: Judge, verdict: Verdict) -> Verdict:
-    """Refuse what a researcher's judge must not say, before a number is made of it."""
+    """Return the verdict of a judge unchanged. Raises ConfigError, beginning with `where`, if it is invalid.
+
+    It needs the judge's measures, scores from 0 to 1 within their bounds, and ranks from 1.
+    """
     if not isinstance(verdict, Verdict):
         raise ConfigError(f"{where}: score must return a Verdict, not {type(verdict).__name__}")
     if set(verdict.scores) != set(judge.measures):
-        message = f"score gave {', '.join(verdict.scores) or 'nothing'}"
+        message = f"score returned {', '.join(verdict.scores) or 'no measures'}"
         raise ConfigError(f"{where}: {message}; its measures are {', '.join(judge.measures)}")
     for name, score in verdict.scores.items():
         if score is None:
@@ -21,8 +24,8 @@ def checked_verdict(where: str, judge: Judge, verdict: Verdict) -> Verdict:
         if not all(isinstance(one, int | float) and -1e-9 <= one <= 1 + 1e-9 for one in numbers):
             raise ConfigError(f"{where}: {name}: expected scores from 0 to 1, got {numbers}")
         if not score.low - 1e-9 <= (score.low if score.value is None else score.value) <= score.high + 1e-9:
-            raise ConfigError(f"{where}: {name}: {score.value} is not within its bounds {score.low} to {score.high}")
+            raise ConfigError(f"{where}: {name}: {score.value} is outside its bounds {score.low} to {score.high}")
     rank = next((one.rank for one in verdict.findings if one.rank is not None and one.rank < 1), None)
     if rank is not None:
-        raise ConfigError(f"{where}: a finding has rank {rank}; ranks begin at 1")
+        raise ConfigError(f"{where}: a finding has rank {rank}; ranks start at 1")
     return verdict

@@ -1,4 +1,4 @@
-"""Claims of reference answers: given in the data, else listed once by a model, for the judges that look for them."""
+"""Claims of reference answers, for the judges that need them: given in the data, else extracted once by a model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,12 +22,12 @@ from harness.running.session import Session
 
 
 class Claims:
-    """The claims that the judges of a session need, whichever trials they judge."""
+    """The claims that the judges of a session need, the same for all trials. False if no judge needs claims."""
 
     def __init__(
         self, session: Session, answers: AnswerCache, judges: Sequence[Judge], price: tuple[float, float] | None
     ) -> None:
-        self._session, self._archive, self._price = session, answers, price
+        self._session, self._answers, self._price = session, answers, price
         self._prompters = [prompter for judge in judges if (prompter := claims_prompter(judge))]
 
     def _cases(self) -> Iterator[Case]:
@@ -35,26 +35,26 @@ class Claims:
         return self._session.pipeline(trial).cases(trial)
 
     def tasks(self) -> list[tuple[Prompter, list[Task]]]:
-        """What must be asked, stored or not: each answer whose claims the data do not give."""
+        """Return a task for each reference answer without claims in the data, stored or not, for each prompter."""
         if not self._prompters:
             return []
         tasks = [claims_task(case) for case in self._cases() if case.query.answer and given(case) is None]
         return [(prompter, tasks) for prompter in self._prompters]
 
     def estimate(self) -> Estimate:
-        """What listing those takes that are not stored."""
+        """Return the expected cost of extracting the claims that are not stored."""
         total, wanted = Estimate(), self.tasks()
-        for (prompter, _), left in zip(wanted, all_missing(self._archive, wanted), strict=True):
-            total = total.plus(estimate(self._archive, prompter, left, self._price))
+        for (prompter, _), left in zip(wanted, all_missing(self._answers, wanted), strict=True):
+            total = total.plus(estimate(self._answers, prompter, left, self._price))
         return total
 
     def ask(self, caller: Caller) -> None:
-        """Have listed what is not stored."""
+        """Request the claims that are not stored."""
         BatchRunner(caller).ask(self.tasks(), "list claims")
 
     def put_into(self, cases: Sequence[Case], prompter: Prompter) -> list[Case]:
-        """The cases with their claims: none where there is no answer, None where they could not be listed."""
-        known = stored(self._archive, prompter, [claims_task(case) for case in cases if case.query.answer])
+        """Return the cases with their claims: empty if there is no reference answer, None if extraction failed."""
+        known = stored(self._answers, prompter, [claims_task(case) for case in cases if case.query.answer])
         made = []
         for case in cases:
             claims = given(case)
@@ -67,7 +67,7 @@ class Claims:
         return made
 
     def by_query(self) -> dict[str, tuple[str, ...]]:
-        """The claims of each query's reference answer, as far as they are known."""
+        """Return the known claims by query id; queries without any are left out."""
         cases = self.put_into(list(self._cases()), self._prompters[0])
         return {case.query.id: case.claims for case in cases if case.claims}
 
@@ -76,11 +76,11 @@ class Claims:
 
 
 def claims_prompter(judge: Judge) -> Prompter | None:
-    """What lists the claims a judge needs; None where it needs none."""
+    """Return the prompter that extracts the claims a judge needs; None if it needs none."""
     return judge.claims() if isinstance(judge, LlmJudge) else None
 
 
 def given(case: Case) -> tuple[str, ...] | None:
-    """The claims a data set gives itself, in a query's metadata."""
+    """Return the claims in the query's metadata; None if it has none."""
     claims = case.query.metadata.get("claims")
     return tuple(map(str, claims)) if isinstance(claims, list) else None

@@ -1,4 +1,4 @@
-"""The means of a judge as people would have them: prediction-powered inference from the grades of a sheet."""
+"""Corrected means of a judge: prediction-powered inference from the grades of a sheet."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,13 +19,16 @@ from harness.running.session import Session
 from harness.storage.digest import digest
 
 FEWEST = 50
-"""Grades below which no mean is corrected."""
+"""The minimum number of grades for corrected means."""
 
 
 def corrected_means(
     session: Session, judging: Judging, label: str, prompter: LlmJudge, rows: Sequence[Row], line: int
 ) -> tuple[str, list[Corrected], list[str]]:
-    """Each trial's mean over the sheet's queries as people would have it, and what has to be said about that."""
+    """Return the baseline's name, each trial's means over the fully graded queries, and notes on the correction.
+
+    A judge's grade of at least `line` counts as relevant.
+    """
     by_query: dict[str, dict[str, Row]] = {}
     for row in rows:
         by_query.setdefault(row.query, {})[row.passage] = row
@@ -33,35 +36,35 @@ def corrected_means(
     notes = []
     if len(whole) < len(by_query):
         message = f"{len(by_query) - len(whole)} queries with passages not graded are left out of the corrected means"
-        notes.append(f"{message}; were they skipped for being hard, the rest is no fair sample")
+        notes.append(f"{message}; if they were skipped because they are hard, the others are not a fair sample")
     graded = sum(map(len, whole.values()))
     enough = graded >= FEWEST and len(whole) >= 2
     if not enough:
-        notes.append(f"no corrected means: {graded} grades of wholly graded queries, at least {FEWEST} are needed")
-    strange = _strangers(passage_pools(session), whole)
-    if strange:
+        notes.append(f"no corrected means: {graded} grades of fully graded queries, at least {FEWEST} are needed")
+    mismatch = _mismatch(passage_pools(session), whole)
+    if mismatch:
         enough = False
-        notes.append(f"no corrected means: {strange}; draw a new sheet with `harness judge sample`")
+        notes.append(f"no corrected means: {mismatch}; draw a new sheet with `harness judge sample`")
     parts = [_trial_parts(session, judging, trial, label, prompter, whole, line) for trial in session.trials]
     at = find_baseline([trial.params() for trial in session.trials], session.experiment.compare.baseline)
     corrected = []
     for name, part in zip(session.names, parts, strict=True):
         gap = part - parts[at]
-        own = name == session.names[at]
+        is_baseline = name == session.names[at]
         corrected.append(
             Corrected(
                 name,
                 _whole_mean(part),
                 _estimate(part, 0.0) if enough else None,
                 _whole_mean(gap),
-                None if own or not enough else _estimate(gap, -1.0),
+                None if is_baseline or not enough else _estimate(gap, -1.0),
             )
         )
     return session.names[at], corrected, notes
 
 
-def _strangers(pools: Mapping[str, Mapping[str, None]], whole: Mapping[str, Mapping[str, Row]]) -> str:
-    """Why a sheet's passages say nothing fair about these trials; empty where they do."""
+def _mismatch(pools: Mapping[str, Mapping[str, None]], whole: Mapping[str, Mapping[str, Row]]) -> str:
+    """Why a sheet's passages are not a random sample from these trials' pools; empty if they are."""
     for query, rows in whole.items():
         row = next(iter(rows.values()))
         if digest(sorted(pools.get(query, {})))[:16] != row.pool_digest:
@@ -80,9 +83,10 @@ def _trial_parts(
     whole: Mapping[str, Mapping[str, Row]],
     line: int,
 ) -> Floats:
-    """(3, queries): the share of relevant passages by people from those graded, by the judge from those and from all.
+    """Estimates of each query's fraction of relevant passages, (3, queries).
 
-    The judge's two are NaN where a judgment is missing.
+    The rows are: by people from the graded passages, by the judge from the same passages, by the judge from all. The
+    judge's are NaN if a judgment is missing.
     """
     made = []
     pipeline = session.pipeline(trial)
@@ -106,12 +110,12 @@ def _query_parts(
     if not passages:
         return 0.0, 0.0, 0.0
     people = judge = 0.0
-    for passage, says in zip(passages, relevant, strict=True):
+    for passage, judged in zip(passages, relevant, strict=True):
         row = rows.get(passage.text)
         if row:
             weight = row.pool / row.drawn / of
             people += weight * ((row.grade or 0) >= line)
-            judge += weight * says
+            judge += weight * judged
     return people, judge, sum(relevant) / of
 
 
@@ -119,9 +123,9 @@ def _whole_mean(part: Floats) -> float | None:
     return None if not part.size or np.isnan(part[2]).any() else float(part[2].mean())
 
 
-def _estimate(part: Floats, least: float) -> Estimate:
-    """The mean as people would have it. Where the judge is silent on a query, people's grades stand alone there."""
+def _estimate(part: Floats, lowest: float) -> Estimate:
+    """The corrected mean. A query without all judgments uses people's grades only."""
     people, judge, everywhere = part[0], *np.nan_to_num(part[1:])
     found = ppi_by_query(people, judge, everywhere)
-    # A share, or a difference of two, lies in a range that a weighted sum may leave.
-    return Estimate(*(float(np.clip(value, least, 1.0)) for value in found))
+    # A weighted sum can leave the range of a fraction, or of a difference of two.
+    return Estimate(*(float(np.clip(value, lowest, 1.0)) for value in found))

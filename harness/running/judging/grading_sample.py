@@ -1,4 +1,4 @@
-"""Passages drawn at random for people to grade."""
+"""Draw passages at random for people to grade."""
 
 import random
 from pathlib import Path
@@ -18,10 +18,11 @@ def sample(
     queries: int | None = None,
     seed: int = 0,
 ) -> list[Row]:
-    """Passages for people to grade: of each query `per_query`, at random from all that any trial selected.
+    """Draw passages for people to grade: `per_query` for each query, at random from all that any trial selected.
 
-    Every passage of a query's pool has the same chance, whichever trials found it and wherever it ranked; that is what
-    makes the corrected means of all trials unbiased. Raises ConfigError where a trial has not run.
+    Every passage in a query's pool is equally likely, regardless of its trials and ranks, so that the corrected means
+    of all trials are unbiased. `queries` limits the number of queries, also drawn at random. Raises ConfigError if a
+    trial has not run or a number is below 1.
     """
     if per_query < 1 or (queries is not None and queries < 1):
         raise ConfigError("judge sample: --per-query and --queries: expected at least 1")
@@ -40,22 +41,23 @@ def sample(
 
 
 def finished_session(experiment: Experiment, store: Path | str | None, command: str) -> Session:
+    """Return the experiment's session. Raises ConfigError, naming `command`, if a trial has no stored selection."""
     session = Session(experiment, store_folder(store))
     missing = sum(not session.pipeline(trial).stored(trial)["select"] for trial in session.trials)
     if missing:
         message = f"{missing} of {len(session.trials)} trials of '{experiment.name}' have not run"
-        raise ConfigError(f"{command}: {message}; `harness run` does that")
+        raise ConfigError(f"{command}: {message}; run them with `harness run`")
     return session
 
 
 def judged_depth(experiment: Experiment) -> int | None:
-    """How deep the judges look into a selection; None for all of it."""
+    """Return the number of top passages that the judges use; None if one of them uses all."""
     depths = [getattr(judge, "k", None) for judge in experiment.base.judges]
     return None if not depths or None in depths else max(depth for depth in depths if depth)
 
 
 def passage_pools(session: Session) -> dict[str, dict[str, None]]:
-    """The passages that any trial selected for each query, as deep as the judges look."""
+    """Return the texts of the passages that any trial selected for each query, within the ranks that judges use."""
     pools: dict[str, dict[str, None]] = {}
     depth = judged_depth(session.experiment)
     for trial in session.trials:

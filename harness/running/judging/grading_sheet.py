@@ -1,4 +1,4 @@
-"""A sheet of passages for people to grade: JSON lines that a person can read, edit and stop halfway through."""
+"""Grading sheets: passages for people to grade, as JSON lines that can be edited by hand and left half done."""
 
 import json
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ GRADES = (0, 1, 2, 3)
 
 
 class Row(NamedTuple):
-    """One passage of one query. `pool` passages were in the pool it was drawn from, `drawn` of them came on the sheet.
+    """One passage of one query. It was drawn from a pool of `pool` passages, `drawn` of which are on the sheet.
 
-    `pool_digest` identifies those passages: the trials a sheet corrects must select from no others. `grade` is a
-    person's, 0 to 3; None until given.
+    `pool_digest` identifies the pool: a sheet can correct only trials that select from the same one. `grade` is a
+    person's grade, 0 to 3, or None if not graded yet.
     """
 
     query: str
@@ -29,33 +29,33 @@ class Row(NamedTuple):
 
 
 def write_sheet(path: Path, rows: Sequence[Row]) -> None:
-    """Replace the file as a whole, so that an interrupted write loses no grade."""
+    """Write a sheet, replacing the file at once so that an interrupted write loses no grades."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_text("".join(_line(row) + "\n" for row in rows), encoding="utf-8")
-    draft.replace(path)
+    temporary = path.with_name(f".{path.name}.draft")
+    temporary.write_text("".join(_line(row) + "\n" for row in rows), encoding="utf-8")
+    temporary.replace(path)
 
 
 def _line(row: Row) -> str:
     text = json.dumps(row._asdict(), ensure_ascii=False)
-    # Half a surrogate pair has no UTF-8: such a line is written in escapes.
-    return json.dumps(row._asdict()) if any("\ud800" <= sign <= "\udfff" for sign in text) else text
+    # An unpaired surrogate cannot be encoded as UTF-8: such a line is written with escapes.
+    return json.dumps(row._asdict()) if any("\ud800" <= character <= "\udfff" for character in text) else text
 
 
 def read_sheet(path: Path) -> list[Row]:
-    """The rows of a sheet; raises DataError with the line at fault."""
+    """Return the rows of a sheet. Raises DataError with the line if the file is missing or invalid."""
     try:
-        # Not splitlines: a passage may hold other signs that end a line, which JSON leaves as they are.
+        # Not splitlines: JSON does not escape other line separators, such as U+2028, that a passage may contain.
         lines = path.read_text(encoding="utf-8").split("\n")
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror}; `harness judge sample` makes a sheet") from None
+        raise DataError(f"{path}: {error.strerror}; create a sheet with `harness judge sample`") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 (byte {error.start})") from None
     rows = [_row(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
     seen: set[tuple[str, str]] = set()
     for number, row in enumerate(rows, 1):
         if (row.query, row.passage) in seen:
-            raise DataError(f"{path}: passage {number} of the sheet is there twice for query '{row.query}'; remove one")
+            raise DataError(f"{path}: passage {number} of the sheet occurs twice for query '{row.query}'; remove one")
         seen.add((row.query, row.passage))
     return rows
 

@@ -1,4 +1,4 @@
-"""What a judge did in a launch: calls, answers, failures and costs, as plain records."""
+"""Summaries of judging in a launch: calls, judgments, failures and costs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +8,13 @@ from harness.llm import Estimate, Spend
 
 @dataclass(frozen=True)
 class JudgeSummary:
-    """What a judge did in a launch: calls one by one, pooled over all trials, and not yet stored; then how it went.
+    """A judge's work in a launch: its calls before asking, then the outcome.
 
-    `estimate` is for what was not stored. `failures` counts distinct judgments by kind, `example` tells of one;
-    `models` those by the model that gave them, as the server named it; `flips` is the share of repeated judgments
-    that do not agree (None without repeats).
+    `naive` is the number of calls if each trial were judged separately, `pooled` over all trials together, `missing`
+    those not stored; `estimate` is their expected cost. `judgments` is the number of distinct tasks. `failures` counts
+    failed judgments by kind, and `example` describes one. `models` counts judgments by the model that the server named.
+    `flips` is the fraction of repeated judgments that disagree (None without repeats). `suspicious` counts judgments
+    flagged so, `empty` the queries of all trials without passages. `calibration` is the agreement with people, as text.
     """
 
     judge: str
@@ -27,23 +29,23 @@ class JudgeSummary:
     models: Mapping[str, int] = field(default_factory=dict)
     flips: float | None = None
     paid: float = 0.0
-    """Dollars that the judgments in use have cost, whenever they were asked for."""
+    """Dollars paid for the judgments in use, in this launch or earlier."""
     unpriced: int = 0
-    """Calls among them whose cost is not known."""
+    """The number of their calls whose cost is not known."""
     suspicious: int = 0
     empty: int = 0
     calibration: str = ""
 
     @property
     def cost(self) -> str:
-        """One line on what asking takes, told before the first call."""
+        """One line on the calls and their expected cost, shown before the first call."""
         calls = f"{self.naive} calls trial by trial -> {self.pooled} pooled -> {self.missing} not stored"
         return f"{self.judge} ({self.model}): {calls}; {self.estimate}"
 
 
 @dataclass(frozen=True)
 class JudgingReport:
-    """What judging a launch took: judge by judge, and the use made of models by all that asked one."""
+    """The summaries of all judges, and what the launch spent on models, judges included."""
 
     judges: Sequence[JudgeSummary] = ()
     spend: Spend = field(default_factory=Spend)

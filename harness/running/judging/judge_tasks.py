@@ -1,4 +1,4 @@
-"""What one judge has to judge in all trials of a launch, each distinct thing once."""
+"""The tasks of one judge, pooled over all trials of a launch."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,10 @@ from harness.llm.prompter import Task
 
 @dataclass
 class JudgeTasks:
-    """What one judge has to judge in all trials: distinct tasks, and the calls it would take trial by trial."""
+    """The distinct tasks of one judge over all trials, in a dict used as an ordered set.
+
+    `naive` is the number of calls if each trial were judged separately, `empty` the number of cases without passages.
+    """
 
     name: str
     judge: Judge
@@ -19,4 +22,5 @@ class JudgeTasks:
 
     @property
     def prompter(self) -> LlmJudge | None:
+        """The judge if it calls a language model, else None."""
         return self.judge if isinstance(self.judge, LlmJudge) else None

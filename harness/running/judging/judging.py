@@ -1,4 +1,4 @@
-"""Judging a launch: what all its trials need judged is pooled, asked once, and made into scores trial by trial."""
+"""Judge a launch: pool the tasks of all trials, request each judgment once, and compute the scores of each trial."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -47,7 +47,10 @@ from harness.storage.digest import digest
 
 
 class Judging:
-    """The judges of an experiment over all its trials, whose selections must be stored."""
+    """The judges of an experiment, applied to all its trials, whose selections must be stored.
+
+    Raises ConfigError if a judge needs answers or evidence text that the queries do not have.
+    """
 
     def __init__(self, session: Session, answers: AnswerCache, *, price: tuple[float, float] | None = None) -> None:
         self._session, self.answers, self._price = session, answers, price
@@ -66,15 +69,13 @@ class Judging:
         spans = any(query.evidence and not query.by_document for query in queries)
         if items == "evidence" and any(query.by_document for query in queries):
             other = "; set `of: answer`" if answered and judge.uses_model else ""
-            raise ConfigError(f"{message}document evidence has no text to look for; see recall@k{other}")
+            raise ConfigError(f"{message}document-level evidence has no text to look for; use recall@k{other}")
         if items == "answer" and not answered:
             raise ConfigError(f"{message}no query has an answer{'; set `of: evidence`' if spans else ''}")
 
-    # -- what has to be asked
-
     @cached_property
     def judge_tasks(self) -> list[JudgeTasks]:
-        """The distinct tasks of each judge over all trials. The claims must be there, as far as they ever will be."""
+        """The distinct tasks of each judge over all trials. Missing claims must have been requested before."""
         judge_tasks = [JudgeTasks(name, judge) for name, judge in self._judges.items()]
         for trial in self._session.trials:
             for pool, cases in self._per_judge(trial, judge_tasks):
@@ -102,11 +103,11 @@ class Judging:
             yield pool, self.claims.put_into(cases, prompter) if prompter else cases
 
     def _shared(self, task: Task) -> Task:
-        """The task with each text held in memory once, however many trials select it."""
+        """The task with its texts shared in memory among all trials that select them."""
         return task._replace(texts=tuple(self._texts.setdefault(text, text) for text in task.texts))
 
     def summaries(self) -> list[JudgeSummary]:
-        """Per judge: calls trial by trial, pooled, not stored; tokens and dollars of those."""
+        """Return a summary for each judge with its calls and their expected cost, before asking."""
         made = []
         lefts = iter(all_missing(self.answers, self._wanted))
         for pool in self.judge_tasks:
@@ -125,10 +126,10 @@ class Judging:
         return made
 
     def bound(self) -> dict[str, Estimate]:
-        """Per judge, the most that asking can take, before anything is retrieved: trial by trial, nothing stored.
+        """Return an upper bound on the cost of each language-model judge, by label, before anything is retrieved.
 
-        Every query is taken to select as many passages as retriever and selector let through, the longest of the
-        corpus.
+        It assumes that nothing is stored or pooled, and that every query selects the longest passages of the corpus,
+        as many as the retriever and the selector allow.
         """
         bounds: dict[str, Estimate] = {}
         for trial in self._session.trials:
@@ -145,12 +146,10 @@ class Judging:
                 bounds[label] = bounds.get(label, Estimate()).plus(cost)
         return bounds
 
-    # -- asking
-
     def run(self, caller: Caller, notify: Callable[[str], None]) -> list[JudgeSummary]:
-        """Ask all that is not stored, having told what it takes; gives what came of it, judge by judge.
+        """Report the cost of the judgments that are not stored, request them, and return a summary for each judge.
 
-        Raises JudgeError where a server cannot be asked at all; what it had answered is kept.
+        Raises JudgeError if no further call to a server can succeed; answers received until then are kept.
         """
         listing = self.claims.estimate()
         if listing.calls:
@@ -166,10 +165,8 @@ class Judging:
         BatchRunner(caller).ask(self._wanted, "judge")
         return self.outcome(summaries)
 
-    # -- what came of it
-
     def outcome(self, summaries: Sequence[JudgeSummary]) -> list[JudgeSummary]:
-        """The summaries with what came of asking: failures, models, flips."""
+        """Return the summaries completed with the outcome: costs, failures, models, flips and calibration."""
         made = []
         for summary, pool in zip(summaries, self.judge_tasks, strict=True):
             judgments = self._judgments[pool.name]
@@ -198,14 +195,14 @@ class Judging:
         return made
 
     def flips(self, label: str) -> float | None:
-        """The share of a judge's repeated judgments that disagree; None without repeats."""
+        """Return the fraction of a judge's repeated judgments that disagree; None without repeats."""
         return flips(self._judges[label], self._judgments[label])
 
     def variance(self, trial: Trial) -> dict[str, Variance]:
-        """What makes each judge's headline measure uncertain on a trial, for judges that answer repeatedly.
+        """Return the variance components of each judge's first measure on a trial, for judges with repeats.
 
-        Over the queries that have a value in every repeat; slot order where all of these have been asked in reverse
-        (`judge agree --swap` does that for a sample).
+        They are computed over the queries that have a value in every repeat. The effect of passage order is included if
+        at least two of them have also been judged in reverse order (`judge agree --swap` does that for a sample).
         """
         found = {}
         for pool, cases in self._per_judge(trial, self.judge_tasks):
@@ -231,7 +228,7 @@ class Judging:
         return found
 
     def _as_only_take(self, pool: JudgeTasks, take: int) -> dict[Task, Judgment]:
-        """The judgments of one repeat as if it had been the only one."""
+        """The judgments of one repeat, as if it were the only one."""
         return {task._replace(take=0): one for task, one in self._judgments[pool.name].items() if task.take == take}
 
     @cached_property
@@ -243,7 +240,7 @@ class Judging:
                 known = stored(self.answers, pool.prompter, list(pool.tasks))
                 listing = claims_prompter(pool.judge)
                 if listing:
-                    # A query whose claims could not be listed has a failure in their place.
+                    # If claims could not be extracted, the failure takes their place.
                     known |= stored(self.answers, listing, self.claims.tasks()[0][1])
                 made[pool.name] = {t: found for t, found in known.items() if not isinstance(found, Completion)}
             elif isinstance(pool.judge, LocalJudge):
@@ -252,19 +249,19 @@ class Judging:
                     made[pool.name] = dict(pool.judge.decide(tasks, self.embed))
                 missing = next((task for task in tasks if task not in made[pool.name]), None)
                 if missing is not None:
-                    raise ConfigError(f"judge {pool.name}: decide gave no judgment for the query {missing.query!r:.60}")
+                    raise ConfigError(f"judge {pool.name}: decide returned no judgment for query {missing.query!r:.60}")
             else:
                 made[pool.name] = {}
         return made
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors of sentences, (texts, dimensions), for judges that work by themselves."""
+        """Return unit vectors of texts, (texts, dimensions), for judges that call no language model."""
         vectors = self._session.pipeline(self._session.trials[0]).vectors.embed(Local(), texts).vectors
         norms = np.linalg.norm(vectors, axis=1, keepdims=True) if len(vectors) else np.ones((0, 1), np.float32)
         return np.asarray(vectors / np.maximum(norms, 1e-12), np.float32)
 
     def verdicts(self, trial: Trial) -> list[dict[str, Verdict]]:
-        """What the judges say about each query of a trial, by judge."""
+        """Return the verdicts on each query of a trial, by judge. Raises ConfigError if one is invalid."""
         rows: list[dict[str, Verdict]] = [{} for _ in self._session.pipeline(trial).query_texts]
         for pool, cases in self._per_judge(trial, self.judge_tasks):
             known = self._judgments[pool.name]
@@ -277,7 +274,7 @@ class Judging:
         return rows
 
     def judged(self, trial: Trial, result: TrialResult) -> TrialResult:
-        """The result with what the judges say; its fingerprint then covers every judgment."""
+        """Return the result with the judges' measures added; its fingerprint then covers every judgment."""
         rows = self.verdicts(trial)
         measures: dict[str, Judged] = {}
         for name, (label, judge, measure) in judge_measures(trial.judges).items():
@@ -289,7 +286,7 @@ class Judging:
         return replace(result, judged=measures, fingerprint=fingerprint)
 
     def rows(self, trial: Trial) -> Iterator[dict[str, Any]]:
-        """Everything about each query of a trial, judgments included: those on passages beside the passages."""
+        """Yield one record per query of a trial, with judgments; those of passages are stored with the passages."""
         pipeline: Pipeline = self._session.pipeline(trial)
         for row, judged in zip(pipeline.rows(trial), self.verdicts(trial), strict=True):
             for name, (label, _, measure) in judge_measures(trial.judges).items():
@@ -304,13 +301,16 @@ class Judging:
 
 
 def _primary(verdict: Verdict) -> float:
-    """The value of a judge's first measure; NaN where there is none."""
+    """The value of a judge's first measure; NaN if there is none."""
     score = next(iter(verdict.scores.values()))
     return float("nan") if score is None or score.value is None else score.value
 
 
 def results_of(session: Session) -> "tuple[list[TrialResult], JudgingReport, Judging | None]":
-    """The results of all trials, worked out where they are not stored; judgments as far as they are stored."""
+    """Return the results of all trials, computed if they are not stored; judgments only as far as they are stored.
+
+    Also returns the report on judging, and the judging itself if there are judges.
+    """
     named = zip(session.trials, session.names, strict=True)
     results = [session.result(trial, name) for trial, name in named]
     if not session.trials[0].judges:
@@ -321,7 +321,7 @@ def results_of(session: Session) -> "tuple[list[TrialResult], JudgingReport, Jud
 
 
 def _unfound(query: Query, passages: Sequence[Chunk]) -> Case:
-    """A case none of whose items is plain: what is needed is in no passage."""
+    """A case whose evidence is in none of the passages, so that a judge needs a call for every item."""
     items = tuple(f"{number}: {query.text}" for number, _ in enumerate(query.evidence, 1))
     nowhere = tuple(replace(item, places=(Span("\0", 0, 1),)) for item in query.evidence)
     claims = given(Case(query, (), ())) or tuple((query.answer or "").split(". "))

@@ -1,4 +1,4 @@
-"""The claims of an experiment's reference answers, for people to read and edit."""
+"""List the claims of an experiment's reference answers, for people to read and edit."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,10 @@ from harness.running.session import Session, store_folder
 def claims(
     experiment: Experiment, store: Path | str | None, models: Models, notify: Callable[[str], None]
 ) -> Mapping[str, Sequence[str]]:
-    """The claims of each query's reference answer, asked for where they are not stored."""
+    """Return the claims of each query's reference answer, by query id; those not stored are requested.
+
+    Raises ConfigError if no judge of the experiment needs claims.
+    """
     session = Session(experiment, store_folder(store))
     caller = models.caller(answers_of(session), notify)
     judging = Judging(session, caller.answers, price=models.price)

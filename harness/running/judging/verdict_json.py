@@ -1,4 +1,4 @@
-"""Verdicts of judges as columns of numbers, as JSON, and what repeated judgments say of a judge."""
+"""Convert verdicts to arrays and JSON, and compare repeated judgments."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,13 +12,13 @@ from harness.llm import Failure, Judgment, Label, Task
 
 
 def column(scores: Sequence[Score | None], side: str) -> Floats:
-    """One side (`value`, `low`, `high`) of the scores of all queries; NaN where there is none."""
+    """Return one field (`value`, `low` or `high`) of the scores as an array (queries,), with NaN for None."""
     values = (None if score is None else getattr(score, side) for score in scores)
     return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as JSON: scores with bounds, and what was found of each passage or item."""
+    """Return a verdict as JSON: scores with bounds, the judgments of each passage or item, and flags."""
     return {
         "scores": {name: None if score is None else score._asdict() for name, score in verdict.scores.items()},
         "findings": [
@@ -31,7 +31,7 @@ def verdict_json(verdict: Verdict) -> dict[str, Any]:
 
 
 def judgments_json(finding: Finding) -> list[dict[str, Any]]:
-    """The judgments of one passage or item as JSON."""
+    """Return the judgments of one passage or item as JSON."""
     return [_judgment_json(judgment) for judgment in finding.judgments]
 
 
@@ -44,9 +44,9 @@ def _judgment_json(judgment: Judgment) -> dict[str, Any]:
 
 
 def flips(judge: Judge, judgments: Mapping[Task, Judgment]) -> float | None:
-    """The share of things judged repeatedly whose judgments disagree; None without repeats.
+    """Return the fraction of repeatedly judged tasks whose judgments disagree; None without repeats.
 
-    Where the judge has a line between relevant and irrelevant, to disagree is to fall on both sides of it.
+    If the judge has a threshold of relevance, judgments disagree if they are on different sides of it.
     """
     if getattr(judge, "repeats", 1) < 2:
         return None

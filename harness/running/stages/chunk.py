@@ -1,4 +1,4 @@
-"""Chunkings that models decide: by the vectors of a document's pieces, or by what a language model answered."""
+"""Chunks and contexts that depend on models: on vectors, or on the answers of a language model."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,10 +17,10 @@ from harness.storage.store import Artifact
 def cut_by_vectors(
     chunker: EmbeddingChunker, embedder: Embedder, documents: Iterable[Document], vectors: Embeddings
 ) -> Cut:
-    """How a chunker cuts each document, given the unit vectors of the pieces it asks for."""
+    """Return a function that cuts a document, given the unit vectors of the pieces that the chunker defines."""
     pieces = {doc.id: (doc, chunker.pieces(doc)) for doc in documents}
     texts = {name: [doc.text[start:end] for start, end in spans] for name, (doc, spans) in pieces.items()}
-    # All at once first: many documents are too short to fill a batch.
+    # Embed all pieces first: many documents are too short to fill a batch.
     vectors.fill(embedder, [text for row in texts.values() for text in row])
 
     def cut(doc: Document) -> list[Spans]:
@@ -37,7 +37,7 @@ def cut_by_answers(
     maps: Mapping[str, TokenMap],
     answers: AnswerCache,
 ) -> Artifact:
-    """The chunked corpus, from the stored answers of a language model. Raises JudgeError where too many are missing."""
+    """Return the chunked corpus from stored answers of a language model. Raises JudgeError if too many are missing."""
     by_document = {doc.id: chunker.tasks(doc) for doc in documents}
     known = stored(answers, chunker, [task for tasks in by_document.values() for task in tasks])
     failed = few_enough(chunker, list(known.values()), "questions have no answer")
@@ -50,9 +50,9 @@ def cut_by_answers(
 
 
 def written_contexts(augmenter: LlmAugmenter, tasks: list[Task], answers: AnswerCache) -> list[str]:
-    """The context of each chunk as a language model wrote it, empty where that failed.
+    """Return the context that a language model wrote for each chunk; empty if that failed.
 
-    Raises JudgeError where too many are missing.
+    Raises JudgeError if too many are missing.
     """
     known = stored(answers, augmenter, tasks)
     outcomes = [known[task] for task in tasks]

@@ -1,4 +1,4 @@
-"""Vectors of texts: each text embedded once per embedder, for all chunkers, trials and launches."""
+"""Vectors of texts. Each text is embedded once per embedder, for all chunkers, trials and launches."""
 
 import contextlib
 import re
@@ -21,22 +21,22 @@ from harness.storage.model_outputs import VectorCache
 from harness.storage.store import Artifact
 
 _SLAB = 256
-"""Texts embedded between two writes to the cache: what a killed launch can lose."""
+"""The number of texts embedded between two writes to the cache, which is what a killed launch can lose."""
 
 _GREATEST = 1e18
-"""The square of a greater number is none of float32."""
+"""The square of a larger number overflows float32."""
 
 _WORD = re.compile(r"\w")
-"""A text without any has nothing to embed: built-in hashing gives zeros for it."""
+"""A text without a match has nothing to embed; the built-in `hashing` returns zeros for it."""
 
 _SEEN = 100_000
-"""Chunks kept in memory with their vectors, for the steps of many trials."""
+"""The number of chunks kept in memory with their vectors, for the selector steps of many trials."""
 
 Progress = Callable[[int], None]
 
 
 class Embeddings:
-    """Vectors from a cache, worked out where they are missing; `built` counts the texts embedded, under `embed`."""
+    """Vectors from a cache, computed if they are missing. `built["embed"]` counts the texts embedded."""
 
     def __init__(self, cache: VectorCache, built: dict[str, int]) -> None:
         self._cache, self._built = cache, built
@@ -46,16 +46,16 @@ class Embeddings:
 
     @property
     def damaged(self) -> int:
-        """How often the cache was found damaged: set aside as a whole, or with rows that had to be dropped."""
+        """How often the cache was found damaged: set aside completely, or with rows that were dropped."""
         return self._cache.damaged + bool(self._cache.damaged_rows)
 
     def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> list[str]:
-        """The distinct texts that have no vector yet."""
+        """Return the distinct texts that have no vector yet."""
         return self._cache.missing(namespace(embedder, queries=queries), texts)
 
     @contextlib.contextmanager
     def alone(self, embedder: Embedder) -> Iterator[None]:
-        """Keep other launches on the store from embedding with this embedder meanwhile, and paying for the same."""
+        """Lock out other launches on the store, so that they do not embed, and pay for, the same texts meanwhile."""
         name = digest(identity(embedder))[:24]
         if name in self._alone:
             yield
@@ -70,7 +70,7 @@ class Embeddings:
     def fill(
         self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False, progress: Progress | None = None
     ) -> None:
-        """Work out the vectors that are missing, the longest texts first, and cache them slab by slab."""
+        """Compute the missing vectors, longest texts first, and cache them in batches; `progress` gets their sizes."""
         if self.missing(embedder, texts, queries=queries):
             with self.alone(embedder):
                 self._fill(embedder, texts, queries=queries, progress=progress)
@@ -86,19 +86,19 @@ class Embeddings:
                 progress(len(slab))
 
     def embed(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Embedded:
-        """Vectors for all texts, those missing worked out."""
+        """Return vectors for all texts, in order; missing ones are computed. Raises ConfigError if they are invalid."""
         place = namespace(embedder, queries=queries)
         found = self._cache.get(place, texts)
         if found is None:
             self.fill(embedder, texts, queries=queries)
             found = self._cache.get(place, texts)
             if found is None:
-                self._cache.set_aside()  # what is written cannot be read again
-        # Damaged between writing and reading, the file was set aside: go on without it.
+                self._cache.set_aside()  # what was written cannot be read back
+        # If the file was damaged between writing and reading, it was set aside: continue without it.
         return found if found is not None else self._embedded(embedder, texts, queries=queries)
 
     def _embedded(self, embedder: Embedder, texts: Sequence[str], *, queries: bool) -> Embedded:
-        """What an embedder gives for texts, looked at before a number is made of it. Raises ConfigError."""
+        """An embedder's output for texts, checked before use. Raises ConfigError if it is invalid."""
         where, given = f"embedder {embedder.name()}", list(texts)
         with blamed(f"{where}: text {shown(given[0])}", given):
             made = embedder.embed(given, queries=queries)
@@ -107,29 +107,29 @@ class Embeddings:
         vectors, truncated = np.asarray(made.vectors), np.asarray(made.truncated)
         if vectors.ndim != 2 or len(vectors) != len(texts) or truncated.shape != (len(texts),):
             raise ConfigError(
-                f"{where}: gave vectors of shape {vectors.shape} and marks of shape {truncated.shape} for {len(texts)} "
+                f"{where}: returned vectors of shape {vectors.shape} and truncated {truncated.shape} for {len(texts)} "
                 f"texts, the first {shown(given[0])}; expected ({len(texts)}, dimensions) and ({len(texts)},)"
             )
         if vectors.dtype.kind not in "fiu":
-            raise ConfigError(f"{where}: gave numbers of type {vectors.dtype} for {shown(given[0])}; expected float32")
+            raise ConfigError(f"{where}: returned type {vectors.dtype} for {shown(given[0])}; expected float32")
         with np.errstate(over="ignore", invalid="ignore"):
             vectors = np.ma.getdata(vectors).astype(np.float32)
             bad = np.flatnonzero(~(np.abs(vectors) < _GREATEST).all(axis=1))
         if len(bad):
-            raise ConfigError(f"{where}: gave no number, or too great a one, for {shown(given[bad[0]])}")
+            raise ConfigError(f"{where}: returned NaN or a number that is too large for {shown(given[bad[0]])}")
         empty = [at for at in np.flatnonzero(~vectors.any(axis=1)).tolist() if _WORD.search(given[at])]
         if empty:
-            raise ConfigError(f"{where}: gave a vector of zeros for {shown(given[empty[0]])}, which is like nothing")
+            raise ConfigError(f"{where}: returned a vector of zeros for {shown(given[empty[0]])}; it has no direction")
         wide = self._dimensions.setdefault(digest(identity(embedder)), vectors.shape[1])
         if vectors.shape[1] != wide or not wide:
             raise ConfigError(
-                f"{where}: gave {vectors.shape[1]} dimensions for {shown(given[0])}, and {wide} for other texts"
+                f"{where}: returned {vectors.shape[1]} dimensions for {shown(given[0])}, but {wide} for other texts"
             )
         return Embedded(vectors, truncated.astype(np.bool_, copy=False))
 
     def of_chunks(self, embedder: Embedder, chunks: Sequence[Chunk]) -> list[Chunk]:
-        """The same chunks with the unit vectors of what is indexed of them."""
-        # Passages make each chunk once, so its identity will do; holding on to it keeps that from being given away.
+        """Return the chunks with the unit vectors of their indexed texts."""
+        # Passages creates each chunk once, so id() identifies it; keeping the chunk keeps its id from being reused.
         seen = self._seen.setdefault(namespace(embedder, queries=False), {})
         new = {id(chunk): chunk for chunk in chunks if id(chunk) not in seen}
         if len(seen) + len(new) > _SEEN:
@@ -143,9 +143,9 @@ class Embeddings:
 
 
 def query_latency(embedder: Embedder, queries: Sequence[str]) -> Artifact:
-    """Array `ms`: milliseconds to embed one query at a time, for the timed queries; empty where it costs money."""
+    """Return array `ms`: milliseconds to embed each timed query alone; empty if the embedder charges money."""
     if embedder.metered:
         return Artifact({"ms": np.zeros(0)})
     texts = queries[:TIMED_QUERIES]
-    embedder.embed(texts[:1], queries=True)  # loads the model, which is not to be timed
+    embedder.embed(texts[:1], queries=True)  # loads the model, which is not timed
     return Artifact({"ms": np.array(milliseconds(lambda text: embedder.embed([text], queries=True), texts))})

@@ -1,4 +1,4 @@
-"""A chunked corpus: spans in arrays, and the chunks, texts and evidence-bearing passages read off them."""
+"""A chunked corpus: spans in arrays, and the chunks, texts and overlapping passages derived from them."""
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,15 +17,15 @@ from harness.evaluation.metrics.matching import Items, Passage
 from harness.storage.store import Artifact
 
 Cut = Callable[[Document], list[Spans]]
-"""The spans of a document, which knows its tokens, by scale, the finest first."""
+"""Returns the spans of a document that has its token map: one list per scale, the finest first."""
 
 
 def chunk_corpus(chunker: Chunker, data: Dataset, maps: Mapping[str, TokenMap], cut: Cut) -> Artifact:
-    """All chunks in document order, then by start and end: arrays `doc` (document number), `start`, `end`, `tokens`,
-    `scale`.
+    """Return all chunks, by document, then start and end, in arrays of shape (chunks,).
 
-    Blank spans are left out, and those repeated; one of several scales counts as the finest. Raises ConfigError where
-    a chunker returns a span outside the document.
+    They are `doc` (document number), `start` and `end` (characters), `tokens` and `scale`. Blank and repeated spans are
+    left out; a span in several scales counts as the finest. Raises ConfigError if a chunker returns a span outside the
+    document, something other than spans, or no chunk at all.
     """
     parts: list[Ints] = []
     for number, doc in enumerate(data.documents):
@@ -39,7 +39,7 @@ def chunk_corpus(chunker: Chunker, data: Dataset, maps: Mapping[str, TokenMap], 
             if not 0 <= start <= end <= len(doc.text):
                 raise ConfigError(
                     f"chunker {chunker.name()}: document '{doc.id}' has {len(doc.text)} characters, "
-                    f"but it was given the span {start}-{end}"
+                    f"but the chunker returned the span {start}-{end}"
                 )
         spans = sorted(span for span in scales if doc.text[span[0] : span[1]].strip())
         kept = np.array(spans, np.int64).reshape(-1, 2)
@@ -49,21 +49,21 @@ def chunk_corpus(chunker: Chunker, data: Dataset, maps: Mapping[str, TokenMap], 
     if not any(map(len, parts)) and any(doc.text.strip() for doc in data.documents):
         named = next(doc.id for doc in data.documents if doc.text.strip())
         raise ConfigError(
-            f"chunker {chunker.name()}: gave no chunk for any of {len(data.documents)} documents, such as '{named}'"
+            f"chunker {chunker.name()}: returned no chunk for any of {len(data.documents)} documents, such as '{named}'"
         )
     table = np.concatenate(parts) if parts else np.empty((0, 5), np.int64)
     return Artifact(dict(zip(("doc", "start", "end", "tokens", "scale"), table.T.copy(), strict=True)))
 
 
 def tilings_of(chunker: Chunker) -> Cut:
-    """How a chunker that asks no model cuts a document."""
+    """Return a function that cuts a document with a chunker that uses no model."""
     if isinstance(chunker, ScalesChunker):
         return chunker.tilings
     return lambda doc: [chunker.split(doc)]
 
 
 def _spans(chunker: Chunker, doc: Document, returned: Spans) -> list[tuple[int, int]]:
-    """What a chunker returned for a document, as whole numbers."""
+    """The spans that a chunker returned for a document, as integers."""
     try:
         return [(operator.index(start), operator.index(end)) for start, end in returned]
     except (TypeError, ValueError):
@@ -72,7 +72,7 @@ def _spans(chunker: Chunker, doc: Document, returned: Spans) -> list[tuple[int, 
 
 
 def spans_by_document(data: Dataset, chunks: Artifact) -> Iterator[tuple[Document, list[tuple[int, int]]]]:
-    """Each document with the spans of its chunks, in corpus order."""
+    """Yield each document with the spans of its chunks, in corpus order."""
     docs, starts, ends = (chunks.arrays[name] for name in ("doc", "start", "end"))
     bounds = np.searchsorted(docs, np.arange(len(data.documents) + 1))
     for number, doc in enumerate(data.documents):
@@ -81,7 +81,7 @@ def spans_by_document(data: Dataset, chunks: Artifact) -> Iterator[tuple[Documen
 
 
 def augment_corpus(augmenter: Augmenter, data: Dataset, chunks: Artifact, count: Callable[[str], int]) -> Artifact:
-    """One context per chunk, and its tokens."""
+    """Return one context per chunk. Raises ConfigError if the augmenter does not return one text per chunk."""
     contexts: list[str] = []
     for doc, spans in spans_by_document(data, chunks):
         where = f"augmenter {augmenter.name()}: document '{doc.id}'"
@@ -98,14 +98,17 @@ def augment_corpus(augmenter: Augmenter, data: Dataset, chunks: Artifact, count:
 
 
 def context_artifact(contexts: list[str], count: Callable[[str], int]) -> Artifact:
-    """Contexts as they are stored, with their tokens."""
-    # Many chunks share a context: each distinct one is counted once.
+    """Return contexts as an artifact, with the number of tokens that each adds to its chunk."""
+    # Chunks often share a context, so each distinct one is counted only once.
     known = {context: count(context + BETWEEN) if context else 0 for context in set(contexts)}
     return Artifact({"tokens": np.array([known[context] for context in contexts], np.int64)}, contexts)
 
 
 class Passages:
-    """The chunks of a corpus with their contexts, as trials index and show them."""
+    """The chunks of a corpus with their contexts, as trials index and show them.
+
+    `doc`, `start`, `end`, `scale` and `tokens` (context included) have shape (chunks,); a chunk's number is its index.
+    """
 
     def __init__(
         self, data: Dataset, maps: Mapping[str, TokenMap], chunks: Artifact, contexts: Artifact | None
@@ -124,7 +127,7 @@ class Passages:
         return len(self.doc)
 
     def chunk(self, number: int, reach: int = 0) -> Chunk:
-        """One chunk, made once; with a `reach`, the passage from its beginning to that offset."""
+        """Return chunk `number`, or with a `reach` the passage from its start to that offset. Results are cached."""
         if (number, reach) not in self._made:
             doc = self._document(int(self.doc[number]))
             start, end = int(self.start[number]), int(self.end[number])
@@ -143,7 +146,7 @@ class Passages:
         return self._made[number, reach]
 
     def hits(self, ranked: Rankings, query: int) -> Iterator[Chunk]:
-        """What a ranking gives a query, best first; hits that reach beyond their chunk as they are."""
+        """Yield the hits of a ranking for a query, best first, each as long as the ranking says."""
         rows = zip(ranked.row(query)[0].tolist(), ranked.reaches(query).tolist(), strict=True)
         return (self.chunk(number, reach) for number, reach in rows)
 
@@ -154,31 +157,31 @@ class Passages:
         return self._documents[number]
 
     def count(self, doc: int, start: int, end: int) -> int:
-        """The tokens of a stretch of document number `doc`."""
+        """Return the number of tokens of a span of document number `doc`."""
         return self._document(doc).token_map().count(start, end)
 
     def blank(self, doc: int, start: int, end: int) -> bool:
-        """Whether a stretch of document number `doc` is nothing but white space."""
+        """Whether a span of document number `doc` is only white space."""
         return not self._data.documents[doc].text[start:end].strip()
 
     @cached_property
     def texts(self) -> list[str]:
-        """What is indexed: context and text of every chunk."""
+        """The indexed texts: context and text of every chunk."""
         documents = self._data.documents
         rows = zip(self.doc.tolist(), self.start.tolist(), self.end.tolist(), strict=True)
         texts = [documents[doc].text[start:end] for doc, start, end in rows]
         return texts if self._contexts is None else list(map(indexed_text, self._contexts, texts))
 
     def of_documents(self, ids: set[str]) -> dict[str, Ints]:
-        """The chunk numbers of each of these documents."""
+        """Return the chunk numbers of each of these documents."""
         bounds = {doc: np.searchsorted(self.doc, (self._data.number[doc], self._data.number[doc] + 1)) for doc in ids}
         return {doc: np.arange(*found, dtype=np.int64) for doc, found in bounds.items()}
 
     def overlapping_chunks(self, items: Items, *, touching: bool = False, copies: bool = False) -> list[Passage]:
-        """Every chunk that shares a character with the first place of an evidence item, in corpus order.
+        """Return every chunk that shares a character with the first place of an evidence item, in corpus order.
 
-        With `copies`, with any of its equivalent places; with `touching`, also the chunks that end where a place begins
-        or begin where it ends.
+        `copies` includes chunks that overlap any of the item's equivalent places, `touching` those that end where a
+        place begins or begin where it ends.
         """
         found: set[int] = set()
         for item in items.evidence:

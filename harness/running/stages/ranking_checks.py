@@ -1,4 +1,4 @@
-"""Rankings of a retriever, checked before a number is made of them, and read back from their artifact."""
+"""Check what a retriever returns before it is used, and read rankings from their artifact."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,16 +14,16 @@ from harness.storage.store import Artifact
 
 
 def overlap(ranked: Rankings, exact: Rankings) -> float:
-    """The mean share, over queries, of an exact ranking's hits that another has too; 1 where there are none."""
-    shares = []
+    """Return the recall of a ranking against an exact one, averaged over queries; 1 for a query without exact hits."""
+    recalls = []
     for query in range(exact.queries):
-        wanted = exact.row(query)[0]
-        shares.append(np.isin(wanted, ranked.row(query)[0]).mean() if len(wanted) else 1.0)
-    return float(np.mean(shares)) if shares else 1.0
+        expected = exact.row(query)[0]
+        recalls.append(np.isin(expected, ranked.row(query)[0]).mean() if len(expected) else 1.0)
+    return float(np.mean(recalls)) if recalls else 1.0
 
 
 def read_rankings(artifact: Artifact) -> Rankings:
-    """The rankings in a retrieve artifact."""
+    """Return the rankings stored in an artifact of the retrieve stage."""
     return Rankings(*(artifact.arrays[name] for name in Rankings._fields))
 
 
@@ -31,21 +31,22 @@ _RANGES = {"unit": (0.0, 1.0), "cosine": (-1.0, 1.0)}
 
 
 def check_rankings(retriever: Retriever, ranked: Rankings, chunks: int, queries: Sequence[str]) -> None:
-    """Refuse what a researcher's retriever must not return, before a number is made of it."""
+    """Raise ConfigError if a retriever returned invalid rankings for `queries` (ids) over `chunks` chunks."""
     where = f"retriever {retriever.name()}"
     with understood(where, "Rankings of chunk numbers with scores"):
         _require_rankings(where, retriever, ranked, chunks, queries)
 
 
 def checked_artifact(where: str, made: Any) -> Artifact:
-    """What `index` returned, where it can be stored."""
+    """Return what `index` returned. Raises ConfigError, beginning with `where`, if it cannot be stored."""
     if not isinstance(made, Artifact):
         raise ConfigError(f"{where}: must return an Artifact, not {type(made).__name__}")
     with understood(where, "an Artifact of named arrays of numbers or text, and data that JSON can hold"):
         canonical(made.data)
         odd = [name for name, array in made.arrays.items() if array.dtype.kind == "O" or name == "__data__"]
     if odd:
-        raise ConfigError(f"{where}: the array {odd[0]!r} cannot be stored; give it numbers or text, and another name")
+        message = f"the array {odd[0]!r} cannot be stored"
+        raise ConfigError(f"{where}: {message}; use numbers or text, and a name other than '__data__'")
     return made
 
 
@@ -65,6 +66,6 @@ def _require_rankings(where: str, retriever: Retriever, ranked: Any, chunks: int
             raise ConfigError(f"{where}: query '{query}': returned a chunk twice")
         if len(scores) and not (scores.min() >= low - 1e-3 and scores.max() <= high + 1e-3):
             raise ConfigError(
-                f"{where}: query '{query}': returned the scores {scores.min():.4g} to {scores.max():.4g}, though its "
-                f"scale says {low:g} to {high:g}"
+                f"{where}: query '{query}': returned scores from {scores.min():.4g} to {scores.max():.4g}, but its "
+                f"scale is {low:g} to {high:g}"
             )

@@ -1,4 +1,4 @@
-"""Scores of pairs of query and passage: read where they are stored, else asked for, each once for all trials."""
+"""Reranker scores of pairs of query and passage, computed once for all trials and stored."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,14 @@ from harness.running.stages.cache_keys import pair_namespace
 from harness.storage.model_outputs import Pair, ScoreCache, Scored
 
 WARM_UP = "warm-up"
+"""The text that loads a reranker's model before it is timed."""
 
 
 def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, answers: AnswerCache) -> Mapping[Pair, Scored]:
-    """A score for each pair; what is missing is asked of the reranker query by query, and stored.
+    """Return a score for each pair; missing ones are computed query by query, and stored.
 
-    A language model is not asked here, but by the launch beforehand: raises JudgeError where too many of its grades
-    are missing.
+    A language model is never called here, its grades are read from the cache: raises JudgeError if too many of them are
+    missing. Raises ConfigError if the reranker returns invalid scores.
     """
     if isinstance(step, LlmReranker):
         return _graded(step, pairs, answers)
@@ -29,7 +30,7 @@ def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, answers: An
     found = cache.get(place, pairs)
     by_query = _missing(pairs, found)
     if by_query and not step.metered:
-        step.score(WARM_UP, [WARM_UP])  # loads the model, which is not to be timed
+        step.score(WARM_UP, [WARM_UP])  # loads the model, which is not timed
     with progress(step.name(), len(by_query)) as advance:
         for query, texts in by_query.items():
             begin = time.perf_counter()
@@ -37,9 +38,9 @@ def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, answers: An
             with blamed(where, texts):
                 given = np.asarray(step.score(query, texts))
             if given.shape != (len(texts),):
-                raise ConfigError(f"{where}: gave scores of shape {given.shape} for {len(texts)} texts")
+                raise ConfigError(f"{where}: returned scores of shape {given.shape} for {len(texts)} texts")
             if given.dtype.kind not in "fiu" or not np.isfinite(given).all():
-                raise ConfigError(f"{where}: gave a score that is not a number")
+                raise ConfigError(f"{where}: returned a score that is not a number")
             ms = (time.perf_counter() - begin) * 1000 / len(texts)
             new = {(query, text): Scored(float(one), ms) for text, one in zip(texts, given, strict=True)}
             cache.put(place, new)
@@ -49,7 +50,7 @@ def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, answers: An
 
 
 def unscored(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache) -> int:
-    """The requests that `scores` would make for what is missing."""
+    """Return the number of requests that `scores` would send for the missing pairs."""
     missing = _missing(pairs, cache.get(pair_namespace(step), pairs))
     return sum(step.requests(len(texts)) for texts in missing.values())
 
@@ -64,7 +65,7 @@ def _missing(pairs: Sequence[Pair], found: Mapping[Pair, Scored]) -> dict[str, l
 
 
 def tasks_of(step: LlmReranker, pairs: Sequence[Pair]) -> dict[Pair, Task]:
-    """What is asked about each pair."""
+    """Return the task that asks a language model to grade each pair."""
     return {pair: step.task(*pair) for pair in pairs}
 
 

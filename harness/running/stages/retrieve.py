@@ -1,4 +1,4 @@
-"""What retrieval shares, however a ranking is made: ignored documents, replayed runs, checks and latency."""
+"""Shared parts of the retrieve stage: ignored documents, replayed runs, checks and latency."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from harness.storage.store import Artifact
 def without_ignored(
     retriever: Retriever, queries: Sequence[Query], passages: Passages, search: Callable[[Retriever], Rankings]
 ) -> Rankings:
-    """The ranking without hits in documents that a query ignores, searched deeper by as many."""
+    """Return the ranking without the documents that a query ignores, searched deeper to make up for them."""
     ignored = [query.ignore for query in queries]
     if not any(ignored):
         return search(retriever)
@@ -39,7 +39,7 @@ def without_ignored(
 def replayed(
     retriever: Replay, run: PinnedFile, queries: Sequence[Query], documents: Sequence[Document], passages: Passages
 ) -> Artifact:
-    """What another system's run says, read from its file, which must be as it was pinned. Raises DataError."""
+    """Return the rankings of another system, read from its run file. Raises DataError if the file is not as pinned."""
     verify(run)
     ids = [query.id for query in queries]
     starts = np.unique(passages.doc, return_index=True)
@@ -59,7 +59,10 @@ def timed(
     facts: dict[str, float],
     queries: Sequence[Query],
 ) -> Artifact:
-    """Rankings, checked, with the milliseconds that the timed queries take one at a time."""
+    """Check rankings and return them with `ms`, the milliseconds of `search_one` for each timed query.
+
+    Raises ConfigError if the rankings are invalid.
+    """
     check_rankings(retriever, ranked, int(facts["chunks"]), [query.id for query in queries])
     ms = milliseconds(search_one, range(min(TIMED_QUERIES, len(queries))))
     return Artifact({**ranked._asdict(), "ms": np.array(ms)}, facts)

@@ -1,4 +1,4 @@
-"""The score stage, and what is told of a finished trial."""
+"""The score stage, and the facts that are reported about a finished trial."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -25,13 +25,13 @@ CURVE_TOKENS = (125, 250, 500, 1000, 2000, 4000)
 CURVES = tuple(f"{measure}@{k}" for measure in ("recall", "precision", "ndcg") for k in CURVE_RANKS) + tuple(
     f"{measure}@{tokens}t" for measure in ("recall", "ndcg") for tokens in CURVE_TOKENS
 )
-"""Metrics scored for every trial besides those asked for, so that curves over rank and token budget can be drawn."""
+"""Metrics scored for every trial, for the curves over rank and token budget."""
 
 _METRIC = "metric:"
 
 
 def scored_metrics(trial: Trial) -> list[str]:
-    """The metrics asked for, recall at their cutoffs, which the loss ledger needs, and those of the curves."""
+    """Return the metrics to score: those requested, recall at their cutoffs for loss attribution, and the curves."""
     recalls = (str(parse_metric(name)._replace(measure="recall", level=None)) for name in trial.metrics)
     return list(dict.fromkeys((*trial.metrics, *recalls, *CURVES)))
 
@@ -44,9 +44,9 @@ def score_trial(
     selected: Sequence[Selection],
     maps: Mapping[str, TokenMap],
 ) -> Artifact:
-    """Per-query values of every metric, the fate of every evidence item, and what the selections cost in tokens.
+    """Return per query the value of every metric, the outcome of every evidence item, and the tokens selected.
 
-    Raises ConfigError where a metric asked for cannot be measured on this data.
+    Arrays have shape (queries,). Raises ConfigError if a requested metric cannot be measured on this data.
     """
     _refuse_unmeasurable(trial, data)
     queries = data.query_set.queries
@@ -73,7 +73,7 @@ def score_trial(
 
 
 def metric_values(scores: Artifact) -> dict[str, Floats]:
-    """The per-query values in a score artifact, by metric."""
+    """Return the per-query values in a score artifact, each (queries,), by metric."""
     arrays = scores.arrays.items()
     return {name.removeprefix(_METRIC): column for name, column in arrays if name.startswith(_METRIC)}
 
@@ -83,14 +83,14 @@ def _refuse_unmeasurable(trial: Trial, data: Dataset) -> None:
     evident = [query for query in data.query_set.queries if query.evidence]
     if asked and evident and all(query.by_document for query in evident):
         raise ConfigError(
-            f"metrics: {asked[0]} measures characters, but '{data.name}' has document evidence only; "
-            "ask for recall, hit, mrr, ndcg, map or precision"
+            f"metrics: {asked[0]} measures characters, but '{data.name}' has only document-level evidence; "
+            "use recall, hit, mrr, ndcg, map or precision"
         )
     judged = [name for name in trial.metrics if parse_metric(name).measure in JUDGMENT_MEASURES]
     if judged and evident and not any(query.by_document for query in evident):
         raise ConfigError(
-            f"metrics: {judged[0]} needs judgments of whole documents, but the evidence of '{data.name}' is spans; "
-            "ask for recall, hit, mrr, ndcg, map or precision"
+            f"metrics: {judged[0]} needs document-level judgments, but the evidence of '{data.name}' is spans; "
+            "use recall, hit, mrr, ndcg, map or precision"
         )
 
 
@@ -118,7 +118,7 @@ def _evidence_outcomes(
 def query_rows(
     trial: Trial, data: Dataset, scores: Artifact, selected: Sequence[Selection]
 ) -> Iterator[dict[str, Any]]:
-    """Everything about each query: its text, evidence, scores, fates, and the passages kept and dropped."""
+    """Yield one record per query: its text, evidence with outcomes, scores, and the passages kept and dropped."""
     values = metric_values(scores)
     for at, (query, selection) in enumerate(zip(data.query_set.queries, selected, strict=True)):
         needed = Items.of(query, trial.coverage, trial.relevant_from)
@@ -140,7 +140,7 @@ def query_rows(
 def relevance(
     queries: Sequence[Query], ranked: Rankings, passages: Passages, *, relevant_from: float = 0.0
 ) -> Artifact:
-    """Which hits are relevant, in the sense of `precision@k`: arrays `query`, `scores`, `relevant`, one row a hit."""
+    """Return which hits are relevant as in `precision@k`: arrays `query`, `scores`, `relevant`, one entry per hit."""
     number = np.repeat(np.arange(ranked.queries), np.diff(ranked.offsets))
     found: list[bool] = []
     for at, query in enumerate(queries):
@@ -150,9 +150,9 @@ def relevance(
 
 
 def efficiency(ranked: Artifact, selection: Artifact, scores: Artifact, embedding_ms: Floats) -> dict[str, float]:
-    """What a trial costs: chunks, index bytes, context tokens, redundancy, latency of single queries, step statistics.
+    """Return a trial's costs: chunks, index bytes, context tokens, redundancy, latency percentiles, step statistics.
 
-    `embedding_ms` are the timed queries' embedding times, empty where there are none.
+    `embedding_ms` holds the embedding times of the timed queries in milliseconds; it may be empty.
     """
     stages = {"embed": embedding_ms, "retrieve": ranked.arrays["ms"], "select": selection.arrays["ms"]}
     facts = {
@@ -174,12 +174,12 @@ def efficiency(ranked: Artifact, selection: Artifact, scores: Artifact, embeddin
 
 
 def passage_of(pick: SelectedPassage) -> Passage:
-    """A passage of a selection, as the metrics take it."""
+    """Convert a selected passage to the record that metrics use."""
     return Passage(pick.doc, pick.start, pick.end, pick.tokens, pick.context_tokens)
 
 
 def redundancy(row: Sequence[Passage]) -> float:
-    """The share of the selected characters that an earlier passage already holds."""
+    """Return the fraction of the selected characters that an earlier passage already contains."""
     shown = sum(passage.end - passage.start for passage in row)
     by_doc: dict[str, list[tuple[int, int]]] = {}
     for passage in row:
@@ -192,5 +192,5 @@ def _passage_row(pick: SelectedPassage, data: Dataset) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | None:
-    """A JSON number; None where a query has no value."""
+    """A JSON number; None for NaN."""
     return None if np.isnan(value) else float(value)

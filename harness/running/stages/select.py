@@ -1,4 +1,4 @@
-"""The select stage: a trial's steps over the rankings of all queries, every drop with its step and reason."""
+"""The select stage: apply a trial's selector steps to the rankings and record each drop with its step and reason."""
 
 import math
 import time
@@ -23,13 +23,13 @@ from harness.storage.store import Artifact
 
 _COLUMNS = ("query", "doc", "start", "end", "score", "tokens", "context_tokens", "step", "reason")
 KEPT = -1
-"""In the column `step`: the passage was kept."""
+"""The value of the column `step` for a passage that was kept."""
 
 
 class ModelLookups(NamedTuple):
-    """What models know about passages, for the steps that need it.
+    """Functions that supply the outputs of models to selector steps.
 
-    `with_vectors` gives the same chunks with their unit vectors, `scores` what a reranker says about pairs.
+    `with_vectors` returns the same chunks with their unit vectors, `scores` a reranker's scores of pairs.
     """
 
     with_vectors: Callable[[Sequence[Chunk]], list[Chunk]]
@@ -37,10 +37,10 @@ class ModelLookups(NamedTuple):
 
 
 class SelectionRun:
-    """The hits of all queries on their way through the steps of a trial, one step after the other."""
+    """The hits of all queries while a trial's selector steps are applied one after another."""
 
     def __init__(self, queries: Sequence[Query], ranked: Rankings, passages: Passages, lookups: ModelLookups) -> None:
-        # A selector works on what a live system would know: never on the evidence or the answer.
+        # A selector must not see more than a production system: neither evidence nor answer.
         self.queries = [replace(query, evidence=(), answer=None) for query in queries]
         self.hits = [_hits(ranked, at, passages) for at in range(len(queries))]
         self._lookups = lookups
@@ -52,12 +52,12 @@ class SelectionRun:
         self._requests: dict[int, int] = {}
 
     def pairs(self) -> list[Pair]:
-        """The distinct pairs of query and passage as they stand."""
+        """Return the distinct pairs of query and passage text among the current hits."""
         rows = zip(self.queries, self.hits, strict=True)
         return list(dict.fromkeys((query.text, hit.chunk.indexed) for query, hits in rows for hit in hits))
 
     def take(self, place: int, step: Selector) -> None:
-        """Apply step number `place`; raises ConfigError where it returns what it must not."""
+        """Apply step number `place`. Raises ConfigError if it returns an invalid outcome."""
         if isinstance(step, Reranker):
             self._requests[place] = sum(step.requests(len({hit.chunk.indexed for hit in hits})) for hits in self.hits)
             self._rescore(step)
@@ -86,10 +86,10 @@ class SelectionRun:
         for at, (query, hits) in enumerate(zip(self.queries, self.hits, strict=True)):
             found = [scored[query.text, hit.chunk.indexed] for hit in hits]
             if not all(math.isfinite(one.score) for one in found):
-                raise ConfigError(f"selector {step.name()}: gave a score that is not a number")
+                raise ConfigError(f"selector {step.name()}: returned a score that is not a number")
             self.hits[at] = [hit._replace(score=one.score) for hit, one in zip(hits, found, strict=True)]
             if at < len(self._ms):
-                # A text that several hits share was scored once.
+                # A text that several hits share was scored only once.
                 self._ms[at] += sum({hit.chunk.indexed: one.ms for hit, one in zip(hits, found, strict=True)}.values())
 
     def _add_vectors(self) -> None:
@@ -99,9 +99,9 @@ class SelectionRun:
         self.hits = [[hit._replace(chunk=next(chunks)) for hit in hits] for hits in self.hits]
 
     def artifact(self, steps: Sequence[Selector], number: Mapping[str, int]) -> Artifact:
-        """What each query ends up with and what was dropped on the way, one row a passage.
+        """Return the passages kept and dropped for all queries, one row per passage; see `read_selections`.
 
-        `read_selections` reads it; `number` gives each document's position in the corpus.
+        `number` maps a document's id to its position in the corpus.
         """
         for at, hits in enumerate(self.hits):
             for hit in hits:
@@ -117,7 +117,7 @@ def _hits(ranked: Rankings, query: int, passages: Passages) -> list[Hit]:
 
 
 def read_selections(artifact: Artifact, documents: Sequence[str]) -> list[Selection]:
-    """The selections of `select_passages`, one per query; `documents` are the ids in corpus order."""
+    """Return the selections stored by `SelectionRun.artifact`, one per query; `documents` are ids in corpus order."""
     names, reasons = artifact.data["steps"], artifact.data["reasons"]
     made = [Selection([], []) for _ in range(artifact.data["queries"])]
     columns = (artifact.arrays[name].tolist() for name in _COLUMNS)
@@ -131,7 +131,7 @@ def read_selections(artifact: Artifact, documents: Sequence[str]) -> list[Select
 
 
 class _Table:
-    """The rows of a selection artifact while it is being made."""
+    """The rows of a selection artifact under construction."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, str, int, int, float, int, int, int, int]] = []
@@ -159,7 +159,7 @@ class _Table:
             name: np.array(column, np.float64 if name == "score" else np.int32)
             for name, column in zip(_COLUMNS, columns, strict=True)
         }
-        # Means over queries, but for the score: the mean over the passages kept.
+        # The score is a mean over the kept passages, the others are means over queries.
         statistics = [
             {"input": given / n, "kept": kept / n, "tokens": tokens / n, "score": score / kept if kept else 0.0}
             for given, kept, tokens, score, n in self._statistics.values()
@@ -169,14 +169,14 @@ class _Table:
 
 
 def _check(where: str, hits: Sequence[Hit], outcome: Outcome) -> None:
-    """Every hit must be kept, dropped with a reason, cut short, or be part of a passage kept; none twice."""
+    """Raise ConfigError unless each hit is kept, cut, part of a kept passage or dropped, and named only once."""
     if not isinstance(outcome, Outcome):
         raise ConfigError(f"{where}: select must return an Outcome(kept, dropped), not {type(outcome).__name__}")
     if not all(math.isfinite(hit.score) for hit in (*hits, *outcome.kept)):
         raise ConfigError(f"{where}: a score is not a number")
     kept = {(hit.chunk.doc, hit.chunk.start, hit.chunk.end) for hit in outcome.kept}
     if len(kept) < len(outcome.kept):
-        raise ConfigError(f"{where}: kept a passage twice")
+        raise ConfigError(f"{where}: kept the same passage twice")
     given = {id(hit.chunk) for hit in hits}
     text = {id(hit.chunk) for hit in outcome.kept} | {id(drop.hit.chunk) for drop in outcome.dropped}
     if text == given and len(outcome.kept) + len(outcome.dropped) == len(hits):
@@ -193,4 +193,4 @@ def _check(where: str, hits: Sequence[Hit], outcome: Outcome) -> None:
                 f"{where}: {chunk.id} is neither kept nor dropped; name it in Outcome.dropped with a reason"
             )
     if len(dropped) < len(outcome.dropped) or len(kept) + len(dropped) > len(hits):
-        raise ConfigError(f"{where}: named a hit twice; each is either kept or dropped")
+        raise ConfigError(f"{where}: returned a hit twice; each must be either kept or dropped")

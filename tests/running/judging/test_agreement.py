@@ -1,4 +1,4 @@
-"""From a sheet to corrected means: sampling, labelling in the terminal, agreement, and what reports then say."""
+"""From a grading sheet to corrected means: sampling, labelling in the terminal, agreement and reports."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def by_people(passage: str) -> int:
 
 
 def behave(asked: Asked) -> Any:
-    """Agrees with people but for passages of one length."""
+    """Agrees with people except on passages of some lengths."""
     return grade_all(asked, lambda _, text: 3 if len(text) % 8 == 1 else by_people(text))
 
 
@@ -56,7 +56,7 @@ def harness(folder: Path, *arguments: str, **more: Any) -> subprocess.CompletedP
 
 
 def test_passages_are_drawn_from_the_pool_of_all_trials(project: Any) -> None:
-    """As many per query as asked for, each at the same chance; the same seed draws the same."""
+    """As many per query as requested; the same seed draws the same passages."""
     folder, _ = project
     study = read_experiment(folder / "x.yaml")
     rows = sample(study, store=folder / ".harness", per_query=2, seed=3)
@@ -68,10 +68,7 @@ def test_passages_are_drawn_from_the_pool_of_all_trials(project: Any) -> None:
 
 
 def test_from_the_sheet_to_the_report(project: Any) -> None:
-    """sample, label, agree, run:
-
-    the report says uncalibrated until enough is graded, then how well the judge agrees.
-    """
+    """sample, label, agree, run: the report says uncalibrated until enough is graded, and shows the agreement."""
     folder, server = project
     assert "uncalibrated" in harness(folder, "run", "x.yaml", "--no-mlflow").stdout
     done = harness(folder, "judge", "sample", "x.yaml", "--out", "sheet.jsonl", "--per-query", "6")
@@ -94,16 +91,16 @@ def test_from_the_sheet_to_the_report(project: Any) -> None:
     table = [(people & judge).sum(), (people & ~judge).sum(), (~people & judge).sum(), (~people & ~judge).sum()]
     assert list(found["confusion"].values()) == table
     assert found["sensitivity"]["value"] == pytest.approx(table[0] / people.sum())
-    # All of the pool is graded: the corrected mean is that of people.
-    share = [np.mean([row.grade >= 2 for row in graded if row.query == query]) for query in {r.query for r in graded}]
-    assert found["trials"][1]["corrected"]["value"] == pytest.approx(np.mean(share))
+    # The whole pool is graded, so the corrected mean equals the mean of people's grades.
+    means = [np.mean([row.grade >= 2 for row in graded if row.query == query]) for query in {r.query for r in graded}]
+    assert found["trials"][1]["corrected"]["value"] == pytest.approx(np.mean(means))
     output = harness(folder, "judge", "agree", "x.yaml", "sheet.jsonl").stdout
-    assert "reports go on saying uncalibrated: 72 labels, 100 are needed" in output
+    assert "reports still say uncalibrated: 72 labels, 100 are needed" in output
     assert "uncalibrated: kappa" in harness(folder, "run", "x.yaml", "--no-mlflow").stdout
 
 
-def test_a_sheet_with_grades_is_not_written_over(project: Any) -> None:
-    """Grades are a person's hours; an ungraded sheet may be drawn anew."""
+def test_a_sheet_with_grades_is_not_overwritten(project: Any) -> None:
+    """Grades are costly; only a sheet without grades may be drawn again."""
     folder, _ = project
     draw = ("judge", "sample", "x.yaml", "--out", "sheet.jsonl")
     assert harness(folder, *draw).returncode == harness(folder, *draw).returncode == 0
@@ -111,20 +108,20 @@ def test_a_sheet_with_grades_is_not_written_over(project: Any) -> None:
     write_sheet(folder / "sheet.jsonl", [rows[0]._replace(grade=1), *rows[1:]])
     done = harness(folder, *draw)
     assert done.returncode == 2
-    assert "holds grades; name another file" in done.stderr
+    assert "already contains grades; name another file" in done.stderr
     assert read_sheet(folder / "sheet.jsonl")[0].grade == 1
 
 
-def test_position_bias_is_measured_when_asked_for(project: Any) -> None:
-    """A judge that favours the first slot flips when the order is turned round."""
+def test_position_bias_is_measured_with_swap(project: Any) -> None:
+    """A judge that favours the first slot flips when the order is reversed."""
     folder, server = project
     study = read_experiment(folder / "x.yaml")
     rows = [row._replace(grade=by_people(row.passage)) for row in sample(study, store=folder / ".harness", per_query=5)]
     lines: list[str] = []
-    steady = agree(study, rows, store=folder / ".harness", swap=True, notify=lines.append)
+    unbiased = agree(study, rows, store=folder / ".harness", swap=True, notify=lines.append)
     assert lines[0].startswith("context_precision (m): 12 calls; ")
-    assert steady.swap_flips is not None
-    assert steady.swap_flips.value == 0.0
+    assert unbiased.swap_flips is not None
+    assert unbiased.swap_flips.value == 0.0
     assert agree(study, rows, store=folder / ".harness", models=Models(offline=True)).swap_flips is None
 
     def biased(asked: Asked) -> Any:
@@ -140,7 +137,7 @@ def test_position_bias_is_measured_when_asked_for(project: Any) -> None:
 
 
 def test_corrected_means_are_unbiased_for_overlapping_trials(project: Any) -> None:
-    """Over 60 sheets of five passages a query, both trials and their difference come out right on average."""
+    """Over 60 sheets of five passages per query, the means of both trials and their difference are right on average."""
     folder, _ = project
     study = read_experiment(folder / "x.yaml")
     whole = sample(study, store=folder / ".harness", per_query=6)
@@ -148,18 +145,18 @@ def test_corrected_means_are_unbiased_for_overlapping_trials(project: Any) -> No
     truth = agree(study, graded, store=folder / ".harness", models=Models(offline=True))
     found = []
     for seed in range(60):
-        # Five of six passages of each of twelve queries are 60 grades; from 50 on, means are corrected.
+        # Five of six passages of each of twelve queries are 60 grades; correction needs 50.
         rows = sample(study, store=folder / ".harness", per_query=5, seed=seed)
         rows = [row._replace(grade=by_people(row.passage)) for row in rows]
         made = agree(study, rows, store=folder / ".harness", models=Models(offline=True))
         found.append([made.trials[0].corrected[0], made.trials[1].corrected[0], made.trials[1].difference[0]])  # type: ignore[index]
-    wanted = [truth.trials[0].corrected[0], truth.trials[1].corrected[0], truth.trials[1].difference[0]]  # type: ignore[index]
+    expected = [truth.trials[0].corrected[0], truth.trials[1].corrected[0], truth.trials[1].difference[0]]  # type: ignore[index]
     error = np.std(found, axis=0) / np.sqrt(len(found))
-    assert np.all(np.abs(np.mean(found, axis=0) - wanted) < 4 * error + 1e-9)
+    assert np.all(np.abs(np.mean(found, axis=0) - expected) < 4 * error + 1e-9)
 
 
 def test_a_sheet_corrects_only_the_trials_it_was_drawn_from(project: Any) -> None:
-    """Other chunks, deeper selections, edited passages: agreement is told, corrected means are not, and why."""
+    """With deeper selections or edited passages, there are no corrected means, and a note says why."""
     folder, _ = project
     study = read_experiment(folder / "x.yaml")
     rows = [r._replace(grade=by_people(r.passage)) for r in sample(study, store=folder / ".harness", per_query=6)]
@@ -176,7 +173,7 @@ def test_a_sheet_corrects_only_the_trials_it_was_drawn_from(project: Any) -> Non
 
 
 def test_half_graded_queries_are_left_out(project: Any) -> None:
-    """They would halve the mean: everything is relevant to these people, and the mean is 1."""
+    """An ungraded passage must not count as irrelevant: people find everything relevant, so the mean is 1."""
     folder, _ = project
     study = read_experiment(folder / "x.yaml")
     rows = [row._replace(grade=3) for row in sample(study, store=folder / ".harness", per_query=6)]
@@ -188,8 +185,8 @@ def test_half_graded_queries_are_left_out(project: Any) -> None:
     assert found.trials[0].corrected.high <= 1.0
 
 
-def test_where_the_judge_is_silent_the_grades_stand_alone(project: Any) -> None:
-    """Judgments of the sheet's passages only: no judged mean is told, and the corrected one is that of people."""
+def test_without_judgments_only_grades_are_used(project: Any) -> None:
+    """If only the sheet's passages are judged, there is no judged mean, and the corrected one comes from grades."""
     folder, _ = project
     (folder / "x.yaml").write_text((folder / "x.yaml").read_text().replace("model: m", "model: m, reasons: false"))
     study = read_experiment(folder / "x.yaml")
@@ -201,8 +198,8 @@ def test_where_the_judge_is_silent_the_grades_stand_alone(project: Any) -> None:
         assert trial.corrected.low <= 1.0 <= trial.corrected.high + 1e-9
 
 
-def test_a_calibration_is_that_of_one_way_of_judging(project: Any) -> None:
-    """Another temperature, threshold or data set is uncalibrated; fewer labels do not replace more."""
+def test_a_calibration_belongs_to_one_judge_configuration(project: Any) -> None:
+    """A different temperature, threshold or data set is uncalibrated; fewer labels do not replace more."""
     folder, _ = project
     session = Session(read_experiment(folder / "x.yaml"), folder / ".harness")
     judge = ContextPrecision("m")
@@ -229,7 +226,7 @@ SHEETS = {
     ),
     "grade true": (json.dumps(Row("q", "?", "", "p", 2, 1, "d")._asdict() | {"grade": True}), "got true"),
     "drawn": (json.dumps(Row("q", "?", "", "p", 1, 2, "d", 1)._asdict()), "0 < drawn <= pool"),
-    "stranger": (
+    "unknown query": (
         json.dumps(Row("q", "?", "", "p", 2, 1, "d", 1)._asdict()),
         "the sheet's query 'q' is not one of 'garden'",
     ),
@@ -238,19 +235,19 @@ SHEETS = {
 
 
 @pytest.mark.parametrize("name", SHEETS)
-def test_faulty_sheets(name: str, project: Any) -> None:
-    """One line with the file, the line and what would be right; exit code 2."""
+def test_invalid_sheets(name: str, project: Any) -> None:
+    """One line with the file, the line and what is expected; exit code 2."""
     folder, _ = project
-    content, told = SHEETS[name]
+    content, expected = SHEETS[name]
     (folder / "sheet.jsonl").write_text(content + "\n")
     done = harness(folder, "judge", "agree", "x.yaml", "sheet.jsonl")
     assert done.returncode == 2
-    assert told in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_sheet_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """Whatever the passages hold; a missing file is told."""
+    """Including line separators and unpaired surrogates; a missing file is an error."""
     rows = [Row("q", "Wie?", "", 'Zeile\n"zwei" \u2028 drei \ud800', 3, 1, "d", 2), Row("r", "?", "a", "", 1, 1, "e")]
     write_sheet(tmp_path / "s.jsonl", rows)
     assert read_sheet(tmp_path / "s.jsonl") == rows

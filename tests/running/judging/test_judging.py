@@ -1,4 +1,4 @@
-"""Judging a launch: pooling, cost, completeness, comparison, MLflow, and the command line."""
+"""Judging a launch: pooling, cost, missing judgments, comparison, MLflow and the command line."""
 
 import gzip
 import json
@@ -36,7 +36,7 @@ PRICE = (1.0, 2.0)
 
 
 def behave(asked: Asked) -> Any:
-    """Grades by the length of a passage; finds no item."""
+    """Grade passages by their length; find no item."""
     if asked.slots[0].startswith("g"):
         return {slot: {"status": "none", "slots": [], "quote": ""} for slot in asked.slots}
     return grade_all(asked, lambda _, text: len(text) % 4)
@@ -64,7 +64,7 @@ def study(base_dir: Path, *judges: Any, grid: Any = None, **settings: Any) -> Ex
 
 
 def test_pairs_are_judged_once_over_all_trials(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """The calls told beforehand are those made; no (query, passage) is sent twice; the money is the server's count."""
+    """The predicted calls are those made, no (query, passage) is sent twice, and the cost matches the server."""
     lines: list[str] = []
     models = Models(price=PRICE, budget=1.0)
     launch = run(study(tmp_path), store=tmp_path / "s", log=False, notify=lines.append, models=models)
@@ -89,8 +89,8 @@ def test_pairs_are_judged_once_over_all_trials(server: Server, garden_data: Path
     assert [r.fingerprint for r in again.results] == [r.fingerprint for r in launch.results]
 
 
-def test_a_plan_tells_the_calls(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """An upper bound before retrieval, exact after, and it sends nothing."""
+def test_a_plan_shows_the_calls(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """An upper bound before retrieval, exact after it; nothing is sent."""
     before = plan(study(tmp_path), store=tmp_path / "s", models=Models(price=PRICE))
     assert server.asked == []
     launch = run(study(tmp_path), store=tmp_path / "s", log=False, models=Models(offline=True))
@@ -104,14 +104,14 @@ def test_a_plan_tells_the_calls(server: Server, garden_data: Path, tmp_path: Pat
 
 
 def test_scores_by_hand(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """The mean over queries of the share of passages whose length says 2 or 3, worked out from the rows."""
+    """The mean over queries of the fraction of passages whose length gives grade 2 or 3, computed from the rows."""
     launch = run(study(tmp_path), store=tmp_path / "s", log=False)
     session = Session(study(tmp_path), tmp_path / "s")
     judging = Judging(session, answers_of(session))
     for trial, result in zip(session.trials, launch.results, strict=True):
         rows = list(judging.rows(trial))
-        shares = [np.mean([len(p["text"]) % 4 >= 2 for p in row["kept"]] or [0]) for row in rows]
-        assert result.judged["context_precision"].mean == pytest.approx(np.mean(shares))
+        means = [np.mean([len(p["text"]) % 4 >= 2 for p in row["kept"]] or [0]) for row in rows]
+        assert result.judged["context_precision"].mean == pytest.approx(np.mean(means))
         assert [p["judged"]["context_precision"][0]["grade"] for p in rows[0]["kept"]] == [
             len(p["text"]) % 4 for p in rows[0]["kept"]
         ]
@@ -125,7 +125,7 @@ def test_scores_by_hand(server: Server, garden_data: Path, tmp_path: Path) -> No
 
 
 def test_failures_leave_bounds_and_withhold_the_mean(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """A quarter of the queries fails: no mean, bounds that hold, verdicts that hold, a note of kinds."""
+    """If some queries fail, there is no mean but valid bounds, and a note names the kind of failure."""
 
     server.behave = lambda asked: (
         Raw(500, b"", {"x-should-retry": "false"}) if "row 0-" in asked.question else behave(asked)
@@ -147,8 +147,8 @@ def test_failures_leave_bounds_and_withhold_the_mean(server: Server, garden_data
     assert any("server" in note for note in judge_notes(launch))
 
 
-def test_a_trial_cannot_rise_by_failing(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Where the worse half of a trial's queries fails, the comparison does not call it better."""
+def test_a_trial_cannot_gain_by_failing(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """If the worse half of a trial's queries fails, the comparison does not call it better."""
     server.behave = lambda asked: grade_all(asked, lambda _, text: 0)
     grid = {"selector.k": [2, 4]}
     launch = run(study(tmp_path, ContextPrecision("m"), grid=grid), store=tmp_path / "s", log=False)
@@ -172,7 +172,7 @@ def test_a_trial_cannot_rise_by_failing(server: Server, garden_data: Path, tmp_p
 
 
 def test_a_launch_read_back_has_its_judgments(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """`compare` finds them in the store and asks no one."""
+    """`compare` finds them in the store and sends nothing."""
     launch = run(study(tmp_path), store=tmp_path / "s", log=False)
     server.asked.clear()
     again = stored_launch(study(tmp_path), store=tmp_path / "s")
@@ -181,8 +181,8 @@ def test_a_launch_read_back_has_its_judgments(server: Server, garden_data: Path,
     assert server.asked == []
 
 
-def test_a_new_threshold_pays_nothing(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Nor does another k or the number of repeats already taken; the scores change."""
+def test_a_new_threshold_costs_nothing(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """A new threshold or k reuses the judgments; the scores change."""
     run(study(tmp_path, ContextPrecision("m")), store=tmp_path / "s", log=False)
     server.asked.clear()
     strict = run(study(tmp_path, ContextPrecision("m", relevant_from=3, k=2)), store=tmp_path / "s", log=False)
@@ -190,8 +190,8 @@ def test_a_new_threshold_pays_nothing(server: Server, garden_data: Path, tmp_pat
     assert strict.results[2].mean("context_precision") != 0
 
 
-def test_repeats_have_their_own_slots(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Three takes are three calls; those that disagree are told."""
+def test_repeats_are_separate_calls(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Three repeats are three calls; disagreement is reported."""
     count: dict[str, int] = {}
 
     def wavering(asked: Asked) -> Any:
@@ -271,8 +271,8 @@ def own(tmp_path: Path, name: str, **settings: Any) -> Any:
     return component("judge", {f"own.py:{name}": {"model": "m", **settings}}, where="x", base_dir=tmp_path)
 
 
-def test_flips_of_a_judge_without_a_line_are_differences(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Yes, no, yes are not agreement, though 0 and 1 are on one side of 2."""
+def test_flips_of_a_judge_without_a_threshold(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """Yes, no, yes is disagreement, although the grades 0 and 1 are both below 2."""
     seen: dict[str, int] = {}
 
     def wavering(asked: Asked) -> Any:
@@ -288,14 +288,14 @@ def test_flips_of_a_judge_without_a_line_are_differences(server: Server, garden_
     ("judges", "expected"),
     [
         ([("Coin", {"repeats": 2, "takes": False})], "repeats: its tasks have no `take`"),
-        ([("Broken", {})], "judge broken: query 'bed0-2': score gave other; its measures are coin"),
+        ([("Broken", {})], "judge broken: query 'bed0-2': score returned other; its measures are coin"),
         ([("Strict", {}), None], "strict and context_precision both measure 'context_precision'"),
     ],
 )
-def test_faulty_judges_are_one_line(
+def test_invalid_judges_give_one_line(
     judges: Any, expected: str, server: Server, garden_data: Path, tmp_path: Path
 ) -> None:
-    """Naming the judge and what would be right."""
+    """It names the judge and what is expected."""
     server.behave = lambda asked: {"text": {"yes": "yes"}}
     made = [ContextPrecision("m") if one is None else own(tmp_path, one[0], **one[1]) for one in judges]
     with pytest.raises(ConfigError, match=re.escape(expected)):
@@ -303,18 +303,18 @@ def test_faulty_judges_are_one_line(
 
 
 def test_comparisons_say_what_the_judge_is(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """Uncalibrated, also when read back; and nothing stored at another server is said to be so, with its address."""
+    """Uncalibrated, also when read back; if nothing is stored for another server, its address is shown."""
     launch = run(study(tmp_path), store=tmp_path / "s", log=False)
     assert "context_precision: m, uncalibrated" in text(compare(launch, on="context_precision"))
     again = stored_launch(study(tmp_path), store=tmp_path / "s")
     assert "context_precision: m, uncalibrated" in text(compare(again, on="context_precision"))
     elsewhere = study(tmp_path, ContextPrecision("m", base_url="http://127.0.0.1:9/v1"))
     output = text(compare(stored_launch(elsewhere, store=tmp_path / "s"), on="context_precision"))
-    assert "never asked of m at http://127.0.0.1:9/v1" in " ".join(output.split())
+    assert "never sent to m at http://127.0.0.1:9/v1" in " ".join(output.split())
 
 
-def test_a_budget_that_cannot_suffice_is_told_first(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """And one without a price is refused before the retrieval."""
+def test_an_insufficient_budget_is_reported_first(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """A budget on a model without a price is an error before retrieval."""
     lines: list[str] = []
     run(study(tmp_path), store=tmp_path / "s", log=False, notify=lines.append, models=Models(0.001, PRICE))
     assert "--budget 0.001 is less than the $" in lines[-1]
@@ -324,7 +324,7 @@ def test_a_budget_that_cannot_suffice_is_told_first(server: Server, garden_data:
 
 
 def test_claims_of_the_answer(server: Server, make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """Listed once by the model, or given in the data; then looked for like evidence."""
+    """Extracted once by the model, or given in the data; then judged like evidence."""
     make_data(
         [{"id": "d", "text": "Tulips flower in April. They like the sun. Water them twice a week."}],
         [
@@ -356,7 +356,7 @@ def test_claims_of_the_answer(server: Server, make_data: Callable[..., Path], tm
 
 
 def test_judges_without_a_model(garden_data: Path, tmp_path: Path) -> None:
-    """No key, no server, no cost; said in a note; evidence that is retrieved counts in full."""
+    """They need no key, server or money, which a note says; retrieved evidence counts in full."""
     launch = run(study(tmp_path, HeuristicPrecision(), HeuristicRecall()), store=tmp_path / "s", log=False)
     assert launch.judging_report.spend.requests == 0
     result = launch.results[2]
@@ -366,19 +366,19 @@ def test_judges_without_a_model(garden_data: Path, tmp_path: Path) -> None:
     assert judge_table(launch)
 
 
-def test_what_cannot_be_judged_is_refused(make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """Before anything is asked."""
+def test_data_that_cannot_be_judged_are_an_error(make_data: Callable[..., Path], tmp_path: Path) -> None:
+    """The error is raised before any call."""
     make_data([{"id": "d", "text": "Tulips."}], [{"id": "q", "text": "T?", "evidence": [{"doc": "d"}]}], name="garden")
     for judge, message in (
-        (ContextRecall("m"), "document evidence"),
+        (ContextRecall("m"), "document-level evidence"),
         (ContextRecall("m", of="answer"), "no query has"),
     ):
         with pytest.raises(ConfigError, match=message):
             run(study(tmp_path, judge), store=tmp_path / "s", log=False)
 
 
-def test_a_fatal_refusal_keeps_what_was_finished(server: Server, garden_data: Path, tmp_path: Path) -> None:
-    """The next run goes on from there."""
+def test_a_fatal_error_keeps_finished_judgments(server: Server, garden_data: Path, tmp_path: Path) -> None:
+    """The next run resumes from there."""
     good: list[Asked] = []
 
     def dying(asked: Asked) -> Any:
@@ -400,10 +400,10 @@ def test_a_fatal_refusal_keeps_what_was_finished(server: Server, garden_data: Pa
 
 
 def test_a_withheld_mean_is_not_on_top(server: Server, garden_data: Path, tmp_path: Path, tracking: str) -> None:
-    """NaN compares with nothing; the launch names a trial that has a mean, and logs no mean that is withheld."""
+    """The launch's top trial is one that has a mean, and withheld means are not logged."""
     from mlflow import MlflowClient
 
-    # What only the deepest trial selects, the fifth and sixth passage, cannot be judged.
+    # The fifth and sixth passage, which only the deepest trial selects, cannot be judged.
     server.behave = lambda asked: (
         grade_all(asked) if len(asked.fenced) == 4 else Raw(500, b"", {"x-should-retry": "false"})
     )
@@ -484,7 +484,7 @@ def harness(project: Path, *arguments: str, **more: Any) -> subprocess.Completed
 
 
 def test_the_command_line_judges(project: Path, server: Server) -> None:
-    """Cost first, then means with how complete they are, exit code 0; the key is nowhere."""
+    """The cost, then means with their completeness, exit code 0; the key is stored and printed nowhere."""
     key = "sk-secret-0123456789"
     done = harness(project, "run", "x.yaml", "--price", "1,2", "--budget", "0.5", env={"OPENAI_API_KEY": key})
     assert done.returncode == 0, done.stderr
@@ -492,7 +492,7 @@ def test_the_command_line_judges(project: Path, server: Server) -> None:
     assert lines[0].startswith("context_precision (m): 72 calls trial by trial -> 48 pooled -> 48 not stored; about ")
     assert "context_precision against the baseline" in done.stdout
     assert "uncalibrated" in done.stdout
-    assert f"asked: 48 calls in 49 requests, {server.prompt_tokens} tokens in" in done.stdout
+    assert f"usage: 48 calls in 49 requests, {server.prompt_tokens} tokens in" in done.stdout
     assert key not in done.stdout + done.stderr
     for file in project.rglob("*"):
         assert not file.is_file() or key.encode() not in file.read_bytes()
@@ -504,7 +504,7 @@ def test_the_command_line_judges(project: Path, server: Server) -> None:
 
 
 def test_missing_judgments_are_not_exit_code_0(project: Path, server: Server) -> None:
-    """3: cannot tell. What is there is printed, with bounds."""
+    """The exit code is 3, cannot tell; available scores are printed with bounds."""
     server.behave = lambda asked: Raw(500, b"", {"x-should-retry": "false"})
     done = harness(project, "run", "x.yaml", "--no-mlflow")
     assert done.returncode == 3
@@ -514,7 +514,7 @@ def test_missing_judgments_are_not_exit_code_0(project: Path, server: Server) ->
     assert offline.returncode == 3
 
 
-def test_a_wrong_key_is_one_line(project: Path, server: Server) -> None:
+def test_a_wrong_key_gives_one_line(project: Path, server: Server) -> None:
     """Exit code 2, no traceback."""
     server.probe = lambda asked: Raw(401, {"error": {"message": "Incorrect API key"}})
     done = harness(project, "run", "x.yaml", "--no-mlflow")
@@ -539,8 +539,8 @@ def test_wrong_options(arguments: list[str], expected: str, project: Path, serve
     assert server.asked == []
 
 
-def test_killed_and_started_again_pays_nothing_twice(project: Path, server: Server) -> None:
-    """kill -9 in the middle of judging; then the same pairs are not sent again, and the result is that of one run."""
+def test_a_killed_run_never_pays_twice(project: Path, server: Server) -> None:
+    """After kill -9 during judging, finished pairs are not sent again, and the result is that of a single run."""
     for kills in (8, 21):
         seen = len(server.asked)
         process = subprocess.Popen(
@@ -559,7 +559,7 @@ def test_killed_and_started_again_pays_nothing_twice(project: Path, server: Serv
     done = harness(project, "run", "x.yaml", "--no-mlflow")
     assert done.returncode == 0, done.stderr
     sent = [asked.user for asked in server.calls]
-    # In flight when it died: at most the requests that were open at once, twice.
+    # Only requests in flight are repeated: at most 16 for each of two kills.
     assert len(sent) - len(set(sent)) <= 2 * 16
     fresh = harness(project, "run", "x.yaml", "--no-mlflow", "--store", "other")
     table = [line for line in done.stdout.splitlines() if line.startswith(" top_k") or "/13)" in line]
@@ -568,7 +568,7 @@ def test_killed_and_started_again_pays_nothing_twice(project: Path, server: Serv
 
 
 def test_two_launches_on_one_store(project: Path, server: Server) -> None:
-    """Both end well and print the same; each pair has one label, whoever asked first."""
+    """Both succeed and print the same; each pair has one label."""
     command = [HARNESS, "run", "x.yaml", "--no-mlflow"]
     both = [subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     printed = [process.communicate()[0] for process in both]
@@ -578,8 +578,8 @@ def test_two_launches_on_one_store(project: Path, server: Server) -> None:
     assert len(server.calls) <= 2 * 48
 
 
-def test_an_interrupt_finishes_what_is_under_way(project: Path, server: Server) -> None:
-    """Ctrl-C: nothing more is sent, answers that come are kept, the partial result is printed, exit code 3."""
+def test_an_interrupt_finishes_calls_in_flight(project: Path, server: Server) -> None:
+    """After Ctrl-C nothing more is sent, received answers are kept, the partial result is printed, exit code 3."""
     process = subprocess.Popen(
         [HARNESS, "run", "x.yaml", "--no-mlflow"],
         cwd=project,
