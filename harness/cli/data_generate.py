@@ -64,7 +64,7 @@ def generate(options: argparse.Namespace) -> int:
     from harness.data.synthesis import generate as work
     from harness.data.write import write_set
     from harness.llm import AnswerCache
-    from harness.running.pipeline import ARCHIVE
+    from harness.running.pipeline import ANSWERS
     from harness.running.session import store_folder
 
     manifest, models, plan = read_manifest(dataset_folder(options.dataset)), models_of(options), _plan(options)
@@ -82,7 +82,7 @@ def generate(options: argparse.Namespace) -> int:
     def notify(line: str) -> None:
         print(line, flush=True)
 
-    caller = models.caller(AnswerCache(store_folder(options.store) / ARCHIVE), notify)
+    caller = models.caller(AnswerCache(store_folder(options.store) / ANSWERS), notify)
     made = work(documents, others, writer, checker, plan, caller, price=models.price, notify=notify)
     for reason, count in made.dropped.items():
         print(f"{count:>5,} dropped: {reason}")

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from harness.llm.answer_cache import AnswerCache
 from harness.llm.caller import Caller
 from harness.llm.retry_policy import RetryPolicy
-from harness.running.pipeline import ARCHIVE
+from harness.running.pipeline import ANSWERS
 from harness.running.session import Session
 
 
 def answers_of(session: Session) -> AnswerCache:
     """Return the answer cache in a session's store."""
-    return AnswerCache(session.store / ARCHIVE)
+    return AnswerCache(session.store / ANSWERS)
 
 
 @dataclass(frozen=True)

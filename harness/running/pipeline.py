@@ -44,7 +44,7 @@ from harness.storage.store import Artifact, Store
 _CHUNKINGS = 4
 """Chunked corpora kept in memory, each about as large as the corpus. Trials of one chunking run one after another."""
 
-ARCHIVE = "answers.sqlite"
+ANSWERS = "answers.sqlite"
 """The file of the answer cache in the store."""
 
 
@@ -66,7 +66,7 @@ class Pipeline:
         self._at = CacheKeys(manifest, queries, self._tokenizer.identity)
         self.store = Store(store)
         self.vectors = Embeddings(VectorCache(store / "vectors.sqlite"), self.store.built)
-        self.answers = AnswerCache(store / ARCHIVE)
+        self.answers = AnswerCache(store / ANSWERS)
         self.scored = ScoreCache(store / "scores.sqlite")
         self._passages: OrderedDict[str, Passages] = OrderedDict()
 

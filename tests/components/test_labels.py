@@ -104,7 +104,7 @@ def test_the_command_on_files(tmp_path: Path) -> None:
     for arguments, what in (
         (
             ("--labels", "judge.qrels"),
-            "judge.qrels has no columns people and judge; name people's labels with --people",
+            "judge.qrels has no columns people and judge; name the human labels with --people",
         ),
         (("x.yaml", "--labels", "judge.qrels"), "--labels goes without an experiment, --judge and --swap"),
         ((), "name an experiment and a graded sheet, or --people FILE, or --labels FILE"),
