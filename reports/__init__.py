@@ -1,4 +1,4 @@
-"""What a launch means: the comparison of its trials and the report on it, as records, tables, figures and a page."""
+"""Analysis of a launch: the comparison of its trials, the report, and the regression gate."""
 
 from reports.compare import compare
 from reports.comparison import Best, Comparison

@@ -1,4 +1,4 @@
-"""A judge's agreement with people as text and JSON."""
+"""A judge's agreement with human labels as text and JSON."""
 
 import json
 import math
@@ -11,14 +11,14 @@ from reports.plain import plain
 
 
 def text(found: Agreement) -> str:
-    """Agreement, confusion, flips, and the corrected means, for the terminal."""
+    """Returns agreement, confusion matrix, flip rates and corrected means as text, for the terminal."""
     lines = [
         f"{found.judge} ({found.model}) against people on {found.labels} passages, relevant from {found.relevant_from}",
         "",
         f"kappa        {_estimate_text(found.kappa)}",
-        f"of all grades {_one(None if math.isnan(found.graded) else found.graded)}   unweighted, each grade by itself",
-        f"sensitivity  {_estimate_text(found.sensitivity)}   of what people call relevant, the judge finds this share",
-        f"specificity  {_estimate_text(found.specificity)}   of what people call irrelevant, it rejects this share",
+        f"of all grades {_one(None if math.isnan(found.graded) else found.graded)}   unweighted, grades not binarized",
+        f"sensitivity  {_estimate_text(found.sensitivity)}   fraction of human-relevant passages the judge accepts",
+        f"specificity  {_estimate_text(found.specificity)}   fraction of human-irrelevant passages it rejects",
     ]
     table = found.confusion
     people, judge = table.both + table.people_only, table.both + table.judge_only
@@ -30,7 +30,7 @@ def text(found: Agreement) -> str:
         "",
     ]
     if found.missing:
-        lines.append(f"{found.missing} graded passages have no judgment and are left out above")
+        lines.append(f"{found.missing} graded passages have no judgment and are excluded above")
     if not found.trials:
         return "\n".join([*lines, *(f"note: {note}" for note in found.notes)]).rstrip()
     swapped = "not measured (--swap)" if found.swap_flips is None else _estimate_text(found.swap_flips)
@@ -56,9 +56,9 @@ def _means(found: Agreement) -> list[str]:
             )
         lines.append("corrected: prediction-powered (PPI++), over the queries of the sheet")
     if found.calibrated_on < ENOUGH:
-        lines.append(f"reports go on saying uncalibrated: {found.calibrated_on} labels, {ENOUGH} are needed")
+        lines.append(f"reports still say uncalibrated: {found.calibrated_on} labels, {ENOUGH} are needed")
     elif found.calibrated_on > found.labels:
-        lines.append(f"reports go on telling the agreement on {found.calibrated_on} labels found before")
+        lines.append(f"reports still show the earlier agreement on {found.calibrated_on} labels")
     return lines
 
 
@@ -67,7 +67,7 @@ def _one(value: float | None, form: str = ".3f") -> str:
 
 
 def as_json(found: Agreement) -> str:
-    """Everything as JSON; what is not a number is null."""
+    """Returns all of the agreement as JSON; NaN and infinity become null."""
     return json.dumps(plain(asdict(found)), indent=1, ensure_ascii=False, allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""The answer to an experiment's question in two sentences, with no word that the statistics do not bear."""
+"""The answer to an experiment's question in two sentences that claim no more than the statistics support."""
 
 import math
 
@@ -7,7 +7,7 @@ from reports.comparison_row import Row
 
 
 def answer(comparison: Comparison) -> str:
-    """What the comparison says, and how sure it is: two sentences."""
+    """Returns the result of a comparison and its uncertainty in two sentences."""
     others = [row for row in comparison.rows if row.verdict != "baseline"]
     if not others:
         (row,) = comparison.rows
@@ -23,56 +23,59 @@ def _first(comparison: Comparison, others: list[Row]) -> str:
     if better:
         row = better[0]
         message = f"{on}, '{row.name}' is better than {baseline}: {comparison.metric} {_difference(row)}"
+        message += _matter(comparison, row)
         if len(better) > 1:
-            message += (
-                f", and {_count(len(better) - 1, 'other trial')} {'is' if len(better) == 2 else 'are'} better too"
-            )
-        return f"{message}{_matter(comparison, row)}."
+            message += f"; {_count(len(better) - 1, 'other trial')} {'is' if len(better) == 2 else 'are'} also better"
+        return f"{message}."
     if worse:
         message = f"{on}, no trial is better than {baseline} in {comparison.metric}, and {_count(len(worse), 'trial')}"
         return f"{message} {'is' if len(worse) == 1 else 'are'} worse."
-    return f"{on}, no trial can be told apart from {baseline} in {comparison.metric}."
+    return f"{on}, no trial can be distinguished from {baseline} in {comparison.metric}."
 
 
 def _matter(comparison: Comparison, row: Row) -> str:
     if not comparison.margin:
         return ""
-    words = {"yes": "more than", "no": "less than", "cannot tell": "perhaps less than"}
-    return f", {words[row.matters]} the margin of {comparison.margin:g}"
+    words = {"yes": "is more than", "no": "is less than", "cannot tell": "may be less than"}
+    return f", which {words[row.matters]} the margin of {comparison.margin:g}"
 
 
 def _second(comparison: Comparison, others: list[Row]) -> str:
     best = comparison.best
     if math.isnan(best.mean):
         return "Too many judgments are missing to say which trial has the highest mean."
-    sure = any(row.mean_min < row.mean_max for row in comparison.rows)
-    message = f"The highest mean{' that is sure, whatever is missing' if sure else ''}, {best.mean:.3f}"
+    message, mean = f"'{best.name}' has the highest mean", f"{best.mean:.3f}"
+    if any(row.mean_min < row.mean_max for row in comparison.rows):
+        message = f"With missing judgments counted at their worst, {message}"
+        mean += " over complete queries"
     if not math.isnan(best.corrected) and round(best.corrected, 3) != round(best.mean, 3):
-        message += f" ({best.corrected:.3f} once corrected for the choice)"
-    message += f", is that of '{best.name}'"
+        mean += f", {best.corrected:.3f} corrected for selection"
     peers = len(best.not_separable) - 1
-    message += (
-        f", from which {_count(peers, 'other trial')} cannot be separated" if peers else ", and no other reaches it"
+    rest = (
+        f"{_count(peers, 'other trial')} cannot be separated from it"
+        if peers
+        else "all others can be separated from it"
     )
-    open_ = [row.needed for row in others if not math.isnan(row.needed)]
-    if open_ and not any(row.verdict == "better" for row in others):
-        message += f"; a difference of {comparison.effect:g} would take {_range(open_)} queries like these to see"
+    message += f" ({mean}); {rest}"
+    needed = [row.needed for row in others if not math.isnan(row.needed)]
+    if needed and not any(row.verdict == "better" for row in others):
+        message += f"; detecting a difference of {comparison.effect:g} would take {_range(needed)} similar queries"
     return f"{message}."
 
 
 def _mean(comparison: Comparison, row: Row) -> str:
     value = "withheld" if math.isnan(row.mean) else f"{row.mean:.3f}"
-    interval = "" if math.isnan(row.low) else f" ({row.low:.3f} … {row.high:.3f})"
+    interval = "" if math.isnan(row.low) else f" (95 % CI {row.low:.3f} … {row.high:.3f})"
     return f"{comparison.metric} {value}{interval}"
 
 
 def _difference(row: Row) -> str:
-    bounds = "" if math.isnan(row.difference_low) else f" ({row.difference_low:+.3f} … {row.difference_high:+.3f})"
-    return f"{row.difference:+.3f}{bounds}, p {_p(row.p)}"
+    interval = f"95 % CI {row.difference_low:+.3f} … {row.difference_high:+.3f}, "
+    return f"{row.difference:+.3f} ({'' if math.isnan(row.difference_low) else interval}adjusted p {_p(row.p)})"
 
 
 def _p(value: float) -> str:
-    return "under .001" if value < 0.001 else f"{value:.3f}".lstrip("0")
+    return "< .001" if value < 0.001 else f"= {f'{value:.3f}'.lstrip('0')}"
 
 
 def _count(number: int, what: str) -> str:

@@ -1,4 +1,4 @@
-"""What raw scores mean, as a table and as JSON."""
+"""Relevance of hits by score bin, as text and as JSON."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from reports.plain import plain
 
 
 def text(found: Sequence[ScoreBins]) -> str:
-    """A table per embedder, for the terminal."""
+    """Returns a table per embedder as text, for the terminal."""
     parts = []
     for one in found:
         lines = [
@@ -22,12 +22,12 @@ def text(found: Sequence[ScoreBins]) -> str:
             for one_bin in one.bins
         ]
         parts.append("\n".join(lines))
-    note = "relevant: by the evidence of the query set; what nobody has marked counts as irrelevant"
+    note = "relevant: by the annotated evidence of the query set; unannotated passages count as irrelevant"
     return "\n\n".join([*parts, note])
 
 
 def label(one_bin: ScoreBin) -> str:
-    """The bin in words: `0.6 to 0.7`, `from 0.9`, `below 0.3`."""
+    """Returns the range of a bin in words: `0.6 to 0.7`, `from 0.9`, `below 0.3`."""
     if math.isinf(one_bin.high):
         return f"from {one_bin.low:g}"
     return f"below {one_bin.high:g}" if math.isinf(one_bin.low) else f"{one_bin.low:g} to {one_bin.high:g}"
@@ -38,6 +38,6 @@ def _fraction(one_bin: ScoreBin) -> str:
 
 
 def as_json(found: Sequence[ScoreBins]) -> str:
-    """Everything as JSON; bounds without end and fractions of nothing are null."""
+    """Returns all bins as JSON; infinite bounds and fractions of empty bins are null."""
     value = [plain(asdict(one) | {"bins": one.bins}) for one in found]
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)

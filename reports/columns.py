@@ -1,4 +1,4 @@
-"""What else is known of each trial, side by side: metrics, judges' measures, costs and speed."""
+"""Further values of each trial, side by side: metrics, judges' measures, costs and latency."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from harness.running.launch_result import Launch
 
 
 def columns(launch: Launch, names: Sequence[str]) -> list[tuple[str, list[float]]]:
-    """Each trial with the values of `names`, NaN where one does not apply; raises ConfigError for an unknown one."""
+    """Returns each trial's values of `names`, NaN if one does not apply. Raises ConfigError for an unknown name."""
     known = {name for result in launch.results for name in (*result.scores, *result.judged, *result.efficiency)}
     known.update(FACTS)
     for name in names:
@@ -19,7 +19,7 @@ def columns(launch: Launch, names: Sequence[str]) -> list[tuple[str, list[float]
 
 
 def every(launch: Launch) -> list[str]:
-    """All that is known of any trial: metrics asked for first, then those of the curves, judges' measures, facts."""
+    """Returns the names of all values: requested metrics, metrics of the curves, judges' measures, facts."""
     found = dict.fromkeys(name for name in launch.experiment.metrics if name in launch.results[0].scores)
     for result in launch.results:
         found.update(dict.fromkeys((*result.scores, *result.judged, *result.efficiency)))
@@ -27,19 +27,19 @@ def every(launch: Launch) -> list[str]:
 
 
 def value(result: TrialResult, name: str) -> float:
-    """A mean of a metric or measure, or another fact; NaN where it does not apply."""
+    """Returns the mean of a metric or measure, or another fact; NaN if it does not apply."""
     if name in result.scores or name in result.judged:
         return result.mean(name)
     return float(result.efficiency.get(name, math.nan))
 
 
 def trial_values(launch: Launch, names: Sequence[str]) -> list[tuple[str, dict[str, float]]]:
-    """Each trial with the values of `names` by name, as the machine-readable comparison takes them."""
+    """Returns each trial with the values of `names` by name, for `as_csv` and `as_json`."""
     return [(trial, dict(zip(names, numbers, strict=True))) for trial, numbers in columns(launch, names)]
 
 
 def shown(name: str, number: float) -> str:
-    """A value in the form that suits it: bytes, milliseconds, dollars, counts, or a score.
+    """Returns a value as text, in the format of its unit: bytes, milliseconds, dollars, counts, or a score.
 
     >>> shown("index_bytes", 2_500_000), shown("latency_p50_ms", 12.345), shown("usd_per_query", 0.00012)
     ('2.5 MB', '12.3', '$0.00012')
@@ -58,7 +58,7 @@ def shown(name: str, number: float) -> str:
 
 
 def table(launch: Launch, names: Sequence[str]) -> "object":
-    """The values as a rich renderable."""
+    """Returns the values as a rich table. Raises ConfigError for an unknown name."""
     from rich import box
     from rich.table import Table
 
@@ -72,7 +72,7 @@ def table(launch: Launch, names: Sequence[str]) -> "object":
 
 
 def markdown(launch: Launch, names: Sequence[str]) -> str:
-    """The values for a run's note or a CI summary."""
+    """Returns the values as a Markdown table. Raises ConfigError for an unknown name."""
     lines = ["", "| " + " | ".join(("trial", *names)) + " |", "|" + "---|" * (len(names) + 1)]
     for trial, numbers in columns(launch, names):
         cells = [trial.replace("|", "\\|"), *(shown(name, number) for name, number in zip(names, numbers, strict=True))]

@@ -1,9 +1,9 @@
-"""Trials against a baseline and against the best of them, on the same queries: what can be said, and how surely."""
+"""Comparison of trials with a baseline and with the best trial, paired over the same queries."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,12 +33,8 @@ from reports.comparison import Best, Comparison
 from reports.comparison_row import Matters, Row, Verdict
 from reports.judge_notes import notes_on
 
-if TYPE_CHECKING:
-    pass
-
-
 ALPHA = 0.05
-"""The chance that any of a comparison's words is wrong, if no trial differs from the baseline."""
+"""The family-wise error rate: the probability of any wrong verdict if no trial differs from the baseline."""
 
 
 def compare(
@@ -50,13 +46,13 @@ def compare(
     effect: float | None = None,
     clusters: str | None = None,
 ) -> Comparison:
-    """Compare a launch's trials on one metric.
+    """Compares a launch's trials on one metric.
 
-    `on` defaults to the experiment's `compare.on`; else, as at equal k chunk size and context size are confounded, to
-    the first metric at a token budget, and where chunkers differ and there is none, to recall@1000t. `baseline` gives
-    params of the baseline trial (the first that has them all). `baseline`, `margin`, `effect` and `clusters` default
-    to what the experiment says. Words follow the intervals, which hold for all trials at once: 5 % is the chance that
-    any is wrong. Raises ConfigError for an unknown metric or baseline.
+    `on` defaults to the experiment's `compare.on`; else to the first metric at a token budget, because at equal k chunk
+    size and context size are confounded; else to recall@1000t if the chunkers differ. `baseline` gives params of the
+    baseline trial (the first that has them all). `baseline`, `margin`, `effect` and `clusters` default to those of the
+    experiment. Verdicts follow from simultaneous 95 % intervals: 5 % is the probability that any verdict is wrong.
+    Raises ConfigError for an unknown metric or baseline.
     """
     settings = _settings(launch.experiment.compare, margin, effect, clusters)
     results = launch.results
@@ -94,19 +90,19 @@ def compare(
 
 
 def _choice(scores: Scores) -> Choice:
-    """Which trial is the best, whatever missing judgments would have been."""
-    least, sizes = cluster_sums(scores.low, scores.clusters)
-    most, _ = cluster_sums(scores.high, scores.clusters)
-    return best_of(least, most, sizes, seed=scores.seed, tested=~scores.withheld)
+    """The best trial, valid for all possible values of missing judgments."""
+    low, sizes = cluster_sums(scores.low, scores.clusters)
+    high, _ = cluster_sums(scores.high, scores.clusters)
+    return best_of(low, high, sizes, seed=scores.seed, tested=~scores.withheld)
 
 
 def _rows(launch: Launch, at: int, scores: Scores, settings: Compare, choice: Choice) -> list[Row]:
     """A row for every trial, compared with trial number `at`."""
     results, metric = launch.results, scores.metric
     means = interval(scores.low, scores.high, scores)
-    # Where no test can tell a difference, none can exclude a trial.
+    # If no test can detect a difference, none can exclude a trial.
     undecidable = too_few(len(set(scores.clusters)))
-    text = _against(at, scores, settings)
+    differences = _against(at, scores, settings)
     baseline_mean = _mean(results[at], scores, at)
     return [
         Row(
@@ -117,7 +113,7 @@ def _rows(launch: Launch, at: int, scores: Scores, settings: Compare, choice: Ch
             low=float(means.low[n]),
             high=float(means.high[n]),
             difference=_paired_mean(scores, n, at) if not math.isnan(mean + baseline_mean) else math.nan,
-            **text[n]._asdict(),
+            **differences[n]._asdict(),
             p_best=float(choice.p_best[n]),
             may_be_best=undecidable or n == choice.best or float(choice.p_value[n]) > ALPHA,
             losses=losses_at(result, metric),
@@ -129,14 +125,17 @@ def _rows(launch: Launch, at: int, scores: Scores, settings: Compare, choice: Ch
 
 
 def interval(low: Floats, high: Floats, scores: Scores) -> Intervals:
-    """Bootstrap intervals that hold whatever is missing: from the worst case's lower to the best case's upper bound."""
+    """Returns bootstrap intervals of means, from the lower bound of the worst case to the upper bound of the best case.
+
+    `low` and `high` bound the scores, trials by queries, for all possible values of missing judgments.
+    """
     worst = cluster_bootstrap(low, scores.clusters, seed=scores.seed)
     best = worst if np.array_equal(low, high) else cluster_bootstrap(high, scores.clusters, seed=scores.seed)
     return worst._replace(high=best.high)
 
 
 class _Difference(NamedTuple):
-    """What is known of one trial's difference to the baseline; the fields of `Row`."""
+    """One trial's difference to the baseline; the fields are those of `Row`."""
 
     difference_low: float = 0.0
     difference_high: float = 0.0
@@ -152,14 +151,14 @@ class _Difference(NamedTuple):
 
 
 def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
-    """Every trial's difference to trial number `at`, tested as one family."""
+    """Every trial's difference to trial number `at`, tested as one family of hypotheses."""
     others = [n for n in range(len(scores.low)) if n != at]
     worst, best = (scores.low - scores.high[at])[others], (scores.high - scores.low[at])[others]
-    least, sizes = cluster_sums(worst, scores.clusters)
-    most, _ = cluster_sums(best, scores.clusters)
+    low_sums, sizes = cluster_sums(worst, scores.clusters)
+    high_sums, _ = cluster_sums(best, scores.clusters)
     tested = ~(scores.withheld[others] | scores.withheld[at])
-    family = paired_differences(least, most, sizes, seed=scores.seed, tested=tested, level=1 - ALPHA)
-    errors = standard_errors((least + most) / 2, sizes)
+    family = paired_differences(low_sums, high_sums, sizes, seed=scores.seed, tested=tested, level=1 - ALPHA)
+    errors = standard_errors((low_sums + high_sums) / 2, sizes)
     needed = queries_needed(errors, scores.queries, settings.effect, critical=max(family.critical, 1.96))
     p_holm = holm(family.p)
     made = [_Difference()] * len(scores.low)
@@ -178,7 +177,7 @@ def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
             float(family.p[n]),
             float(p_holm[n]),
             verdict,
-            _unbounded(bool((least[n] < most[n]).any())) if math.isnan(low) else "",
+            _unbounded(bool((low_sums[n] < high_sums[n]).any())) if math.isnan(low) else "",
             _matters(low, high, settings.margin),
             float(needed[n]) if verdict == "cannot tell" and math.isfinite(needed[n]) else math.nan,
         )
@@ -186,28 +185,28 @@ def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
 
 
 def _unbounded(missing: bool) -> str:
-    """Why no bound holds for a difference, however large."""
+    """The reason why a difference has no bounds."""
     return "missing judgments" if missing else "too few clusters"
 
 
 def _refused(why: str, settings: Compare) -> _Difference:
-    """A difference of which nothing can be said."""
+    """A difference without a test."""
     nan, matters = math.nan, _matters(math.nan, math.nan, settings.margin)
     return _Difference(nan, nan, nan, nan, nan, nan, nan, "cannot tell", why, matters)
 
 
 def too_few(clusters: int) -> bool:
-    """Whether clusters have too few sign patterns for p to reach 5 %, whatever the differences."""
+    """Returns whether this number of clusters has too few sign patterns for p to reach 5 % at all."""
     return clusters - 1 < -math.log2(ALPHA)
 
 
 def _within(low: float, high: float) -> tuple[float, float]:
-    """The bounds of an interval, NaN where there are none. All measures lie in 0..1, so differences lie in -1..1."""
+    """The bounds of an interval, NaN if there are none. Measures are in 0..1, so differences are in -1..1."""
     return (max(low, -1.0), min(high, 1.0)) if math.isfinite(low + high) else (math.nan, math.nan)
 
 
 def _verdict(low: float, high: float) -> Verdict:
-    """The word that an interval bears: it must leave out 0."""
+    """The verdict of an interval: better or worse only if it excludes 0."""
     return "better" if low > 0 else "worse" if high < 0 else "cannot tell"
 
 
@@ -227,14 +226,14 @@ def _best(choice: Choice, rows: Sequence[Row]) -> Best:
 
 
 def _mean(result: TrialResult, scores: Scores, at: int) -> float:
-    """The mean as it is told: of a judge's measure over the complete queries, NaN where it is withheld."""
+    """The mean as reported: of a judge's measure over the complete queries, NaN if it is withheld."""
     if scores.metric in result.judged:
         return result.mean(scores.metric)
     return math.fsum(scores.low[at]) / scores.queries
 
 
 def _paired_mean(scores: Scores, trial: int, baseline: int) -> float:
-    """The mean difference over the queries that have a value in both trials; NaN where none has."""
+    """The mean difference over the queries that have a value in both trials; NaN if there are none."""
     both = (scores.low[[trial, baseline]] == scores.high[[trial, baseline]]).all(axis=0)
     differences = (scores.low[trial] - scores.low[baseline])[both]
     return math.fsum(differences) / len(differences) if len(differences) else math.nan
@@ -250,9 +249,9 @@ def _settings(text: Compare, margin: float | None, effect: float | None, cluster
 
 
 def losses_at(result: TrialResult, metric: str) -> dict[str, int]:
-    """The loss ledger as the metric sees it: what was selected but lies beyond the metric's cutoff is lost to that.
+    """Returns the counts of evidence items by outcome for a metric: what is selected beyond its cutoff counts as lost.
 
-    Counts of evidence items by fate; the cutoff's own fate reads `past 1000 tokens` or `below rank 5`.
+    The outcome of the cutoff is named `past 1000 tokens` or `below rank 5`.
     """
     lost = result.losses()
     if metric in result.judged:
@@ -276,12 +275,12 @@ def _judge_notes(launch: Launch, metric: str) -> list[str]:
         message = "withheld" if judged.withheld else "over those"
         notes.append(f"{name}: {judged.complete} of {judged.total} queries have a value; the mean is {message}")
     if short:
-        notes.append("intervals and verdicts hold whatever the missing judgments would have been")
+        notes.append("intervals and verdicts hold for all possible values of the missing judgments")
     return [*notes, *notes_on(launch, metric)]
 
 
 def _capped(launch: Launch, metric: str) -> list[str]:
-    """Trials that keep fewer passages than the metric divides by, which bounds it."""
+    """Warnings on trials that select fewer passages than the metric divides by, which limits its maximum."""
     judges = judge_measures(launch.experiment.base.judges)
     if metric in judges:
         _, judge, measure = judges[metric]
@@ -296,8 +295,8 @@ def _capped(launch: Launch, metric: str) -> list[str]:
         if known and min(known) < (k or 0):
             limits.setdefault(min(known), []).append(result.name)
     return [
-        f"{metric} divides by {k}, and at most {limit} passages are kept: it is at most {limit / (k or 1):.3f} for "
-        f"{', '.join(names)}"
+        f"{metric} divides by {k}, but at most {limit} passages are selected: its maximum is {limit / (k or 1):.3f} "
+        f"for {', '.join(names)}"
         for limit, names in limits.items()
     ]
 
@@ -307,15 +306,15 @@ def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
     if clusters < FEWEST_CLUSTERS:
         warnings.append(f"no intervals: {clusters} clusters of queries, at least {FEWEST_CLUSTERS} are needed")
     elif too_few(clusters):
-        least = next(count for count in range(clusters, 64) if not too_few(count))
+        enough = next(count for count in range(clusters, 64) if not too_few(count))
         message = f"{clusters} clusters of queries are too few for any difference to reach p {ALPHA:g}: there are only"
-        message += f" {2 ** (clusters - 1)} ways to flip their signs; queries about {least} documents would be enough"
-        warnings.append(f"{message}; `clusters: queries` asks about further queries on the same documents")
+        message += f" {2 ** (clusters - 1)} sign patterns; queries about {enough} documents would be enough"
+        warnings.append(f"{message}; with `clusters: queries` the results apply to further queries on these documents")
     elif clusters < FEW_CLUSTERS:
-        warnings.append(f"{clusters} clusters of queries only: the intervals are rough")
+        warnings.append(f"only {clusters} clusters of queries: the intervals are approximate")
     judged = metric in launch.results[0].judged
     if chunkings(launch.results) > 1 and (judged or parse_metric(metric).k is not None):
         warnings.append(
-            f"chunk sizes differ: {metric} compares contexts of different size; see a metric such as recall@1000t"
+            f"chunk sizes differ: {metric} compares contexts of different size; use a metric such as recall@1000t"
         )
     return warnings

@@ -1,4 +1,4 @@
-"""The comparison of a launch's trials: what was found, and how it reads as text, HTML, CSV, JSON and data frame."""
+"""The comparison of a launch's trials, and its forms: text, Markdown, HTML, CSV, JSON and data frame."""
 
 import html as escaping
 import io
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Best:
-    """The trial with the greatest mean, and the mean to expect of it on queries it was not chosen by.
+    """The trial with the highest mean, and the mean to expect on queries that were not used to select it.
 
-    `low` and `high` bound `corrected`: the trial's own interval, moved by what it owes to having been chosen.
+    `low` and `high` bound `corrected`: the 95 % interval of the trial's mean, shifted by the correction for selection.
     """
 
     name: str
@@ -28,15 +28,17 @@ class Best:
     low: float
     high: float
     not_separable: Sequence[str]
-    """All trials that cannot be told from the best at 95 %, itself included: one of them is, whichever."""
+    """Names of the trials that may be the best, `name` included: at 95 % confidence, one of them is."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All trials of a launch on one metric, in grid order. `clusters` is the number of independent units of queries.
+    """All trials of a launch on one metric, in grid order. `clusters` is the number of clusters of queries.
 
-    `design_effect` is how many times larger the variance of a mean is than if queries were independent (the median
-    over trials); `effect` the difference that `Row.needed` is about.
+    `queries` are those with a value in all trials; `unanswerable` and `unmeasured` count those left out, without
+    evidence or without a value for another reason. `design_effect` is the variance of a mean relative to that of
+    independent queries (the median over trials). `margin` is the smallest difference that matters (0: not set),
+    `effect` the difference that `Row.needed` queries would detect.
     """
 
     question: str
@@ -53,13 +55,13 @@ class Comparison:
     margin: float
     effect: float
     final: bool
-    """Whether this is the locked query set, where nothing is chosen any more."""
+    """Whether this is the locked query set, on which no trial is selected."""
     warnings: Sequence[str]
     synthetic: bool = False
-    """Whether a model wrote the queries."""
+    """Whether a language model wrote the queries."""
 
     def frame(self) -> "DataFrame":
-        """A row per trial, a column per field of `Row`; losses as `lost_…` columns, counts of evidence items."""
+        """Returns a row per trial and a column per field of `Row`; losses are counts of evidence items in `lost_…`."""
         return comparison_frame(self)
 
     def _repr_html_(self) -> str:
@@ -70,26 +72,26 @@ class Comparison:
 
 
 def comparison_frame(comparison: "Comparison") -> "DataFrame":
-    """A row per trial, a column per field; losses as `lost_…` columns, 0 where a trial has none of a kind."""
+    """Returns a row per trial and a column per field; losses are counts of evidence items in `lost_…` columns."""
     import pandas as pd
 
     evidence_outcomes = sorted({outcome for row in comparison.rows for outcome in row.losses if outcome != "found"})
     rows = []
     for row in comparison.rows:
-        text = asdict(row)
-        losses = text.pop("losses")
+        record = asdict(row)
+        losses = record.pop("losses")
         rows.append(
-            {**text, "found": losses.get("found", 0), **{f"lost_{f}": losses.get(f, 0) for f in evidence_outcomes}}
+            {**record, "found": losses.get("found", 0), **{f"lost_{f}": losses.get(f, 0) for f in evidence_outcomes}}
         )
     return pd.DataFrame(rows)
 
 
 _DISPENSABLE = (10, 9, 8, 7, 2, 5)
-"""Columns to do without in a narrow terminal: tokens, lost mostly, P(best), needed, the mean's interval, p."""
+"""Columns left out in a narrow terminal, in order: tokens, lost mostly, P(best), needed, the mean's interval, p."""
 
 
 def text(comparison: Comparison, width: int = 170) -> str:
-    """A table for the terminal."""
+    """Returns the comparison as plain text, at most `width` characters wide."""
     from rich.console import Console
 
     out = io.StringIO()
@@ -98,7 +100,7 @@ def text(comparison: Comparison, width: int = 170) -> str:
 
 
 def table(comparison: Comparison, width: int = 170) -> "object":
-    """The comparison as a rich renderable that fits a width in characters, with fewer columns where it must."""
+    """Returns the comparison as a rich renderable of at most `width` characters, with fewer columns if needed."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -117,7 +119,7 @@ def table(comparison: Comparison, width: int = 170) -> "object":
 
 
 def _fitting(rows: Sequence[tuple[str, ...]], width: int) -> list[int]:
-    """Numbers of the columns that fit, the least important left out first; the trial's name may wrap."""
+    """Indices of the columns that fit; the least important are left out first. The trial's name may wrap."""
     widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
     widths[0] = min(widths[0], 30)
     shown = list(range(len(HEAD)))
@@ -129,26 +131,27 @@ def _fitting(rows: Sequence[tuple[str, ...]], width: int) -> list[int]:
 
 
 def title(comparison: Comparison) -> str:
+    """Returns the title of the table: metric and baseline."""
     return f"{comparison.metric} against the baseline '{comparison.baseline}'"
 
 
 def footnotes(comparison: Comparison) -> list[str]:
-    """What must be said beside the table: what was counted, what the words mean, which trial may be the best."""
+    """Returns the lines below the table: the queries counted, the tests used, the trials that may be best, warnings."""
     return [_counted(comparison), *_explained(comparison), *(f"note: {warning}" for warning in comparison.warnings)]
 
 
 def _counted(comparison: Comparison) -> str:
     counted = f"{comparison.queries} queries"
     if comparison.clusters_by == "documents":
-        counted += f" in {comparison.clusters} clusters, the documents they are about"
+        counted += f" in {comparison.clusters} clusters by document"
         if not math.isnan(comparison.design_effect):
             counted += f" (design effect {comparison.design_effect:.1f})"
     else:
-        counted += ", each taken by itself: what is claimed is about further questions on the same documents"
+        counted += ", each its own cluster: the results apply to further questions on the same documents"
     if comparison.unanswerable:
-        counted += f"; {comparison.unanswerable} queries without evidence have no value and are left out"
+        counted += f"; {comparison.unanswerable} queries without evidence are excluded"
     if comparison.unmeasured:
-        counted += f"; {comparison.unmeasured} cannot have a value of {comparison.metric}"
+        counted += f"; {comparison.unmeasured} queries without a value of {comparison.metric} are excluded"
     return counted
 
 
@@ -156,17 +159,19 @@ def _explained(comparison: Comparison) -> list[str]:
     others, best = len(comparison.rows) - 1, comparison.best
     if not others:
         return []
-    lines = ["word, p and interval of the difference follow from one test"]
+    lines = ["verdict, p and the interval of the difference come from the same test"]
     if all(row.no_interval for row in comparison.rows if row.verdict != "baseline"):
         lines = []
     elif others > 1:
         lines = [
-            f"words, p and the intervals of differences hold for all {others} differences at once (single-step max-T)"
+            f"verdicts, p and intervals of differences are adjusted for all {others} comparisons (single-step max-T)"
         ]
     if any(not math.isnan(row.needed) for row in comparison.rows):
-        lines.append(f"needed: queries like these that would show a difference of {comparison.effect:g} (power 80 %)")
+        lines.append(
+            f"needed: number of similar queries to detect a difference of {comparison.effect:g} with 80 % power"
+        )
     if comparison.margin:
-        words = {"yes": "larger for", "no": "smaller for", "cannot tell": "larger or smaller, undecided, for"}
+        words = {"yes": "larger for", "no": "smaller for", "cannot tell": "undecided for"}
         rows = [row for row in comparison.rows if row.verdict != "baseline"]
         groups = {word: [row.name for row in rows if row.matters == matters] for matters, word in words.items()}
         parts = [f"{word} {_listed(names)}" for word, names in groups.items() if names]
@@ -175,19 +180,20 @@ def _explained(comparison: Comparison) -> list[str]:
         return lines
     if math.isnan(best.mean):
         return [*lines, "too many judgments are missing to say which trial has the highest mean"]
-    named = f"highest mean: '{best.name}'"
+    named, over = f"highest mean: '{best.name}'", ""
     if any(row.mean_min < row.mean_max for row in comparison.rows):
-        named = f"highest of the least that means can be: '{best.name}'"
+        named = f"highest mean, with missing judgments counted at their worst: '{best.name}'"
+        over = " over complete queries"
     if not math.isnan(best.corrected):
-        named += f", {best.mean:.3f}, or {best.corrected:.3f} corrected for having been chosen on these queries"
+        named += f", {best.mean:.3f}{over}, {best.corrected:.3f} corrected for selection on these queries"
     return [*lines, named, _separable(comparison)]
 
 
 def _separable(comparison: Comparison) -> str:
     names = comparison.best.not_separable
     if len(names) == 1:
-        return "all others are separable from it at 95 %"
-    return f"not separable from the best at 95 %, {len(names)} of {len(comparison.rows)} trials: {_listed(names)}"
+        return "all other trials are separable from it at 95 %"
+    return f"not separable from the best at 95 % ({len(names)} of {len(comparison.rows)} trials): {_listed(names)}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -195,7 +201,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def markdown(comparison: Comparison) -> str:
-    """The comparison for a run's note or a CI summary."""
+    """Returns the comparison as Markdown, for the note of an MLflow run or a CI summary."""
     lines = [f"**{comparison.question}**", ""] if comparison.question else []
     lines += [title(comparison), "", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row)) + " |" for row in comparison.rows]
@@ -203,7 +209,7 @@ def markdown(comparison: Comparison) -> str:
 
 
 def html(comparison: Comparison) -> str:
-    """The comparison as an HTML table, for notebooks."""
+    """Returns the comparison as an HTML table, for notebooks."""
     head = "".join(f"<th>{escaping.escape(name)}</th>" for name in HEAD)
     rows = "".join(
         "<tr>" + "".join(f"<td>{escaping.escape(cell)}</td>" for cell in cells(row)) + "</tr>"
@@ -214,13 +220,13 @@ def html(comparison: Comparison) -> str:
 
 
 TrialValues = Sequence[tuple[str, Mapping[str, float]]]
-"""Each trial's name with further values, in the order of the comparison (`reports.columns.trial_values`)."""
+"""Name and further values of each trial, in the order of the comparison (`reports.columns.trial_values`)."""
 
 
 def as_csv(comparison: Comparison, trial_values: TrialValues = ()) -> str:
-    """The rows as CSV, a column per field, then one per value beside them, at full precision.
+    """Returns the rows as CSV at full precision: a column per field of `Row`, then one per further value.
 
-    A value that has the name of a field is that of the whole selection: `context_tokens` occurs once.
+    A further value with the name of a field, such as `context_tokens`, is not repeated.
     """
     import pandas as pd
 
@@ -230,7 +236,7 @@ def as_csv(comparison: Comparison, trial_values: TrialValues = ()) -> str:
 
 
 def as_json(comparison: Comparison, trial_values: TrialValues = ()) -> str:
-    """The comparison as JSON, with each row's further values under `values`; what is not a number is null."""
+    """Returns the comparison as JSON, with each row's further values under `values`; NaN and infinity become null."""
     record = {"format": 1, **asdict(comparison)}
     for row, (_, values) in zip(record["rows"], trial_values, strict=False):
         row["values"] = dict(values)

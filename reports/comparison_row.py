@@ -9,21 +9,22 @@ from reports.numbers import interval, outcome_words, probability
 
 Verdict = Literal["baseline", "better", "worse", "cannot tell"]
 
-
 Matters = Literal["", "yes", "no", "cannot tell"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One trial: its mean, and its paired difference to the baseline. Bounds are of 95 % intervals, NaN where refused.
+    """One trial: its mean, and its paired difference to the baseline. Bounds are those of 95 % intervals, NaN if none.
 
-    `mean_min` and `mean_max` bound the mean over all queries, whatever missing judgments would have been; without any,
-    they are the mean. `difference_low` and `difference_high` hold for all trials at once, `alone_low` and `alone_high`
-    for this one by itself. The `verdict` follows from the former; `no_interval` says why there is none. `p` is adjusted
-    for the number of trials, and at most .05 just where that interval leaves out 0; `p_alone` is not adjusted, `p_holm`
-    by Holm's method. `matters` says whether the difference exceeds the experiment's margin, empty without one. `needed`
-    are the queries that would show a difference of the experiment's `effect`. `p_best` is the chance to be the best
-    trial, `may_be_best` whether it cannot be told from the best.
+    `mean_min` and `mean_max` bound the mean over all queries for all possible values of missing judgments; if none is
+    missing, both are the mean. `difference_low` and `difference_high` form a simultaneous interval over all trials,
+    `alone_low` and `alone_high` an individual one. The `verdict` follows from the simultaneous interval; `no_interval`
+    is the reason if there is none. `p` is adjusted for multiple comparisons, and at most .05 exactly if that interval
+    excludes 0; `p_alone` is unadjusted, `p_holm` adjusted by Holm's method. `matters` says whether the difference
+    exceeds the experiment's margin (empty without a margin). `needed` is the number of similar queries that would
+    detect a difference of the experiment's `effect`. `p_best` is the fraction of resamples in which the trial is best,
+    `may_be_best` whether it cannot be separated from the best. `losses` counts evidence items by evidence outcome,
+    `context_tokens` is the mean number of tokens of a selection.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Row:
     losses: Mapping[str, int]
     context_tokens: float
     complete: int
-    """Queries that have a value; fewer than those compared where a judge failed. Intervals then hold in any case."""
+    """Queries with a value; fewer than those compared if a judge failed. Intervals then cover all possible values."""
 
 
 HEAD = (
@@ -59,7 +60,7 @@ HEAD = (
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """One row of the table, in the order of its columns."""
+    """Returns one row of the table as text, in the order of `HEAD`."""
     own = row.verdict == "baseline"
     return (
         row.name,
@@ -77,12 +78,12 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def difference_interval(row: Row) -> str:
-    """The interval of the difference to the baseline, or why there is none."""
+    """Returns the interval of the difference to the baseline, or the reason why there is none."""
     return row.no_interval or interval(row.difference_low, row.difference_high, "+.3f")
 
 
 def mean_in_bounds(row: Row) -> str:
-    """The mean; where judgments are missing, with the bounds that hold whatever they would have been.
+    """Returns the mean, and if judgments are missing, its bounds for all possible values of them.
 
     `0.412`, `0.412 [0.402 … 0.427]`, `withheld [0.310 … 0.610]`.
     """
@@ -91,7 +92,7 @@ def mean_in_bounds(row: Row) -> str:
 
 
 def _loss(row: Row) -> str:
-    """The commonest first cause of lost evidence, with its share of all items."""
+    """The most frequent first cause of lost evidence, with its percentage of all evidence items."""
     total = sum(row.losses.values())
     lost = {outcome: count for outcome, count in row.losses.items() if outcome != "found" and count}
     if not lost:

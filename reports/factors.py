@@ -1,4 +1,4 @@
-"""What each factor of the grid does to a metric."""
+"""Effects of the grid's factors on a metric."""
 
 from collections.abc import Sequence
 
@@ -10,22 +10,22 @@ from harness.running.primary_metric import scores_of
 
 
 def effects(launch: Launch, metric: str, clusters_by: str = "documents") -> list[Effect]:
-    """Main effects and two-way interactions of the launch's factors, with intervals that resample clusters.
+    """Returns main effects and two-way interactions of the launch's factors, with cluster-based intervals.
 
-    Where judgments are missing, a query counts with the middle of what its score can be.
+    If judgments of a query are missing, the midpoint of its possible scores is used.
     """
     scores = scores_of(launch.results, metric, clusters_by)
     return factor_effects((scores.low + scores.high) / 2, factors(launch.results), scores.clusters, seed=scores.seed)
 
 
 def factors(results: Sequence[TrialResult]) -> dict[str, list[str]]:
-    """The level of every factor in each trial: a slot is a factor, or each of its settings where they are crossed."""
+    """Returns the level of every factor in each trial. A slot is a factor; crossed settings of a slot are one each."""
     every = [result.params for result in results]
     text = labels(every)
     found: dict[str, list[str]] = {}
     for slot in SLOTS:
         keys = [key for key in varied(every) if slot_of(key) == slot]
-        # An embedder follows from the retriever where some trials have none.
+        # If some trials have no embedder, the retriever determines it: it is no factor of its own.
         if not keys or any(params.get(slot) == "none" for params in every if slot == "embedder"):
             continue
         columns = {key: [params.get(key, "–") for params in every] for key in keys}

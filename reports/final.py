@@ -1,4 +1,4 @@
-"""What validation promised of the chosen trial, and what the locked query set says of it."""
+"""The chosen trial and the baseline: estimates on validation, and results on the locked query set."""
 
 import math
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from reports.numbers import probability
 
 @dataclass(frozen=True)
 class FinalScore:
-    """A trial's mean on validation, that corrected for the choice, and on the locked set; bounds are of 95 % intervals.
+    """A trial's mean on validation, corrected for selection, and on the locked set, each with a 95 % interval.
 
-    `corrected` is NaN for a trial that was not chosen for having the highest mean.
+    `corrected` is NaN for a trial that does not have the highest mean on validation.
     """
 
     name: str
@@ -35,7 +35,10 @@ class FinalScore:
 
 @dataclass(frozen=True)
 class Final:
-    """The finalists on one metric; `test` compares them on the locked set, opened `test_set_accesses` times."""
+    """The finalists on one metric; `test` compares them on the locked set.
+
+    `test_set_accesses` counts the accesses to the locked set from this store so far.
+    """
 
     metric: str
     scores: Sequence[FinalScore]
@@ -44,9 +47,9 @@ class Final:
 
 
 def final_scores(launch: Launch, on: str | None = None) -> Final | None:
-    """The finalists of an experiment, from either of its launches: on validation, or on the locked set.
+    """Returns the finalists of an experiment, given its launch on validation or on the locked set.
 
-    None where the locked set has not been opened for the trial chosen from this grid, or one of the two is gone.
+    None if the locked set has not been used for the trial chosen from this grid, or if a launch is missing.
     """
     if launch.session is None:
         return None
@@ -54,10 +57,10 @@ def final_scores(launch: Launch, on: str | None = None) -> Final | None:
     if final is None or final.session is None or not final.experiment.chosen:
         return None
     try:
-        whole = stored_launch(launch.experiment.name, store=launch.session.store) if launch.session.final else launch
+        grid = stored_launch(launch.experiment.name, store=launch.session.store) if launch.session.final else launch
     except HarnessError:
         return None  # a trial may be chosen by hand, without a validation launch
-    before, after = compare(whole, on=on), compare(final, on=on)
+    before, after = compare(grid, on=on), compare(final, on=on)
     rows = {row.name: row for row in before.rows}
     if any(row.name not in rows for row in after.rows):
         return None  # the grid has changed since
@@ -72,33 +75,34 @@ def final_scores(launch: Launch, on: str | None = None) -> Final | None:
 
 
 def lines(final: Final) -> list[str]:
-    """The finalists in words, a line each."""
-    lines = [f"{final.metric} on the locked query set, opened {times(final.test_set_accesses)}:"]
+    """Returns the finalists as text, a line each, and the conclusion."""
+    lines = [f"{final.metric} on the locked query set, accessed {times(final.test_set_accesses)}:"]
     for score in final.scores:
         parts = [f"validation {_with_interval(score.validation, score.validation_low, score.validation_high)}"]
         if not math.isnan(score.corrected):
             corrected = _with_interval(score.corrected, score.corrected_low, score.corrected_high)
-            parts.append(f"corrected for the choice {corrected}")
+            parts.append(f"corrected for selection {corrected}")
         parts.append(f"test {_with_interval(score.test, score.test_low, score.test_high)}")
         lines.append(f"  {'chosen' if score.chosen else 'baseline'} '{score.name}': {', '.join(parts)}")
     return [*lines, conclusion(final)]
 
 
 def conclusion(final: Final) -> str:
-    """What the locked set says of the choice, in a sentence."""
-    opened = f"On the locked query set ({final.test.queries} queries, opened {times(final.test_set_accesses)})"
+    """Returns the result on the locked query set in a sentence."""
+    where = f"On the locked query set ({final.test.queries} queries, accessed {times(final.test_set_accesses)})"
     rows = [row for row in final.test.rows if row.verdict != "baseline"]
     if not rows:
-        return f"{opened}, there is nothing to compare: the chosen trial is the baseline."
+        return f"{where}, there is nothing to compare: the chosen trial is the baseline."
     (row,) = rows
-    word = "cannot be told from" if row.verdict == "cannot tell" else f"is {row.verdict} than"
-    bounds = "" if math.isnan(row.difference_low) else f" ({row.difference_low:+.3f} … {row.difference_high:+.3f})"
-    p = "" if math.isnan(row.p) else f", p {probability(row.p)}"
-    return f"{opened}, the chosen '{row.name}' {word} the baseline: {final.metric} {row.difference:+.3f}{bounds}{p}."
+    word = "cannot be distinguished from" if row.verdict == "cannot tell" else f"is {row.verdict} than"
+    bounds = f" (95 % CI {row.difference_low:+.3f} … {row.difference_high:+.3f})"
+    numbers = f"{row.difference:+.3f}{'' if math.isnan(row.difference_low) else bounds}"
+    p = "" if math.isnan(row.p) else f", p {'' if row.p < 0.001 else '= '}{probability(row.p)}"
+    return f"{where}, the chosen trial '{row.name}' {word} the baseline: {final.metric} {numbers}{p}."
 
 
 def times(count: int) -> str:
-    """`once`, `3 times`."""
+    """Returns a count in words: `once`, `3 times`."""
     return "once" if count == 1 else f"{count} times"
 
 

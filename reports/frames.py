@@ -1,4 +1,4 @@
-"""Results as pandas data frames: one table of everything, and a comparison."""
+"""The scores of a launch as a pandas data frame."""
 
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def scores_frame(launch: Launch) -> "DataFrame":
-    """Every score of a launch: a row per trial, query and metric.
+    """Returns every score of a launch: a row per trial, query and metric.
 
-    Columns: trial, query, cluster, metric, value (NaN where the query has none), and failed, which is true where a
-    judgment is missing.
+    Columns: trial, query, cluster, metric, value (NaN if the query has none), and failed, which is true if a judgment
+    is missing.
     """
     import pandas as pd
 

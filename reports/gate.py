@@ -1,8 +1,8 @@
-"""The regression gate: is today's retrieval as good as what was accepted?"""
+"""The regression gate: is today's retrieval as good as the accepted baseline?"""
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,20 +17,16 @@ from harness.running.primary_metric import bounds_of, primary_metric
 from reports.gate_result import Check, Drop, GateResult, Verdict
 from reports.numbers import outcome_words
 
-if TYPE_CHECKING:
-    pass
-
-
 MARGIN = 0.02
-"""How far the headline metric may fall where the experiment gives no margins."""
-_TOLD = 20
-"""Queries that are named for each check, those that lost most."""
+"""How far the primary metric may fall if the experiment sets no margins."""
+_MOST_DROPS = 20
+"""Max queries listed for each check, those with the largest drops."""
 
 
 def compare_with_baseline(launch: Launch, baseline: Baseline) -> GateResult:
-    """What the gate says of a launch on the data, queries and judges of the accepted one, without logging anything.
+    """Returns the result of the gate for a launch with the data, queries and judges of the baseline; logs nothing.
 
-    Raises ConfigError where the accepted one lacks a metric.
+    Raises ConfigError if the baseline has other queries, or lacks a gated metric.
     """
     gate = launch.experiment.gate
     if list(baseline.queries) != list(launch.results[0].queries):
@@ -46,12 +42,12 @@ def compare_with_baseline(launch: Launch, baseline: Baseline) -> GateResult:
 
 
 def margins(launch: Launch) -> dict[str, float]:
-    """How far each gated metric may fall."""
+    """Returns how far each gated metric may fall, by name."""
     return dict(launch.experiment.gate.margins) or {primary_metric(launch.experiment, launch.results): MARGIN}
 
 
 def _before(result: TrialResult, baseline: Baseline) -> BaselineTrial:
-    """The accepted trial of the same name; the only one, where there is one."""
+    """The baseline's trial of the same name, or its only trial."""
     if len(baseline.trials) == 1:
         return baseline.trials[0]
     return next(trial for trial in baseline.trials if trial.name == result.name)
@@ -64,13 +60,13 @@ def _checks(launch: Launch, pairs: Sequence[Pair], gate: Gate) -> list[Check]:
     low, high, valid = (np.array(side) for side in zip(*(_differences(*pair) for pair in pairs), strict=True))
     results = launch.results[0]
     clusters = results.queries if launch.experiment.compare.clusters == "queries" else results.clusters
-    least, _ = cluster_sums(np.where(valid, low, 0.0), clusters)
-    most, _ = cluster_sums(np.where(valid, high, 0.0), clusters)
+    low_sums, _ = cluster_sums(np.where(valid, low, 0.0), clusters)
+    high_sums, _ = cluster_sums(np.where(valid, high, 0.0), clusters)
     sizes, _ = cluster_sums(valid.astype(np.float64), clusters)
     seed = resampling_seed(results.queries, "gate")
     tested = np.array([not (metric in one.judged and one.judged[metric].withheld) for one, _, metric in pairs])
     tested &= valid.any(axis=1)
-    found = paired_differences(least, most, sizes, seed=seed, tested=tested, level=1 - 2 * gate.alpha)
+    found = paired_differences(low_sums, high_sums, sizes, seed=seed, tested=tested, level=1 - 2 * gate.alpha)
     same = (np.where(valid, low, 0.0) == 0).all(axis=1) & (np.where(valid, high, 0.0) == 0).all(axis=1)
     same &= valid.any(axis=1)
     means = np.where(valid, (low + high) / 2, 0.0).sum(axis=1) / np.maximum(1, valid.sum(axis=1))
@@ -78,7 +74,7 @@ def _checks(launch: Launch, pairs: Sequence[Pair], gate: Gate) -> list[Check]:
 
 
 def _differences(result: TrialResult, before: BaselineTrial, metric: str) -> tuple[Floats, Floats, Any]:
-    """Least and greatest difference per query, and whether both days have a value."""
+    """Min and max possible difference per query, and whether the query has a value both in the baseline and today."""
     (low,), (high,) = bounds_of([result], metric)
     old_low, old_high = before.bounds(metric)
     return low - old_high, high - old_low, ~(np.isnan(low) | np.isnan(old_low))
@@ -89,13 +85,13 @@ def _check(launch: Launch, pair: Pair, at: int, difference: float, found: Differ
     margin = margins(launch)[metric]
     (low,), _ = bounds_of([result], metric)
     today = _today(result, metric)
-    # Where no query differs there is nothing to be uncertain about, however few documents there are.
+    # If no query differs, nothing is uncertain, even with very few documents.
     bottom, top = (0.0, 0.0) if same else (float(found.low[at]), float(found.high[at]))
     judged = result.judged.get(metric)
     total = judged.total if judged else int((~np.isnan(low)).sum())
     verdict: Verdict = "cannot tell"
     if math.isnan(today) or math.isnan(before.mean(metric)):
-        verdict = "cannot tell"  # withheld, as too many judgments are missing, or nothing to compare with
+        verdict = "cannot tell"  # too many judgments are missing, or nothing to compare with
     elif bottom >= -margin:
         verdict = "fine"
     elif top < 0:
@@ -116,7 +112,7 @@ def _check(launch: Launch, pair: Pair, at: int, difference: float, found: Differ
 
 
 def _today(result: TrialResult, metric: str) -> float:
-    """The mean as the accepted one is taken: of what is missing, the middle; NaN where it is withheld."""
+    """The mean, computed as in the baseline: midpoints for missing judgments; NaN if it is withheld."""
     if math.isnan(result.mean(metric)):
         return math.nan
     (low,), (high,) = bounds_of([result], metric)
@@ -124,14 +120,14 @@ def _today(result: TrialResult, metric: str) -> float:
 
 
 def _drops(launch: Launch, result: TrialResult, before: BaselineTrial, metric: str, check: Check) -> list[Drop]:
-    """The queries that lost most on a metric, with what became of their evidence."""
+    """The queries with the largest drops on a metric, with their changed evidence outcomes."""
     if check.verdict == "fine" and check.difference >= 0:
         return []
     (low,), (high,) = bounds_of([result], metric)
     old_low, old_high = before.bounds(metric)
     now, then = (low + high) / 2, (old_low + old_high) / 2
     lost = np.nan_to_num(then - now)
-    order = [at for at in np.argsort(-lost, kind="stable").tolist() if lost[at] > 1e-9][:_TOLD]
+    order = [at for at in np.argsort(-lost, kind="stable").tolist() if lost[at] > 1e-9][:_MOST_DROPS]
     session = launch.session
     texts = session.pipeline(session.trials[0]).query_texts if session else [""] * len(now)
     return [
@@ -149,7 +145,7 @@ def _drops(launch: Launch, result: TrialResult, before: BaselineTrial, metric: s
 
 
 def _why(before: Sequence[str], after: Sequence[str], *, missing: bool) -> str:
-    """What the loss ledger says changed for a query."""
+    """What changed for a query, by the loss attribution of its evidence."""
     if missing:
         return "a judgment is missing today"
     changes = [
@@ -161,7 +157,7 @@ def _why(before: Sequence[str], after: Sequence[str], *, missing: bool) -> str:
 
 
 def _changed(result: TrialResult, before: BaselineTrial) -> list[str]:
-    """Settings that differ from what was accepted: likely causes."""
+    """Settings that differ from those of the baseline: likely causes."""
     keys = dict.fromkeys((*before.params, *result.params))
     return [
         f"{result.name}: {key}: {before.params.get(key, 'absent')} → {result.params.get(key, 'absent')}"

@@ -1,4 +1,4 @@
-"""What the regression gate found: its records, and how they read as Markdown, HTML, JSON, JUnit XML and a picture."""
+"""The result of the regression gate, and its forms: Markdown, HTML, JSON, JUnit XML and SVG."""
 
 import html as escaping
 import json
@@ -20,20 +20,18 @@ from reports.plain import plain
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-
 Verdict = Literal["fine", "worse", "cannot tell"]
 
-
 CODES: Mapping[Verdict, float] = {"fine": 0, "worse": 1, "cannot tell": 3}
-"""Exit codes, and the verdict in a trial's trend."""
+"""Exit code of each verdict, also its value in a trial's trend."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One metric of one trial: its mean as accepted and today, and the paired difference with its bounds.
+    """One metric of one trial: its mean in the baseline and today, and the paired difference with confidence bounds.
 
-    Bounds hold for all checks at once, each side at the gate's alpha; they are NaN where there are too few clusters for
-    any. `complete` counts the queries with a value today, of `queries`.
+    The bounds are simultaneous over all checks, each side at the gate's alpha; they are NaN if there are too few
+    clusters. `complete` counts the queries with a value today, out of `queries`.
     """
 
     trial: str
@@ -51,7 +49,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Drop:
-    """A query that lost on a metric, and why: what became of its evidence then and now."""
+    """A query whose score dropped, and why: the evidence outcomes in the baseline and today."""
 
     trial: str
     metric: str
@@ -64,7 +62,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class GateResult:
-    """What the gate says of a launch. `verdict` is the worst of all checks; `exit_code` 0, 1 or 3 accordingly."""
+    """The result of the gate for a launch: checks, queries whose score dropped, changed settings, and the trend."""
 
     experiment: str
     launch: Launch
@@ -73,22 +71,24 @@ class GateResult:
     checks: Sequence[Check]
     drops: Sequence[Drop]
     changed: Sequence[str]
-    """Settings that are not as they were accepted, a line each."""
+    """Settings that differ from those of the baseline, a line each."""
     history: Mapping[str, Sequence[ScheduledRun]]
     link: str = ""
     """The page of the MLflow UI that shows the scheduled runs."""
 
     @property
     def verdict(self) -> Verdict:
+        """The worst verdict of all checks: worse, then cannot tell, then fine."""
         words = {check.verdict for check in self.checks}
         return "worse" if "worse" in words else "cannot tell" if "cannot tell" in words else "fine"
 
     @property
     def exit_code(self) -> int:
+        """The exit code of the verdict: 0, 1 or 3."""
         return int(CODES[self.verdict])
 
     def frame(self) -> "DataFrame":
-        """A row per check, a column per field."""
+        """Returns a row per check and a column per field of `Check`."""
         import pandas as pd
 
         return pd.DataFrame(self.checks)
@@ -102,37 +102,37 @@ class GateResult:
 
 _HEAD = ("trial", "metric", "baseline", "today", "difference", "bounds", "margin", "queries", "verdict")
 _SAYS = {
-    "fine": "fine, as good as accepted within the margin",
-    "worse": "worse than accepted",
-    "cannot tell": "cannot tell whether it is as good as accepted",
+    "fine": "fine, as good as the baseline within the margin",
+    "worse": "worse than the baseline",
+    "cannot tell": "cannot tell whether it is as good as the baseline",
 }
 FORMAT = 1
-"""Of `gate.json`."""
+"""Version of the format of `gate.json`."""
 
 _LISTED = 10
-"""Queries that are listed for each check; `gate.json` has more."""
+"""Max queries listed for each check; `gate.json` has more."""
 
 
 def files(found: GateResult) -> dict[str, bytes]:
-    """`gate.md`, `gate.json`, `junit.xml`, and `history.svg`."""
+    """Returns `gate.md`, `gate.json`, `junit.xml` and `history.svg` by name."""
     made = {"gate.md": markdown(found), "gate.json": as_json(found), "junit.xml": junit(found)}
-    # Half a surrogate pair, which a reason may hold, has no UTF-8.
+    # A reason may contain a lone surrogate, which UTF-8 cannot encode.
     return {name: text.encode("utf-8", "replace") for name, text in {**made, "history.svg": history(found)}.items()}
 
 
 def title(found: GateResult) -> str:
-    """The verdict in a line."""
+    """Returns the verdict in a line."""
     return f"{found.experiment}: {_SAYS[found.verdict]}"
 
 
 def against(found: GateResult) -> str:
-    """What today was held against."""
+    """Returns who accepted the baseline, when, and why."""
     baseline = found.baseline
-    return f"against what {baseline.who} accepted on {baseline.when}: {baseline.why}"
+    return f"compared with the baseline accepted by {baseline.who} on {baseline.when}: {baseline.why}"
 
 
 def cells(check: Check) -> tuple[str, ...]:
-    """One check, in the order of the table's columns."""
+    """Returns one check as text, in the order of the table's columns."""
     bounds = "too few clusters" if math.isnan(check.low) else f"{check.low:+.3f} … {check.high:+.3f}"
     return (
         check.trial,
@@ -148,26 +148,27 @@ def cells(check: Check) -> tuple[str, ...]:
 
 
 def notes(found: GateResult) -> list[str]:
-    """What the table does not say by itself."""
-    sides = f"bounds hold for all {len(found.checks)} checks at once" if len(found.checks) > 1 else "bounds"
-    lines = [f"{sides}, each side at {1 - found.alpha:.0%}; fine: above minus the margin; worse: below 0, and not fine"]
+    """Returns the notes below the table: how to read the bounds, and warnings."""
+    bounds = f"bounds: simultaneous over all {len(found.checks)} checks" if len(found.checks) > 1 else "bounds"
+    words = "fine: above minus the margin; worse: below 0, and not fine"
+    lines = [f"{bounds}, each side at {1 - found.alpha:.0%} confidence; {words}"]
     clusters = len(set(found.launch.results[0].clusters))
     if found.launch.experiment.compare.clusters == "documents" and clusters < FEW_CLUSTERS:
-        lines.append(f"{clusters} clusters of queries only: the bounds are rough")
+        lines.append(f"only {clusters} clusters of queries: the bounds are approximate")
     if any(math.isnan(check.low) for check in found.checks):
         lines.append(
-            "there are too few documents for bounds; `compare: {clusters: queries}` asks about these documents"
+            "too few documents for bounds; `compare: {clusters: queries}` tests further queries on these documents"
         )
     return [*lines, *found.launch.warnings]
 
 
 def _changed(found: GateResult) -> list[str]:
-    """Settings that changed since: the first thing to look at."""
+    """Settings that changed since the baseline, the most likely causes."""
     return [f"- changed since: {line}" for line in found.changed]
 
 
 def markdown(found: GateResult) -> str:
-    """The gate for a CI summary."""
+    """Returns the result as Markdown, for a CI summary."""
     lines = [f"## {_cell(title(found))}", "", _cell(against(found)), ""]
     if found.changed:
         lines += [*map(_cell, _changed(found)), ""]
@@ -184,7 +185,7 @@ _DROPS = ("trial", "metric", "query", "question", "baseline", "today", "why")
 
 
 def _worst(found: GateResult) -> list[Drop]:
-    """The queries that lost most, of each check."""
+    """The queries with the largest drops, for each check."""
     listed: dict[tuple[str, str], list[Drop]] = {}
     for drop in found.drops:
         listed.setdefault((drop.trial, drop.metric), []).append(drop)
@@ -202,12 +203,12 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    """Text that Markdown takes for text: no column, line or element begins in it."""
+    """Text escaped for a Markdown table: it starts no column, line or element."""
     return escaping.escape(" ".join(text.split()), quote=False).replace("|", "\\|").replace("`", "'")
 
 
 def html(found: GateResult) -> str:
-    """The gate as HTML, for notebooks."""
+    """Returns the result as HTML, for notebooks."""
     parts = [f"<p><b>{escaping.escape(title(found))}</b><br>{escaping.escape(against(found))}</p>"]
     for head, rows in ((_HEAD, [cells(c) for c in found.checks]), (_DROPS, [_drop_cells(d) for d in _worst(found)])):
         if rows:
@@ -221,7 +222,7 @@ def html(found: GateResult) -> str:
 
 
 def as_json(found: GateResult) -> str:
-    """Everything as JSON; what is not a number is null."""
+    """Returns the whole result as JSON; NaN and infinity become null."""
     baseline = found.baseline
     record = {
         "experiment": found.experiment,
@@ -240,7 +241,7 @@ def as_json(found: GateResult) -> str:
 
 
 def junit(found: GateResult) -> str:
-    """The gate as JUnit XML: a test case per check; worse is a failure, cannot tell an error."""
+    """Returns the result as JUnit XML: a test case per check; worse is a failure, cannot tell an error."""
     count = {word: sum(check.verdict == word for check in found.checks) for word in _SAYS}
     numbers = {"tests": len(found.checks), "failures": count["worse"], "errors": count["cannot tell"]}
     totals = {name: str(number) for name, number in numbers.items()}
@@ -264,7 +265,7 @@ def junit(found: GateResult) -> str:
 
 
 def refused(experiment: str, why: str) -> dict[str, bytes]:
-    """The files of a scheduled run on which nothing could be compared, and why."""
+    """Returns the files of a scheduled run that could not be compared, with the reason `why`."""
     suites = ElementTree.Element("testsuites", {"tests": "1", "failures": "0", "errors": "1"})
     suite = ElementTree.SubElement(suites, "testsuite", {"name": _xml(experiment), **suites.attrib})
     case = ElementTree.SubElement(suite, "testcase", {"classname": _xml(experiment), "name": "gate"})
@@ -279,16 +280,16 @@ def refused(experiment: str, why: str) -> dict[str, bytes]:
 
 
 def _xml(text: str) -> str:
-    """Text without the characters that XML 1.0 has no way to write."""
-    return "".join(sign if _writable(ord(sign)) else "\ufffd" for sign in text)
+    """Text in which characters that XML 1.0 does not allow are replaced."""
+    return "".join(char if _allowed(ord(char)) else "\ufffd" for char in text)
 
 
-def _writable(code: int) -> bool:
+def _allowed(code: int) -> bool:
     return code in (9, 10, 13) or 0x20 <= code <= 0xD7FF or 0xE000 <= code <= 0xFFFD or code >= 0x10000
 
 
 def history(found: GateResult) -> str:
-    """The scheduled runs of every check as a picture (SVG)."""
+    """Returns a chart (SVG) of the scheduled runs of every check."""
     drawn = [_series(check, found.history.get(check.trial, ())) for check in found.checks]
     return standalone(scheduled_runs([series for series in drawn if series.when]))
 
@@ -303,6 +304,6 @@ def _series(check: Check, past: Sequence[ScheduledRun]) -> RunSeries:
 
 
 def trend_keys(metric: str) -> tuple[str, str, str, str, str]:
-    """The MLflow keys of a metric in a trial's trend: mean, its interval, the baseline's mean, the verdict's code."""
+    """Returns the MLflow keys of a metric in a trial's trend: mean, bounds, the baseline's mean, the verdict's code."""
     key = metric_key(metric)
     return key, f"ci/{key}_lo", f"ci/{key}_hi", f"baseline/{key}", f"gate/{key}"

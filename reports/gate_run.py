@@ -1,4 +1,4 @@
-"""A scheduled run of the regression gate: run, compare with the baseline, and log; or accept a new baseline."""
+"""A scheduled run of the regression gate: run, compare with the baseline, log; or accept a new baseline."""
 
 import getpass
 import math
@@ -34,20 +34,19 @@ def gate(
     fresh: bool = False,
     notify: Callable[[str], None] = lambda _: None,
 ) -> GateResult:
-    """Run an experiment and compare it with the baseline of its MLflow experiment.
+    """Runs an experiment, compares it with the accepted baseline in MLflow, and logs launch, verdict and trend.
 
-    `fresh` forgets everything stored, so that models elsewhere answer anew. The launch, the verdict and a point of
-    each trial's history are logged. Raises ConfigError where no baseline has been accepted, or where data, queries or
-    judges are not those of the baseline; then no night is counted.
+    `fresh` uses an empty store, so that remote models are called again. Raises ConfigError if no baseline has been
+    accepted, or if data, queries or judges differ from those of the baseline; the run is then not logged.
     """
     runs = ScheduledRuns(experiment.name, tracking)
     baseline = runs.baseline()
     if baseline is None:
         message = f"no baseline of '{experiment.name}' has been accepted in {runs.uri}"
-        raise ConfigError(f"gate: {message}; `--accept --why TEXT` accepts today's results")
+        raise ConfigError(f"gate: {message}; `--accept --why TEXT` accepts today's results as the baseline")
     require_comparable(baseline, Session(experiment, store_folder(store)))
-    with tempfile.TemporaryDirectory() as forgotten:
-        place = Path(forgotten) if fresh else store_folder(store)
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary) if fresh else store_folder(store)
         launch = run(
             experiment,
             workers=workers,
@@ -80,9 +79,9 @@ def accept_launch(
     models: Models | None = None,
     notify: Callable[[str], None] = lambda _: None,
 ) -> Baseline:
-    """Run an experiment and accept its results as the baseline of its gate, in the name of `who` (default: the user).
+    """Runs an experiment and accepts its results as the baseline of its gate, in the name of `who` (default: the user).
 
-    Raises ConfigError where a judge's mean is withheld: a baseline with holes would let anything pass.
+    Raises ConfigError if `why` is empty, or if a judge's mean is withheld: with such a baseline, anything would pass.
     """
     if not why.strip():
         raise ConfigError("gate: --accept needs a reason: --why TEXT")
@@ -90,7 +89,9 @@ def accept_launch(
         experiment, workers=workers, store=store, tracking=tracking, report=launch_report, models=models, notify=notify
     )
     if launch.withheld:
-        raise ConfigError(f"gate: too many judgments of {', '.join(launch.withheld)} are missing to accept this")
+        raise ConfigError(
+            f"gate: too many judgments of {', '.join(launch.withheld)} are missing to accept these results"
+        )
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     baseline = accept(launch, who=who or _user(), when=when, why=why.strip())
     ScheduledRuns(experiment.name, tracking).accept(baseline)
@@ -101,11 +102,11 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may run as a user without a name
-        raise ConfigError("gate: this user has no name; say who accepts with --who NAME") from None
+        raise ConfigError("gate: this user has no name; pass one with --who NAME") from None
 
 
 def _point(found: GateResult, result: TrialResult) -> dict[str, float]:
-    """The point of this run in a trial's trend: each metric's mean and interval, the baseline's mean, the verdict."""
+    """The values of this run in a trial's trend: each metric's mean and interval, the baseline's mean, the verdict."""
     values: dict[str, float] = {}
     for check in found.checks:
         if check.trial != result.name:

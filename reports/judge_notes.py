@@ -1,4 +1,4 @@
-"""What judges say of the trials of a launch: means with how complete they are, and what a reader must know of them."""
+"""Judges' measures of a launch: means with their completeness, and notes on how far they can be trusted."""
 
 import math
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from harness.evaluation.stats import Variance
 from harness.running.judging.judge_summary import JudgeSummary
 from harness.running.launch_result import Launch
 
-TITLE = "what the judges say: mean over queries (complete/all)"
+TITLE = "judges: mean over queries (complete/all)"
 
 
 def primary_measures(launch: Launch) -> list[str]:
-    """The first measure of each judge."""
+    """Returns the first measure of each judge of the experiment."""
     found: dict[str, str] = {}
     for name, (label, _, _) in judge_measures(launch.experiment.base.judges).items():
         found.setdefault(label, name)
@@ -21,7 +21,7 @@ def primary_measures(launch: Launch) -> list[str]:
 
 
 def judge_table(launch: Launch) -> "object":
-    """The judges' headline measures by trial, as a rich renderable."""
+    """Returns the primary measure of each judge by trial, as a rich renderable."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -42,7 +42,7 @@ def judge_table(launch: Launch) -> "object":
 
 
 def judge_markdown(launch: Launch) -> str:
-    """The same for a run's note."""
+    """Returns the primary measure of each judge by trial as Markdown, for the note of an MLflow run."""
     measures = primary_measures(launch)
     lines = [f"| trial | {' | '.join(measures)} |", "|" + "---|" * (len(measures) + 1)]
     for result in launch.results:
@@ -53,12 +53,12 @@ def judge_markdown(launch: Launch) -> str:
 
 
 def cell(judged: Judged) -> str:
-    """A mean with its completeness, and where that is not full, the bounds that hold in any case.
+    """Returns a mean with its completeness, and if judgments are missing, its bounds for all possible values of them.
 
     `0.412 (86/86)`, `0.412 (84/86) 0.402 … 0.427`, `withheld (60/86) 0.310 … 0.610`.
     """
     if not judged.total:
-        return "no query can have it"
+        return "not applicable"
     low, high = judged.bounds
     mean = "withheld" if math.isnan(judged.mean) else f"{judged.mean:.3f}"
     message = f"{mean} ({judged.complete}/{judged.total})"
@@ -66,7 +66,7 @@ def cell(judged: Judged) -> str:
 
 
 def notes_on(launch: Launch, measure: str) -> list[str]:
-    """What has to be said of the judge behind a measure."""
+    """Returns the notes on the judge that computes `measure`."""
     label, judge, _ = judge_measures(launch.experiment.base.judges)[measure]
     return [
         note for summary in launch.judging_report.judges if summary.judge == label for note in _of_judge(summary, judge)
@@ -74,7 +74,7 @@ def notes_on(launch: Launch, measure: str) -> list[str]:
 
 
 def judge_notes(launch: Launch) -> list[str]:
-    """What has to be said beside the numbers."""
+    """Returns the notes on all judges of the launch: calibration, failures, cost, missing judgments, circularity."""
     judges = launch.experiment.base.judges
     labelled = {label: judge for label, judge, _ in judge_measures(judges).values()}
     notes = []
@@ -83,7 +83,7 @@ def judge_notes(launch: Launch) -> list[str]:
     spend = launch.judging_report.spend
     if spend.requests:
         tokens = f"{spend.prompt_tokens} tokens in ({spend.cached_tokens} cached), {spend.output_tokens} out"
-        notes.append(f"asked: {spend.calls} calls in {spend.requests} requests, {tokens}, {spend.summary}")
+        notes.append(f"usage: {spend.calls} calls in {spend.requests} requests, {tokens}, {spend.summary}")
     return [*notes, *_incomplete(launch), *_circular(launch)]
 
 
@@ -91,28 +91,26 @@ def _of_judge(summary: JudgeSummary, judge: Judge) -> list[str]:
     message = f"{summary.model}, {summary.calibration}" if judge.uses_model else judge.caution()
     notes = [f"{summary.judge}: {message}"] if message else []
     if summary.calibration.startswith("uncalibrated"):
-        notes[0] += "; read differences with care, `harness judge sample` begins a calibration"
+        notes[0] += "; interpret differences with care; `harness judge sample` starts a calibration"
     if summary.failures:
         message = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.failures.items()))
         missing = f"{sum(summary.failures.values())} of {summary.judgments} judgments missing"
-        notes.append(f"{summary.judge}: {missing}: {message}, such as: {summary.example}")
+        notes.append(f"{summary.judge}: {missing}: {message}, for example: {summary.example}")
     served = {name: count for name, count in summary.models.items() if name}
     if len(served) > 1:
         message = ", ".join(f"{name} {count}" for name, count in sorted(served.items()))
-        notes.append(f"{summary.judge}: judgments come from several models behind one name: {message}")
+        notes.append(f"{summary.judge}: judgments come from several models under one name: {message}")
     if summary.flips is not None:
-        notes.append(f"{summary.judge}: {100 * summary.flips:.1f} % of repeated judgments do not agree")
+        notes.append(f"{summary.judge}: {100 * summary.flips:.1f} % of repeated judgments disagree")
     if summary.suspicious:
-        notes.append(
-            f"{summary.judge}: {summary.suspicious} judgments concern passages that seem to speak to the judge"
-        )
+        notes.append(f"{summary.judge}: {summary.suspicious} judgments are of passages that seem to address the judge")
     if summary.empty:
-        notes.append(f"{summary.judge}: {summary.empty} selections are empty and count 0; no one was asked")
+        notes.append(f"{summary.judge}: {summary.empty} selections are empty and count as 0, without a call")
     return notes
 
 
 def variance_notes(launch: Launch, number: int) -> list[str]:
-    """What makes the judges' means of trial `number` uncertain, and what more calls would buy; for repeating judges."""
+    """Returns the variance components of the judges' means of trial `number`, for judges with repeated judgments."""
     if launch.judging is None or launch.session is None:
         return []
     found = launch.judging.variance(launch.session.trials[number])
@@ -122,23 +120,23 @@ def variance_notes(launch: Launch, number: int) -> list[str]:
 def _variance(found: Variance) -> str:
     total = found.query + found.repeat
     if not total:
-        return "no judgment differs from another; repeats and further queries alike change nothing"
-    shares = f"{found.query / total:.0%} of a judgment's variance lies between queries, {found.repeat / total:.0%}"
-    parts = [f"{shares} between repeats"]
+        return "all judgments are equal; more repeats or queries would change nothing"
+    fractions = f"{found.query / total:.0%} of a judgment's variance is between queries, {found.repeat / total:.0%}"
+    parts = [f"{fractions} between repeats"]
     if not math.isnan(found.order):
-        parts.append(f"the order of the passages alone moves it by {math.sqrt(found.order):.3f}")
-    errors = f"{found.error:.4f}; twice the queries make it {found.more_queries:.4f}, twice the repeats"
-    parts.append(f"the standard error of the mean is {errors} {found.more_repeats:.4f}")
+        parts.append(f"the order of the passages alone has a standard deviation of {math.sqrt(found.order):.3f}")
+    more = f"{found.more_queries:.4f} with twice the queries, {found.more_repeats:.4f} with twice the repeats"
+    parts.append(f"the standard error of the mean is {found.error:.4f}, and would be {more}")
     return "; ".join(parts)
 
 
 def _incomplete(launch: Launch) -> list[str]:
     short = any(j.complete < j.total for result in launch.results for j in result.judged.values())
-    return ["where judgments are missing, the range holds whatever they would have been"] if short else []
+    return ["if judgments are missing, the range covers all their possible values"] if short else []
 
 
 def _circular(launch: Launch) -> list[str]:
-    """A judge that grades texts found with its own help favours them."""
+    """Notes on judges whose model is also used by a pipeline: a judge favours texts found with its own help."""
     judges = {summary.model for summary in launch.judging_report.judges if summary.model}
     used: Sequence[str] = sorted(
         {
@@ -149,7 +147,7 @@ def _circular(launch: Launch) -> list[str]:
         }
     )
     return [
-        f"{model} judges a pipeline that uses it: its opinion of that is no evidence"
+        f"{model} judges a pipeline that uses the same model: these judgments are not independent"
         for model in used
         if model in judges
     ]

@@ -1,4 +1,4 @@
-"""The files kept beside a launch in MLflow."""
+"""The files logged with a launch in MLflow."""
 
 import json
 
@@ -20,19 +20,20 @@ _COLUMNS = (
 
 
 def answered(comparison: Comparison, final: Final | None) -> str:
-    """The answer, and the finalists where the locked set has been opened, before the table."""
+    """Returns the text before the table: the answer, and the finalists if the locked set has been used."""
     text = ["\n".join(f"{line}  " for line in lines(final))] if final else []
     return "\n\n".join([answer(comparison), *text, ""])
 
 
 def launch_report(launch: Launch) -> Findings:
-    """`report.html`, `comparison.md` and `.json`, `leaderboard.json` (an MLflow table), `recall_over_budget.svg`.
+    """Returns the files of a launch by name, and tags for each trial.
 
-    And `score_bins.svg` and `.json` where a trial's scores are cosines.
+    `report.html`, `comparison.md` and `.json`, `leaderboard.json` (an MLflow table), `recall_over_budget.svg`; also
+    `score_bins.svg` and `.json` if a trial's scores are cosines.
     """
     comparison = compare(launch)
     final = final_scores(launch, comparison.metric)
-    # By the least each can be: a trial whose judge failed more must not rise for it.
+    # By the lower bound of the mean: judge failures must not move a trial up.
     ordered = sorted(comparison.rows, key=lambda row: -row.mean_min)
     leaderboard = {"columns": list(_COLUMNS), "data": [list(cells(row)) for row in ordered]}
     show = launch.experiment.compare.show
@@ -50,11 +51,11 @@ def launch_report(launch: Launch) -> Findings:
             "score_bins.svg": standalone(figures.bin_bars(launch.score_bins)).encode(),
             "score_bins.json": bins.as_json(launch.score_bins).encode(),
         }
-    return Findings(files, {row.name: _said(comparison, row) for row in comparison.rows})
+    return Findings(files, {row.name: _tags(comparison, row) for row in comparison.rows})
 
 
-def _said(comparison: Comparison, row: Row) -> dict[str, str]:
-    """How a trial compares, as tags for the leaderboard of the MLflow UI."""
+def _tags(comparison: Comparison, row: Row) -> dict[str, str]:
+    """The comparison of one trial as tags, for the leaderboard of the MLflow UI."""
     text = dict(zip(_COLUMNS, cells(row), strict=True))
     difference = f"{text['difference']} ({text['difference_interval']})" if text["difference"] else "–"
     return {

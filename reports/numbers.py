@@ -1,10 +1,10 @@
-"""Numbers and causes of loss, as people read them."""
+"""Numbers and evidence outcomes as text."""
 
 import math
 
 
 def probability(value: float) -> str:
-    """A probability to two digits; never 0 or 1 where it is not.
+    """Returns a probability to two digits; 0 and 1 appear only if it is exactly 0 or 1.
 
     >>> probability(0.0004), probability(0.049), probability(0.997)
     ('<.001', '.049', '>.99')
@@ -21,9 +21,9 @@ def probability(value: float) -> str:
 
 
 def outcome_words(outcome: str) -> str:
-    """A fate of the loss ledger in words.
+    """Returns an evidence outcome of the loss attribution in words.
 
-    >>> fate_words("dropped:top_k"), fate_words("not_retrieved")
+    >>> outcome_words("dropped:top_k"), outcome_words("not_retrieved")
     ('dropped by top_k', 'not retrieved')
     """
     return (
@@ -34,10 +34,10 @@ def outcome_words(outcome: str) -> str:
 
 
 def interval(low: float, high: float, form: str) -> str:
-    """`0.711 … 0.865`, each bound in the given form; why there is none where clusters are too few for one."""
+    """Returns `0.711 … 0.865`, each bound formatted with `form`; `too few clusters` if the bounds are NaN."""
     return "too few clusters" if math.isnan(low) else f"{_signed(low):{form}} … {_signed(high):{form}}"
 
 
 def _signed(value: float) -> float:
-    """The value, without the sign of a zero. A bound just below 0 reads -0.000, so that 0 is seen to lie inside."""
+    """The value, without the sign of a zero. A bound just below 0 still reads -0.000, so 0 is seen to be inside."""
     return value + 0.0

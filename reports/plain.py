@@ -1,11 +1,11 @@
-"""Records as JSON takes them."""
+"""Conversion of records to values that JSON can represent."""
 
 import math
 from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Mappings, named tuples and lists all the way down; what is not a finite number becomes None."""
+    """Returns nested dicts and lists; named tuples become dicts, and floats that are not finite become None."""
     if isinstance(value, dict):
         return {name: plain(inner) for name, inner in value.items()}
     if hasattr(value, "_asdict"):

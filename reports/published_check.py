@@ -1,4 +1,4 @@
-"""An experiment's figures beside published ones."""
+"""An experiment's results compared with published figures."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from reports.columns import value
 
 @dataclass(frozen=True)
 class Figure:
-    """One published value with ours beside it; `within` its tolerance, or `differs` for a known reason."""
+    """A published value and the reproduced one (`ours`); `differs` is the known reason for a difference, if any."""
 
     name: str
     metric: str
@@ -28,23 +28,25 @@ class Figure:
 
     @property
     def difference(self) -> float:
+        """The reproduced value minus the published one."""
         return self.ours - self.published
 
     @property
     def within(self) -> bool:
-        # Tolerances are decimal; the last bits of a difference are not.
+        """Whether the difference is within the tolerance."""
+        # Tolerances are decimal fractions, which binary differences miss by their last bits.
         return bool(abs(self.difference) <= self.tolerance + 1e-9)
 
 
 def figures(launch: Launch, *, models: Models | None = None) -> list[Figure]:
-    """The launch's figures beside those its experiment says were published, in their order.
+    """Returns the launch's figures with the published ones of its experiment, in their order.
 
-    Raises ConfigError where the experiment gives none, or a trial, metric or judge of theirs is not there.
+    Raises ConfigError if the experiment has no `published` part, or names an unknown trial, metric or judge there.
     """
     published = launch.experiment.published
     if published is None:
         message = f"compare --published: '{launch.experiment.name}' has no `published` part"
-        raise ConfigError(f"{message}; name an experiment file that has one, such as those of experiments/published")
+        raise ConfigError(f"{message}; name an experiment file that has one, such as those in experiments/published")
     return [figure for row in published.rows for figure in _figures(launch, published, row, models)]
 
 
@@ -65,7 +67,7 @@ def _figures(launch: Launch, published: Published, row: PublishedRow, models: Mo
 
 
 def text(found: Sequence[Figure], source: str) -> str:
-    """The figures as a table, and how many agree."""
+    """Returns the figures as a table, and how many agree."""
     width = max(len(figure.name) for figure in found)
     metric = max(len(figure.metric) for figure in found)
     lines = [source, "", f"{'':<{width}}  {'':<{metric}}  published     ours  difference"]
@@ -83,10 +85,10 @@ def text(found: Sequence[Figure], source: str) -> str:
 
 
 def differing(found: Sequence[Figure]) -> list[Figure]:
-    """The figures that are off without a known reason, those that are missing included."""
+    """Returns the figures that differ without a known reason, including missing ones."""
     return [figure for figure in found if (not figure.within or math.isnan(figure.ours)) and not figure.differs]
 
 
 def records(found: Sequence[Figure]) -> list[dict[str, object]]:
-    """The figures as plain records."""
+    """Returns the figures as dicts, with `difference` and `within`."""
     return [{**asdict(figure), "difference": figure.difference, "within": figure.within} for figure in found]

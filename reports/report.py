@@ -1,4 +1,4 @@
-"""The report on a launch: a page to keep, to send, and to open from disk."""
+"""The report on a launch: one self-contained HTML page."""
 
 from dataclasses import dataclass
 from html import escape
@@ -17,14 +17,14 @@ from reports.page import page
 
 @dataclass(frozen=True)
 class Report:
-    """The page as `html`, the comparison it is about, and its answer in two sentences."""
+    """The page as `html`, the comparison it shows, and the answer in two sentences."""
 
     html: str
     comparison: Comparison
     answer: str
 
     def write(self, path: Path | str) -> Path:
-        """Write the page; raises ConfigError where that is not possible."""
+        """Writes the page without secrets and returns its path. Raises ConfigError if it cannot be written."""
         target = Path(path)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -34,15 +34,15 @@ class Report:
         return target
 
     def _repr_html_(self) -> str:
-        # In a frame of its own, as the page has styles and scripts that are not the notebook's.
+        # In an iframe, because the page's styles and scripts must not affect the notebook.
         return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:46rem;border:0" title="report"></iframe>'
 
 
 def report(launch: Launch, *, on: str | None = None, explore: tuple[str, ...] = ()) -> Report:
-    """The report on a launch, about the metric `on` (default: that of the experiment).
+    """Returns the report on a launch for the metric `on` (default: the experiment's primary metric).
 
-    `explore` names trials that the query explorer holds in any case, where it cannot hold all of them. Raises
-    ConfigError for an unknown metric or trial, or a launch that was made up from results alone.
+    `explore` names trials that the query explorer includes even if it has no room for all of them. Raises ConfigError
+    for an unknown metric or trial, or a launch without a session.
     """
     comparison = compare(launch, on=on)
     final = final_scores(launch, comparison.metric)

@@ -19,7 +19,7 @@ ROLES = ("chunker", "augmenter", "retriever", "selector")
 
 
 def answer(asked: Asked) -> Any:
-    """A model that does each of its tasks in the simplest way that is right."""
+    """A model that does each of its tasks in the simplest correct way."""
     if asked.path.endswith("/rerank"):
         return reranked(asked)
     if asked.slots == ["division"]:
@@ -42,19 +42,19 @@ def named(spec: Any) -> list[str]:
 
 
 def test_it_uses_every_component() -> None:
-    """Each built-in of the four roles stands in the file, under the name that `harness list` shows."""
+    """Each built-in component of the four roles is in the file, under the name that `harness list` shows."""
     content = yaml.safe_load(EXPERIMENT.read_text())
     for role in ROLES:
         used = {name for product in (content, *content["grid"]) for name in named(product.get(role, []))}
         used |= {"none"} if role == "augmenter" else set()
-        # Needs the run of another system in the data set; tests/components/test_trec_run.py runs it.
+        # It needs the run of another system in the data set; tests/components/test_trec_run.py tests it.
         used |= {"trec_run"} if role == "retriever" else set()
-        # `threshold`, `token_budget` and others stand in lists of steps, which `named` has flattened.
+        # `threshold`, `token_budget` and others are in lists of steps, which `named` flattens.
         assert set(BUILTINS[role]) <= used
 
 
 def test_every_component_runs(garden_data: Path, tmp_path: Path, cross_encoder: Path) -> None:
-    """From one file; told beforehand, everything in one grid, nothing left to do or to ask the second time."""
+    """All in one grid: `plan` announces the work, and a second run computes and asks nothing."""
     with Server(answer) as server:
         environment = {
             **os.environ,
@@ -77,7 +77,7 @@ def test_every_component_runs(garden_data: Path, tmp_path: Path, cross_encoder: 
 
         planned = harness("plan", str(EXPERIMENT))
         assert server.asked == []
-        for line in ("llm (m): ", "summary (m): 6 calls", "to embed with local all-MiniLM-L6-v2, to cut: "):
+        for line in ("llm (m): ", "summary (m): 6 calls", "to embed with local all-MiniLM-L6-v2, for chunking: "):
             assert line in planned
         out = harness("run", str(EXPERIMENT), "--no-mlflow", "--workers", "2")
         for message in (
@@ -92,10 +92,10 @@ def test_every_component_runs(garden_data: Path, tmp_path: Path, cross_encoder: 
         server.asked.clear()
         again = harness("run", str(EXPERIMENT), "--no-mlflow")
         assert f"{trials} trials" in again
-        assert "nothing, all of it was stored" in again
+        assert "nothing, all results were stored" in again
         assert server.asked == []
         rows = json.loads(harness("compare", str(EXPERIMENT), "--json"))["rows"]
         assert len(rows) == trials
         assert all(0 <= row["mean"] <= 1 for row in rows)
-        # Whatever cuts, augments, retrieves and selects, on these simple texts something is found.
+        # On these simple texts, every combination of components finds something.
         assert [row["name"] for row in rows if row["mean"] == 0] == []

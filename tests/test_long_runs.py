@@ -1,4 +1,4 @@
-"""Whatever reads foreign text takes time in proportion to it: long runs of one sign bring nothing to a standstill."""
+"""Functions that read untrusted text take linear time, even for long runs of one character."""
 
 import contextlib
 import re
@@ -178,7 +178,7 @@ READERS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("name", READERS)
 def test_long_runs_are_read_in_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """20,000 signs of each kind, alone and before a letter: what is quadratic takes ten times the limit and more."""
+    """20,000 characters of each kind, alone and before a letter: quadratic time would exceed the limit tenfold."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-Abcdefgh12345678aaaa")
     read = READERS[name]
     for unit in UNITS:
@@ -187,7 +187,7 @@ def test_long_runs_are_read_in_time(name: str, monkeypatch: pytest.MonkeyPatch) 
             with contextlib.suppress(HarnessError):
                 read(text)
             took = time.process_time() - begun
-            assert took < 3, f"{took:.1f} s for {len(text)} signs of {unit!r}"
+            assert took < 3, f"{took:.1f} s for {len(text)} characters of {unit!r}"
 
 
 KNOWN = {
@@ -229,12 +229,12 @@ KNOWN = {
     "harness/core/tokenizer.py",
     "harness/experiment/yaml_file.py",
     "judges/support.py",
-    "reports/page/figures.py",
+    "reports/page/drawing.py",
 }
 
 
 def test_every_pattern_is_read_by_something_here() -> None:
-    """A new pattern asks to be tried: the modules that hold one are known."""
+    """The modules with regular expressions are listed, so that a new pattern is tested here."""
     root = Path(__file__).parents[1]
     found = {
         str(path.relative_to(root))
@@ -242,4 +242,4 @@ def test_every_pattern_is_read_by_something_here() -> None:
         for path in (root / package).rglob("*.py")
         if re.search(r"\bre\.(compile|sub|search|match|split|findall|finditer|fullmatch)\(", path.read_text())
     }
-    assert found == KNOWN, "try what reads foreign text above, then name the module below"
+    assert found == KNOWN, "add the function that reads untrusted text to READERS, then the module to KNOWN"

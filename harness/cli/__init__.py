@@ -1,4 +1,4 @@
-"""The command line: a module for each group of commands, all of them light to import."""
+"""The command line: a module for each group of commands, all fast to import."""
 
 from harness.cli.main import main
 

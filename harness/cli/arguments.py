@@ -1,4 +1,4 @@
-"""What several commands read in the same way: experiments, data sets, params, models and their costs."""
+"""Options that several commands share: experiments, data sets, params, stores, models and their costs."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -13,15 +13,16 @@ if TYPE_CHECKING:
     from harness.running.models import Models
 
 Command = Callable[[argparse.Namespace], int]
-"""Does the work of a command and returns its exit code."""
+"""Runs a command and returns its exit code."""
 
 
 class CommandParser(argparse.ArgumentParser):
-    """The parser of one command. Its options are added when the command is used, so that no other imports for them."""
+    """The parser of one command. Its options are added on first use, so that other commands do not import for them."""
 
     add_options: Callable[[argparse.ArgumentParser], None] | None = None
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Adds the options of the command, then parses like `argparse.ArgumentParser`."""
         if self.add_options is not None:
             add, self.add_options = self.add_options, None
             add(self)
@@ -29,7 +30,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 class CommandGroup:
-    """The commands below one parser: `harness ...`, `harness data ...`, `harness judge ...`."""
+    """The subcommands of one parser: `harness ...`, `harness data ...`, `harness judge ...`."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self._commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=CommandParser)
@@ -37,40 +38,47 @@ class CommandGroup:
     def add(
         self, name: str, work: Command, summary: str, options: Callable[[argparse.ArgumentParser], None] | None = None
     ) -> None:
-        """Add a command whose `work` returns the exit code; `options` adds its options to its parser."""
+        """Adds a command; `work` runs it and returns the exit code, `options` adds its options to its parser."""
         parser = self._commands.add_parser(name, help=summary, description=summary)
         parser.set_defaults(command=work)
         parser.add_options = options
 
     def add_group(self, name: str, summary: str) -> "CommandGroup":
-        """Add a command that has commands of its own."""
+        """Adds a command with subcommands and returns their group."""
         return CommandGroup(self._commands.add_parser(name, help=summary, description=summary))
 
 
 def add_store_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
+    """Adds `--store`."""
+    parser.add_argument("--store", type=Path, help="folder of stored results (default: HARNESS_STORE, else .harness)")
 
 
 def add_workers_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="tasks at a time (default 1)")
+    """Adds `--workers`."""
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="number of parallel tasks (default 1)")
 
 
 def add_tracking_option(parser: argparse.ArgumentParser) -> None:
+    """Adds `--tracking`."""
     parser.add_argument(
         "--tracking", metavar="URI", help="MLflow tracking URI (default: MLFLOW_TRACKING_URI, else ./mlflow.db)"
     )
 
 
 def add_model_options(parser: argparse.ArgumentParser, *, spends: bool = True) -> None:
-    """Options on what language models cost and, for a command that asks them, on what may be spent."""
-    parser.add_argument("--price", metavar="IN,OUT", help="dollars per million tokens, where no list has them")
+    """Adds options for the prices of language models and, if the command `spends`, for its budget."""
+    parser.add_argument(
+        "--price",
+        metavar="IN,OUT",
+        help="dollars per million input and output tokens, for models without a known price",
+    )
     if spends:
-        parser.add_argument("--budget", type=float, metavar="USD", help="spend no more than this on remote models")
-        parser.add_argument("--offline", action="store_true", help="ask no remote model; use stored answers only")
+        parser.add_argument("--budget", type=float, metavar="USD", help="max dollars to spend on remote models")
+        parser.add_argument("--offline", action="store_true", help="do not call remote models; use stored answers only")
 
 
 def models_of(options: argparse.Namespace) -> "Models":
-    """The model options as the engine takes them. Raises ConfigError."""
+    """Returns the model options as `Models`. Raises ConfigError if --budget or --price is invalid."""
     from harness.running.models import Models
 
     budget = getattr(options, "budget", None)
@@ -89,7 +97,7 @@ def models_of(options: argparse.Namespace) -> "Models":
 
 
 def params_of(option: str, given: Sequence[str]) -> dict[str, str]:
-    """Params by name, from PARAM=VALUE. Raises ConfigError."""
+    """Returns params by name, from PARAM=VALUE texts. Raises ConfigError if one has no `=`."""
     for pair in given:
         if "=" not in pair:
             raise ConfigError(f"{option} {pair}: write PARAM=VALUE, such as chunker=fixed")
@@ -97,7 +105,7 @@ def params_of(option: str, given: Sequence[str]) -> dict[str, str]:
 
 
 def experiment_of(options: argparse.Namespace) -> "Experiment | str":
-    """The experiment of a file, or the name of one as it was given."""
+    """Returns the experiment of a file, or the name of an experiment as it was given. Raises ConfigError."""
     from harness.experiment.yaml_file import read_experiment
 
     path = Path(options.experiment)
@@ -105,14 +113,14 @@ def experiment_of(options: argparse.Namespace) -> "Experiment | str":
 
 
 def launch_of(options: argparse.Namespace) -> "Launch":
-    """The newest stored launch of the experiment that the options name. Raises ConfigError."""
+    """Returns the newest stored launch of the experiment that the options name. Raises ConfigError if there is none."""
     from harness.running.launch_history import stored_launch
 
     return stored_launch(experiment_of(options), store=options.store, final=options.final)
 
 
 def dataset_folder(name: str) -> Path:
-    """The folder of a data set, by path or by its name under `datasets`. Raises DataError."""
+    """Returns the folder of a data set, by path or by its name under `datasets`. Raises DataError if there is none."""
     from harness.data.manifest import find_dataset
 
     folder = Path(name)

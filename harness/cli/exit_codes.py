@@ -1,10 +1,10 @@
-"""What the exit code says, everywhere.
+"""Exit codes of all commands.
 
-0    fine
-1    the answer is "worse" or "invalid", and nothing else
-2    wrong usage or input, in one line
+0    success
+1    the verdict is "worse" or "invalid"; used for nothing else
+2    wrong usage or input, with one line on stderr
 3    cannot tell: too many judgments are missing
-70   a bug of the harness or of a component, with its traceback
+70   a bug of the harness or of a component, with a traceback
 130  stopped (Ctrl-C)
 """
 

@@ -1,4 +1,4 @@
-"""`harness gate`: hold today's results against the accepted baseline, or accept them."""
+"""`harness gate`: compare today's results with the accepted baseline, or accept them as the new baseline."""
 
 import argparse
 import sys
@@ -19,20 +19,22 @@ from harness.core.errors import ConfigError, HarnessError
 
 
 def add_gate_command(commands: CommandGroup) -> None:
-    commands.add(
-        "gate", _gate, "hold today's results against the accepted baseline; exit code 1 if worse", _gate_options
-    )
+    """Adds `harness gate`."""
+    summary = "compare today's results with the accepted baseline; exit code 1 if worse"
+    commands.add("gate", _gate, summary, _gate_options)
 
 
 def _gate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", type=Path, help="the experiment file")
-    parser.add_argument("--accept", action="store_true", help="accept today's results as the baseline instead")
-    parser.add_argument("--why", default="", metavar="TEXT", help="why they are accepted")
-    parser.add_argument("--who", metavar="NAME", help="who accepts them (default: the user)")
+    parser.add_argument("--accept", action="store_true", help="accept today's results as the new baseline")
+    parser.add_argument("--why", default="", metavar="TEXT", help="the reason for accepting them")
+    parser.add_argument("--who", metavar="NAME", help="who accepts them (default: the current user)")
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="write gate.md, gate.json, junit.xml, history.svg there"
+        "--out", type=Path, metavar="DIR", help="folder to write gate.md, gate.json, junit.xml and history.svg to"
     )
-    parser.add_argument("--fresh", action="store_true", help="forget what is stored: remote models answer again")
+    parser.add_argument(
+        "--fresh", action="store_true", help="use an empty store, so that remote models are called again"
+    )
     add_workers_option(parser)
     add_store_option(parser)
     add_tracking_option(parser)
@@ -60,11 +62,11 @@ def _gate(options: argparse.Namespace) -> int:
             print(f"  {trial.name}: {', '.join(lines)}")
         return OK
     if options.why or options.who:
-        raise ConfigError("gate: --why and --who go with --accept")
+        raise ConfigError("gate: --why and --who require --accept")
     try:
         found = gate(experiment, fresh=options.fresh, **given)
     except HarnessError as error:
-        # What lies there from an earlier night must not be taken for this one's result.
+        # Files of an earlier run must not be mistaken for the result of this one.
         if options.out:
             for name, content in refused(experiment.name, str(error)).items():
                 write_file(options.out / name, content)

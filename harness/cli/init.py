@@ -1,4 +1,4 @@
-"""`harness init`: a folder to begin with, with an experiment, a small data set and a component."""
+"""`harness init`: a new project with an experiment, a small data set and a custom component."""
 
 import argparse
 import shutil
@@ -14,29 +14,29 @@ _DATA = "workshop"
 
 
 def add_init_command(commands: CommandGroup) -> None:
-    commands.add(
-        "init", _init, "write the beginning of a project: an experiment, a small data set, a component", _init_options
-    )
+    """Adds `harness init`."""
+    summary = "create a new project with an experiment, a small data set and a custom component"
+    commands.add("init", _init, summary, _init_options)
 
 
 def _init_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="the folder to make")
+    parser.add_argument("folder", type=Path, help="the folder to create")
 
 
 def _init(options: argparse.Namespace) -> int:
     for path in scaffold(options.folder):
         print(path)
-    print(f"now: cd {options.folder} && harness run experiment.yaml")
+    print(f"next: cd {options.folder} && harness run experiment.yaml")
     return OK
 
 
 def scaffold(folder: Path) -> list[Path]:
-    """Write the beginning of a project into a folder that is new or empty; gives the files.
+    """Creates a project in a new or empty folder and returns its files.
 
-    Raises ConfigError where the folder holds files already, or cannot be written.
+    Raises ConfigError if the folder already contains files, or cannot be written.
     """
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        raise ConfigError(f"{folder}: holds files already; name a new folder")
+        raise ConfigError(f"{folder}: already contains files; name a new folder")
     try:
         with as_file(files("harness.cli").joinpath("scaffold")) as source:
             shutil.copytree(
@@ -49,7 +49,7 @@ def scaffold(folder: Path) -> list[Path]:
 
 
 def _copy(source: str, target: str) -> None:
-    """The content alone: an installed package may be read-only, a project is not."""
+    """Copies only the content: an installed package may be read-only, a project must be writable."""
     Path(target).write_bytes(Path(source).read_bytes())
 
 

@@ -1,4 +1,4 @@
-"""`harness judge`: compare what judges say with what people say."""
+"""`harness judge`: measure how well judges agree with people."""
 
 import argparse
 import sys
@@ -14,51 +14,59 @@ if TYPE_CHECKING:
 
 
 def add_judge_commands(commands: CommandGroup) -> None:
-    """Add `judge` with its own commands."""
-    judge = commands.add_group("judge", "compare judges with people")
-    judge.add("sample", _sample, "draw passages at random for people to grade", _sample_options)
-    judge.add("label", _label, "grade the passages of a sheet, one after the other; stop at any time", _label_options)
-    judge.add("agree", _agree, "how well a judge agrees with a graded sheet, and its corrected means", _agree_options)
+    """Adds `harness judge` with its subcommands."""
+    judge = commands.add_group("judge", "measure how well judges agree with people")
+    judge.add("sample", _sample, "draw random passages for people to grade", _sample_options)
+    judge.add(
+        "label", _label, "grade the passages of a sheet in the terminal; stop and continue at any time", _label_options
+    )
+    judge.add("agree", _agree, "measure a judge's agreement with human grades, and correct its means", _agree_options)
     judge.add("claims", _claims, "print the claims of the reference answers, as JSON lines to edit", _claims_options)
 
 
 def _sample_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", type=Path, help="the experiment file; its trials must have run")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the sheet to write, JSON lines")
-    parser.add_argument("--per-query", type=int, default=2, metavar="N", help="passages drawn per query (default 2)")
-    parser.add_argument("--queries", type=int, metavar="N", help="queries drawn (default: all)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the sheet to write, as JSON lines")
+    parser.add_argument("--per-query", type=int, default=2, metavar="N", help="passages to draw per query (default 2)")
+    parser.add_argument("--queries", type=int, metavar="N", help="queries to draw (default: all)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
     add_store_option(parser)
 
 
 def _label_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("sheet", type=Path)
+    parser.add_argument("sheet", type=Path, help="the sheet to grade")
 
 
 def _agree_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", type=Path, nargs="?", help="the experiment file; its trials must have run")
-    parser.add_argument("sheet", type=Path, nargs="?", help="the sheet that people have graded")
+    parser.add_argument("sheet", type=Path, nargs="?", help="the sheet with human grades")
     parser.add_argument(
-        "--people", type=Path, metavar="FILE", help="people's labels instead of a sheet: CSV, JSON lines or qrels"
+        "--people", type=Path, metavar="FILE", help="human labels instead of a sheet: CSV, JSON lines or qrels"
     )
     parser.add_argument(
         "--labels",
         type=Path,
         metavar="FILE",
-        help="a judge's labels instead of an experiment; or both raters' in the columns people and judge",
+        help="a judge's labels instead of an experiment; or the labels of both, in the columns people and judge",
     )
     parser.add_argument(
-        "--relevant-from", type=int, default=2, metavar="GRADE", help="with --labels: the grade to call relevant (2)"
+        "--relevant-from",
+        type=int,
+        default=2,
+        metavar="GRADE",
+        help="with --labels: the lowest grade that counts as relevant (default 2)",
     )
     parser.add_argument("--judge", help="the judge's name (default: the first that grades passages with a model)")
-    parser.add_argument("--swap", action="store_true", help="ask again with passages in reverse order: position bias")
+    parser.add_argument(
+        "--swap", action="store_true", help="judge again with the passages in reverse order, to measure position bias"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_store_option(parser)
     add_model_options(parser)
 
 
 def _claims_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", type=Path)
+    parser.add_argument("experiment", type=Path, help="the experiment file")
     add_store_option(parser)
     add_model_options(parser)
 
@@ -69,7 +77,7 @@ def _sample(options: argparse.Namespace) -> int:
     from harness.running.judging.grading_sheet import read_sheet, write_sheet
 
     if options.out.exists() and any(row.grade is not None for row in read_sheet(options.out)):
-        raise ConfigError(f"judge sample: {options.out} holds grades; name another file with --out")
+        raise ConfigError(f"judge sample: {options.out} already contains grades; name another file with --out")
     drawn = sample(
         read_experiment(options.experiment),
         store=options.store,
@@ -98,12 +106,14 @@ def _agree(options: argparse.Namespace) -> int:
 
 
 def _of_labels(options: argparse.Namespace) -> "Agreement":
-    """The agreement of files of labels; raises ConfigError where they are not both there."""
+    """The agreement of two raters' labels in files. Raises ConfigError if a file or column is missing."""
     from harness.components.labels import GREATEST, both_raters, read_labels
     from harness.running.judging.agreement import labels_agreement
 
     if options.experiment or options.judge or options.swap:
-        raise ConfigError("judge agree: --labels goes without an experiment, --judge and --swap: the file is the judge")
+        raise ConfigError(
+            "judge agree: --labels replaces the judge; do not combine it with an experiment, --judge or --swap"
+        )
     if not 1 <= options.relevant_from <= GREATEST:
         raise ConfigError(f"--relevant-from {options.relevant_from}: expected a grade from 1 to {GREATEST}")
     if options.people:
@@ -112,13 +122,13 @@ def _of_labels(options: argparse.Namespace) -> "Agreement":
         judge, people = read_labels(options.labels, "judge"), read_labels(options.labels, "people")
     else:
         raise ConfigError(
-            f"judge agree: {options.labels} has no columns people and judge; name people's labels with --people FILE"
+            f"judge agree: {options.labels} has no columns people and judge; name the human labels with --people FILE"
         )
     return labels_agreement(judge, people, relevant_from=options.relevant_from)
 
 
 def _of_experiment(options: argparse.Namespace) -> "Agreement":
-    """The agreement of an experiment's judge with a graded sheet, or with people's labels in a file."""
+    """The agreement of an experiment's judge with a graded sheet, or with human labels in a file."""
     from harness.components.labels import read_labels
     from harness.experiment.yaml_file import read_experiment
     from harness.running.judging.agreement_study import agree, agree_with_labels
@@ -135,7 +145,7 @@ def _of_experiment(options: argparse.Namespace) -> "Agreement":
     experiment = read_experiment(options.experiment)
     if options.people:
         if options.swap:
-            raise ConfigError("judge agree: --swap goes with a sheet")
+            raise ConfigError("judge agree: --swap requires a sheet")
         return agree_with_labels(experiment, read_labels(options.people), **given)
     return agree(experiment, read_sheet(options.sheet), swap=options.swap, **given)
 

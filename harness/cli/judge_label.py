@@ -1,4 +1,4 @@
-"""Grading a sheet in the terminal: one passage after the other, every grade on disk at once."""
+"""Grading of a sheet in the terminal, passage by passage; every grade is saved at once."""
 
 from pathlib import Path
 
@@ -7,16 +7,19 @@ from harness.core.errors import DataError
 from harness.running.judging.grading_sheet import GRADES, Row, read_sheet, write_sheet
 
 _HELP = """\
-3 answers the question alone; 2 has a fact the answer needs; 1 same subject, of no use; 0 something else
-0-3 grade, s skip, b back, q quit; every grade is saved as you give it
+3 answers the question alone; 2 has a fact the answer needs; 1 same topic, but of no use; 0 unrelated
+0-3 grade, s skip, b back, q quit; every grade is saved at once
 """
 
 
 def label(path: Path) -> int:
-    """Ask for every grade that is missing; ends at the last, at `q`, or where the input ends."""
+    """Asks for all missing grades until the last one, `q` or the end of the input; returns the exit code.
+
+    Raises DataError if the sheet is empty.
+    """
     rows = read_sheet(path)
     if not rows:
-        raise DataError(f"{path}: holds no passage")
+        raise DataError(f"{path}: contains no passages")
     print(_HELP)
     at, skipped = 0, set()
     history: list[int] = []
@@ -45,7 +48,7 @@ def label(path: Path) -> int:
         else:
             print(_HELP)
     graded = sum(row.grade is not None for row in rows)
-    print(f"{path}: {graded} of {len(rows)} graded" + ("" if graded == len(rows) else "; run this again to go on"))
+    print(f"{path}: {graded} of {len(rows)} graded" + ("" if graded == len(rows) else "; run this again to continue"))
     return OK
 
 

@@ -9,6 +9,7 @@ ROLES = ("chunkers", "augmenters", "embedders", "retrievers", "selectors", "judg
 
 
 def add_list_command(commands: CommandGroup) -> None:
+    """Adds `harness list`."""
     commands.add("list", _list, "list the built-in components of a role, or the metrics", _list_options)
 
 

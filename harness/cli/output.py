@@ -1,4 +1,4 @@
-"""What the command line prints: without secrets, and with nothing in it that a terminal would obey."""
+"""Output of the command line, without secrets and without terminal escape sequences from untrusted text."""
 
 import contextlib
 import io
@@ -13,49 +13,54 @@ from harness.core.secrecy import redact
 
 
 class OutputClosedError(BrokenPipeError):
-    """Whoever read our output has gone (`| head`)."""
+    """The reader of the output has closed it (`| head`)."""
 
 
 class SafeStream(io.TextIOBase):
-    """A text stream that redacts what is written to it, and shows escapes and other control characters as signs.
+    """A text stream that redacts secrets, and writes escapes and other control characters in visible form.
 
-    `inner` is the stream behind it, for rich, which sends a terminal its own escapes.
+    `inner` is the wrapped stream, for rich, which sends its own escapes to a terminal.
     """
 
     def __init__(self, inner: TextIO) -> None:
         self.inner = inner
 
     def write(self, text: str) -> int:
+        """Writes the safe form of a text; returns the length of the text. Raises OutputClosedError."""
         safe = visible(redact(text))
         try:
             self.inner.write(safe)
         except BrokenPipeError:
             raise OutputClosedError from None
-        except UnicodeEncodeError:  # a terminal that knows less than Unicode
+        except UnicodeEncodeError:  # a terminal whose encoding is not Unicode
             encoding = self.inner.encoding or "ascii"
             self.inner.write(safe.encode(encoding, "backslashreplace").decode(encoding))
         return len(text)
 
     def flush(self) -> None:
+        """Flushes the wrapped stream. Raises OutputClosedError."""
         try:
             self.inner.flush()
         except BrokenPipeError:
             raise OutputClosedError from None
 
     def isatty(self) -> bool:
+        """Whether the wrapped stream is a terminal."""
         return self.inner.isatty()
 
     def fileno(self) -> int:
+        """The file descriptor of the wrapped stream."""
         return self.inner.fileno()
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the wrapped stream."""
         return self.inner.encoding
 
 
 @contextlib.contextmanager
 def safe_output() -> Iterator[None]:
-    """While the block runs, whatever is printed is safe to print."""
+    """Replaces stdout and stderr by safe streams while the block runs."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)
     try:
@@ -68,7 +73,7 @@ def safe_output() -> Iterator[None]:
 
 
 def show(shown: Any) -> None:
-    """Print a table of rich's, whatever texts of strangers are in it."""
+    """Prints a rich renderable; its texts may be untrusted. Raises OutputClosedError."""
     from rich.console import Console
     from rich.segment import Segment, Segments
 
@@ -83,7 +88,7 @@ def show(shown: Any) -> None:
 
 
 def width() -> int:
-    """Characters in a line; where no terminal tells, lines must not be cut to the 80 that rich assumes."""
+    """Returns the line width in characters: that of the terminal, else 170 instead of the 80 that rich assumes."""
     from rich.console import Console
 
     console = Console(file=getattr(sys.stdout, "inner", sys.stdout))
@@ -91,7 +96,7 @@ def width() -> int:
 
 
 def safe_file(content: bytes) -> bytes:
-    """A file as it may be written: of a text, what `SafeStream` would show; of a picture, the same bytes."""
+    """Returns the safe content of a file: of text, what `SafeStream` would write; of binary data, the same bytes."""
     try:
         return visible(redact(content.decode())).encode()
     except UnicodeDecodeError:
@@ -99,7 +104,7 @@ def safe_file(content: bytes) -> bytes:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file with its folder, its text without secrets. Raises ConfigError where that is refused."""
+    """Writes a file without secrets and creates its folder. Raises ConfigError if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(safe_file(content))
@@ -108,7 +113,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def how_to_open(tracking: str | None) -> str:
-    """How a person reaches the MLflow UI of a tracking URI (None: the default one)."""
+    """Returns how to open the MLflow UI of a tracking URI (None: the default), as text for the user."""
     from harness.tracking import default_uri
 
     return "on its server" if (tracking or default_uri()).startswith("http") else "after `harness ui`"

@@ -1,4 +1,4 @@
-"""`harness compare`, `report` and `bins`: what the results of a launch mean."""
+"""`harness compare`, `report` and `bins`: analyse the results of a launch."""
 
 import argparse
 import math
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_compare_command(commands: CommandGroup) -> None:
+    """Adds `harness compare`."""
     commands.add("compare", _compare, "compare the trials of an experiment on one metric", _compare_options)
 
 
@@ -25,51 +26,53 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", action="append", default=[], metavar="PARAM=VALUE", help="params of the baseline trial"
     )
-    parser.add_argument("--margin", type=float, metavar="D", help="the difference that matters in practice")
-    parser.add_argument("--effect", type=float, metavar="D", help="the difference that the queries needed are for")
+    parser.add_argument("--margin", type=float, metavar="D", help="the smallest difference that matters in practice")
+    parser.add_argument("--effect", type=float, metavar="D", help="the difference to detect, for the column `needed`")
     parser.add_argument(
-        "--clusters", choices=CLUSTERS, help="whether the claim is about further documents, or queries on the same"
+        "--clusters", choices=CLUSTERS, help="unit of resampling: documents, or queries on the same documents"
     )
-    parser.add_argument("--final", action="store_true", help="the newest launch that opened the locked query set")
+    parser.add_argument("--final", action="store_true", help="use the newest launch on the locked query set")
     parser.add_argument(
-        "--published", action="store_true", help="show published figures beside ours; exit code 1 if any differs"
+        "--published", action="store_true", help="compare with published figures; exit code 1 if any differs"
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON, with every metric and fact of each trial")
-    form.add_argument("--csv", action="store_true", help="print CSV, a row per trial, a column per metric and fact")
+    form.add_argument("--json", action="store_true", help="print JSON, with all metrics and facts of each trial")
+    form.add_argument(
+        "--csv", action="store_true", help="print CSV, with a row per trial and a column per metric and fact"
+    )
     parser.add_argument(
         "--show",
         metavar="NAMES",
-        help="metrics and other facts to show too, separated by commas; only these in JSON and CSV",
+        help="further metrics and facts to show, separated by commas; JSON and CSV then have only these",
     )
     add_store_option(parser)
 
 
 def add_report_command(commands: CommandGroup) -> None:
-    commands.add(
-        "report", _report, "write the report on an experiment: one HTML file that opens from disk", _report_options
-    )
+    """Adds `harness report`."""
+    commands.add("report", _report, "write the report on an experiment: one self-contained HTML file", _report_options)
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", help="the experiment file, or the name of an experiment that has run")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write (default NAME.html)")
     parser.add_argument("--metric", help="the metric (default: the experiment's compare.on)")
-    parser.add_argument("--final", action="store_true", help="the newest launch that opened the locked query set")
+    parser.add_argument("--final", action="store_true", help="use the newest launch on the locked query set")
     parser.add_argument(
-        "--explore", action="append", default=[], metavar="TRIAL", help="a trial the query explorer holds in any case"
+        "--explore", action="append", default=[], metavar="TRIAL", help="a trial to include in the query explorer"
     )
     add_store_option(parser)
 
 
 def add_bins_command(commands: CommandGroup) -> None:
-    commands.add("bins", _bins, "show how often a hit in each bin of cosine scores is relevant", _bins_options)
+    """Adds `harness bins`."""
+    commands.add("bins", _bins, "show the fraction of relevant hits in each bin of cosine scores", _bins_options)
 
 
 def _bins_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", help="the experiment file; its trials must have run")
     parser.add_argument("--edges", metavar="NUMBERS", help="the edges of the bins (default 0.9,0.8,…,0.3)")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="write a picture as well (SVG)")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="also write a chart (SVG)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_store_option(parser)
 

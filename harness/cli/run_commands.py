@@ -1,4 +1,4 @@
-"""`harness plan` and `harness run`: what an experiment would take, and running it."""
+"""`harness plan` and `harness run`: estimate the cost of an experiment, and run it."""
 
 import argparse
 import sys
@@ -19,6 +19,7 @@ from harness.core.errors import ConfigError
 
 
 def add_plan_command(commands: CommandGroup) -> None:
+    """Adds `harness plan`."""
     commands.add("plan", _plan, "show the trials of an experiment and what running them would cost", _plan_options)
 
 
@@ -29,22 +30,28 @@ def _plan_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_run_command(commands: CommandGroup) -> None:
-    commands.add("run", _run, "run an experiment and log it to MLflow", _run_options)
+    """Adds `harness run`."""
+    commands.add("run", _run, "run an experiment and log the results to MLflow", _run_options)
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", type=Path, help="the experiment file")
     add_workers_option(parser)
     parser.add_argument(
-        "--on", default="processes", metavar="WHERE", help="processes, or package.module:callable giving an Executor"
+        "--on",
+        default="processes",
+        metavar="WHERE",
+        help="where tasks run: processes, or package.module:callable that returns an Executor",
     )
     parser.add_argument(
-        "--final", action="store_true", help="score the chosen trial and the baseline on the locked query set; recorded"
+        "--final",
+        action="store_true",
+        help="score the chosen trial and the baseline on the locked query set; the access is recorded",
     )
     parser.add_argument(
         "--choose", action="append", default=[], metavar="PARAM=VALUE", help="params of the trial for --final"
     )
-    parser.add_argument("--no-mlflow", action="store_true", help="log nothing")
+    parser.add_argument("--no-mlflow", action="store_true", help="do not log to MLflow")
     add_store_option(parser)
     add_tracking_option(parser)
     add_model_options(parser)
@@ -82,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
     from reports.judge_notes import judge_table
 
     if options.choose and not options.final:
-        raise ConfigError("run: --choose goes with --final")
+        raise ConfigError("run: --choose requires --final")
     launch = run(
         read_experiment(options.experiment),
         workers=options.workers,
@@ -106,8 +113,8 @@ def _run(options: argparse.Namespace) -> int:
         show(columns.table(launch, launch.experiment.compare.show))
     if launch.results[0].judged:
         show(judge_table(launch))
-    done = ", ".join(f"{count} {stage}" for stage, count in launch.work.items()) or "nothing, all of it was stored"
-    print(f"\n{len(launch.results)} trials in {launch.seconds:.0f} s; worked out: {done}")
+    done = ", ".join(f"{count} {stage}" for stage, count in launch.work.items()) or "nothing, all results were stored"
+    print(f"\n{len(launch.results)} trials in {launch.seconds:.0f} s; computed: {done}")
     if launch.links:
         print(f"In MLflow, {how_to_open(options.tracking)}:")
         for name, link in launch.links.items():

@@ -1,4 +1,4 @@
-"""`harness ui`: the MLflow UI on the tracking store."""
+"""`harness ui`: the MLflow UI for the tracking store."""
 
 import argparse
 import os
@@ -9,11 +9,12 @@ from harness.core.errors import ConfigError
 
 
 def add_ui_command(commands: CommandGroup) -> None:
-    commands.add("ui", _ui, "open the MLflow UI on the tracking store", _ui_options)
+    """Adds `harness ui`."""
+    commands.add("ui", _ui, "start the MLflow UI for the tracking store", _ui_options)
 
 
 def _ui_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=int, default=5000)
+    parser.add_argument("--port", type=int, default=5000, help="port of the UI (default 5000)")
     add_tracking_option(parser)
 
 
@@ -28,7 +29,7 @@ def _ui(options: argparse.Namespace) -> int:
     if database and not database.is_file():
         message = f"{database} does not exist"
         raise ConfigError(f"ui: {message}; run an experiment first, or name a store with --tracking")
-    # One worker and no job runner: half a gigabyte and seconds instead of the default's ten processes.
+    # One worker and no job runner: starts in seconds and uses half a gigabyte, instead of ten processes by default.
     environment = {**os.environ, **QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     command = [
         sys.executable,

@@ -1,4 +1,4 @@
-"""The report page: one HTML file that needs nothing but a browser."""
+"""The report page: one self-contained HTML file."""
 
 import base64
 import hashlib
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 LARGEST = 5_000_000
-"""Bytes of a page, at most."""
+"""Max size of a page in bytes."""
 _SLACK = 20_000
-"""Bytes for the names of the explorer's blocks and its notes."""
+"""Bytes reserved for the names of the explorer's blocks and for its notes."""
 
 
 def page(launch: Launch, comparison: Comparison, final: Final | None, *, explore: tuple[str, ...] = ()) -> str:
-    """The report on a launch, a comparison of its trials, and the finalists on the same metric, if there are any.
+    """Returns the report as HTML: a launch, the comparison of its trials, and the finalists on the same metric, if any.
 
-    `explore` names trials that the query explorer holds in any case, where it cannot hold all. Raises ConfigError for
-    a launch without a session or an unknown trial.
+    `explore` names trials that the query explorer includes even if it has no room for all of them. Raises ConfigError
+    for a launch without a session, or an unknown trial.
     """
     if launch.session is None:
-        raise ConfigError("report: the launch has results only; read one from a store, or run an experiment")
+        raise ConfigError("report: the launch has results only; load a launch from a store, or run an experiment")
     bins = launch.score_bins or score_bins(launch.session)
     material = Material(launch, comparison, final, bins)
     made = list(sections(material))
@@ -71,7 +71,7 @@ def _written(material: Material, made: list[Section], packed: Packed) -> str:
         script_hash=Markup(f"sha256-{digest}"),
         style=Markup(_resource("style.css")),
     )
-    # Half a surrogate pair, which a query may hold, has no UTF-8.
+    # A query may contain a lone surrogate, which UTF-8 cannot encode.
     return text.encode("utf-8", "replace").decode()
 
 

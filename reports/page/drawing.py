@@ -1,7 +1,4 @@
-"""A figure on its way to SVG that takes its ink from the page, so that it reads in light and in dark.
-
-A point that has something to say carries it as a title, which a browser shows.
-"""
+"""Matplotlib figures as inline SVG in the page's own colours, for light and dark mode, with tooltips."""
 
 import io
 import re
@@ -10,11 +7,11 @@ from html import escape
 from typing import Any
 
 INK, FAINT = "#010203", "#040506"
-"""Stand-ins for the page's own colours of text and of lines that step back."""
+"""Placeholders for the page's colours of text and of faint lines; `Drawing.svg` replaces them."""
 
 
 class Drawing:
-    """A figure on its way to SVG: axes, and what its points say."""
+    """A matplotlib figure with its axes and the tooltips of its elements; `width` and `height` in inches."""
 
     def __init__(self, width: float, height: float, *, rows: int = 1, columns: int = 1, **shared: Any) -> None:
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -34,13 +31,13 @@ class Drawing:
             axes.yaxis.label.set_color(INK)
 
     def say(self, artist: Any, text: str) -> None:
-        """Let an artist show a text when pointed at."""
+        """Sets the tooltip of an artist."""
         gid = f"say{len(self._titles)}"
         artist.set_gid(gid)
         self._titles[gid] = text
 
     def svg(self, label: str) -> str:
-        """The figure as inline SVG; `label` is what a screen reader says of it."""
+        """Returns the figure as inline SVG; `label` is its description for screen readers."""
         import matplotlib
 
         for axes in self.axes:
@@ -55,13 +52,13 @@ class Drawing:
         text = text[text.index("<svg") :].replace(INK, "currentColor").replace(FAINT, "var(--faint)")
         text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
         text = re.sub(r"'?DejaVu Sans'?", "'DejaVu Sans', Verdana, sans-serif", text)
-        for gid, said in self._titles.items():
-            text = text.replace(f'<g id="{gid}">', f"<g><title>{escape(said)}</title>", 1)
-        return _own_names(text, label, self.figure.get_figwidth())
+        for gid, title in self._titles.items():
+            text = text.replace(f'<g id="{gid}">', f"<g><title>{escape(title)}</title>", 1)
+        return _with_own_ids(text, label, self.figure.get_figwidth())
 
 
-def _own_names(text: str, label: str, width: float) -> str:
-    """The SVG under a name, sized by the window, with ids that no other figure of the page has."""
+def _with_own_ids(text: str, label: str, width: float) -> str:
+    """The SVG with a label, sized by the window, with ids that no other figure of the page uses."""
     prefix = f"f{zlib.crc32(label.encode()):x}-"
     text = re.sub(r'(\bid="|url\(#|href="#)', lambda found: found[0] + prefix, text)
     opening, rest = text.split(">", 1)
@@ -70,6 +67,6 @@ def _own_names(text: str, label: str, width: float) -> str:
 
 
 def standalone(svg: str) -> str:
-    """A figure as a file of its own, on white."""
+    """Returns an inline SVG as the content of a separate file, on a white background."""
     style = "color:#1b1e23;--faint:#9aa1ab;background:#fff;"
     return '<?xml version="1.0" encoding="utf-8"?>\n' + svg.replace('style="', f'style="{style}', 1)

@@ -1,8 +1,8 @@
-"""What the report's query explorer shows, packed small: compressed blocks that the page opens one at a time.
+"""The data of the report's query explorer, in compressed blocks that the page unpacks one at a time.
 
-Every distinct passage has a number, and a trial's selection is numbers. Texts stand apart, once each, by document. A
-page that would grow too large leaves out, in this order: most of what was dropped, all of it, the texts of what was
-dropped, and trials from the end of the list; and says so.
+Every distinct passage has a number, and a trial's selection is a list of numbers. Texts are stored separately, once
+each, by document. If the page would become too large, dropped passages are omitted first, then trials from the end of
+the list; a note says what is missing.
 """
 
 import base64
@@ -29,16 +29,16 @@ from harness.running.stages.select import KEPT
 from reports.numbers import outcome_words
 
 _LENGTH_BITS = 24
-"""A passage is one number: where it begins in the corpus, and these bits for its length."""
+"""A passage is encoded as one integer: its start in the corpus, and this many bits for its length."""
 _BLOCK = 400_000
-"""Characters of JSON in a block, about: what the page must open to show a query."""
+"""Approximate characters of JSON in a block, which the page unpacks to show a query."""
 _PLACES = 8
-"""Equivalent places of an evidence item that are told."""
+"""Max equivalent places of an evidence item that are stored."""
 
 
 @dataclass(frozen=True)
 class Packed:
-    """The explorer's data, each part JSON in gzip in base64, and what had to be left out, a sentence each."""
+    """The explorer's data, each part as base64 of gzipped JSON, and notes on what was omitted, a sentence each."""
 
     index: str
     blocks: list[str]
@@ -47,12 +47,12 @@ class Packed:
 
     @property
     def size(self) -> int:
-        """Characters in the page."""
+        """The size in the page, in characters."""
         return len(self.index) + sum(map(len, self.blocks)) + sum(map(len, self.texts))
 
 
 class _Selected(NamedTuple):
-    """A trial's passages in the order of queries, those of number q from `bounds[q]` to `bounds[q + 1]`."""
+    """A trial's passages in the order of queries; those of query q are at `bounds[q]` to `bounds[q + 1]`."""
 
     bounds: list[int]
     passage: Ints
@@ -65,7 +65,7 @@ class _Selected(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """How much is told: trials, dropped passages a query (None: all), and whether with their texts."""
+    """How much is stored: number of trials, dropped passages per query (None: all), and whether with their texts."""
 
     trials: int
     dropped: int | None
@@ -73,9 +73,9 @@ class _Level(NamedTuple):
 
 
 def pack(launch: Launch, metrics: Sequence[str], order: Sequence[int], budget: int) -> Packed:
-    """The explorer's data of a launch with a session, within `budget` characters.
+    """Returns the explorer's data of a launch with a session, within `budget` characters if possible.
 
-    `metrics` are those to sort queries by; `order` gives the trials' numbers, the most important first.
+    `metrics` are those to sort queries by; `order` lists the indices of the trials, the most important first.
     """
     packer = _Packer(launch, metrics)
     *levels, last = _levels(len(order))
@@ -132,36 +132,36 @@ class _Packer:
     # -- parts
 
     def packed(self, order: Sequence[int], level: _Level, budget: int | None) -> Packed | None:
-        """All parts for the first trials of `order`; None as soon as it is clear that they exceed the budget."""
-        text = list(order[: level.trials])
+        """Returns all parts for the first trials of `order`; None as soon as they are certain to exceed the budget."""
+        trials = list(order[: level.trials])
         used = np.zeros(len(self._doc), bool)
         blocks: list[str] = []
         firsts: list[int] = []
         queries = len(self._data.query_set.queries)
-        for first, last in self._spans(text, level, queries):
+        for first, last in self._spans(trials, level, queries):
             firsts.append(first)
-            blocks.append(_packed(self._block(text, level, first, last, used)))
-            # Blocks are alike: a few tell how large all will be.
+            blocks.append(_packed(self._block(trials, level, first, last, used)))
+            # Blocks are of similar size: a few are enough to estimate the total.
             if budget is not None and sum(map(len, blocks)) * queries > 1.05 * budget * max(last, queries // 10):
                 return None
         texts, where = self._texts(used)
-        index = self._index(text, firsts, where)
+        index = self._index(trials, firsts, where)
         return Packed(_packed(index), blocks, texts, self._notes(order, level))
 
-    def _spans(self, text: Sequence[int], level: _Level, queries: int) -> Iterator[tuple[int, int]]:
-        """Ranges of queries whose blocks are about as large as wanted."""
-        rows = sum(len(self._selections[at].passage) for at in text)
+    def _spans(self, trials: Sequence[int], level: _Level, queries: int) -> Iterator[tuple[int, int]]:
+        """Ranges of queries whose blocks have about `_BLOCK` characters."""
+        rows = sum(len(self._selections[at].passage) for at in trials)
         each = max(1, int(_BLOCK * queries / max(1, 12 * rows)))
         yield from ((first, min(queries, first + each)) for first in range(0, queries, each))
 
-    def _block(self, text: Sequence[int], level: _Level, first: int, last: int, used: Flags) -> dict[str, Any]:
-        """A range of queries: by trial, by query, the passages kept, their scores, those dropped with the number of
-        step and reason after each, and the tokens of those kept."""
+    def _block(self, trials: Sequence[int], level: _Level, first: int, last: int, used: Flags) -> dict[str, Any]:
+        """A range of queries, by trial and query: the selected passages, their scores, the dropped passages each
+        followed by the index of its step and reason, and the tokens of the selected ones."""
         reasons: dict[tuple[str, str], int] = {}
-        rows = [self._rows(self._selections[at], level, first, last, reasons, used) for at in text]
+        rows = [self._rows(self._selections[at], level, first, last, reasons, used) for at in trials]
         made: dict[str, Any] = {"rows": rows, "reasons": list(reasons)}
         if self._launch.judging is not None:
-            made["judged"] = [self._judged(at, first, last) for at in text]
+            made["judged"] = [self._judged(at, first, last) for at in trials]
         return made
 
     def _rows(
@@ -195,7 +195,7 @@ class _Packer:
         ]
 
     def _judged(self, trial: int, first: int, last: int) -> list[dict[str, Any]]:
-        """What the judges say of a trial's queries, judge by judge."""
+        """The verdicts on a trial's queries by judge."""
         session, judging = self._launch.session, self._launch.judging
         assert session is not None
         assert judging is not None
@@ -204,7 +204,7 @@ class _Packer:
         return [{label: verdict_json(one) for label, one in row.items()} for row in self._verdicts[trial][first:last]]
 
     def _texts(self, used: Flags) -> tuple[list[str], dict[int, int]]:
-        """Blocks of `{document: [[start, text], …]}`, and the block of each document."""
+        """Blocks of `{document: [[start, text], …]}`, and the number of the block of each document."""
         snippets: dict[int, list[tuple[int, int]]] = {}
         numbers = np.flatnonzero(used)
         columns = (column[numbers].tolist() for column in (self._doc, self._start, self._length))
@@ -228,8 +228,8 @@ class _Packer:
             size += sum(len(piece) for _, piece in pieces)
         return [_packed(block) for block in blocks], where
 
-    def _index(self, text: Sequence[int], firsts: list[int], where: dict[int, int]) -> dict[str, Any]:
-        results = [self._launch.results[at] for at in text]
+    def _index(self, trials: Sequence[int], firsts: list[int], where: dict[int, int]) -> dict[str, Any]:
+        results = [self._launch.results[at] for at in trials]
         evidence_outcomes = sorted(
             {outcome for result in results for row in result.evidence_outcomes for outcome in row}
         )
@@ -257,7 +257,7 @@ class _Packer:
 
     @cached_property
     def _absent(self) -> dict[str, int]:
-        """Numbers below zero for documents with evidence that the corpus lacks."""
+        """Negative numbers for documents with evidence that are missing from the corpus."""
         items = (item for query in self._data.query_set.queries for item in query.evidence if item.absent)
         names = dict.fromkeys(place.doc for item in items for place in item.places)
         return {name: -at for at, name in enumerate(names, 1)}
@@ -275,19 +275,17 @@ class _Packer:
     def _notes(self, order: Sequence[int], level: _Level) -> list[str]:
         notes = []
         if level.trials < len(order):
-            notes.append(f"the explorer holds {level.trials} of {len(order)} trials; name others with --explore")
+            notes.append(f"the explorer has {level.trials} of {len(order)} trials; choose others with --explore")
         if level.dropped is not None:
-            message = f"the best {level.dropped} a query" if level.dropped else "none"
-            notes.append(
-                f"of what selector steps dropped, {message} can be looked at; all of it is in per_query.jsonl.gz"
-            )
+            message = f"the best {level.dropped} per query are shown" if level.dropped else "none are shown"
+            notes.append(f"of the passages dropped by selector steps, {message}; per_query.jsonl.gz has all of them")
         return [f"To keep the page small, {note}." for note in notes]
 
 
 def _foremost(query: Ints, score: Floats, count: int) -> Flags:
-    """Whether a row is among the `count` of its query with the highest score; queries are in order."""
+    """Whether a row is among the `count` rows with the highest scores of its query; queries are sorted."""
     order = np.lexsort((-score, query))
-    begin = np.searchsorted(query, query)  # where each row's query begins; the same in both orders
+    begin = np.searchsorted(query, query)  # start of each row's query, the same in both orders
     rank = np.empty(len(query), np.int64)
     rank[order] = np.arange(len(query)) - begin
     return np.asarray(rank < count)
@@ -299,7 +297,7 @@ def _values(result: Any, metric: str) -> Floats:
 
 
 def _cutoff(metric: str) -> dict[str, int]:
-    """Where a metric stops reading: after so many passages, or tokens; nothing for one that reads on."""
+    """The cutoff of a metric, in passages or tokens; empty for a metric without one."""
     if not is_metric(metric):
         return {}
     parsed = parse_metric(metric)
@@ -309,11 +307,11 @@ def _cutoff(metric: str) -> dict[str, int]:
 
 
 def _tenths(values: Floats) -> list[int | None]:
-    """Scores in units of 1/10,000, which read shorter; None where a query has none."""
+    """Scores in units of 1/10,000, to save characters; None if a query has none."""
     return [None if math.isnan(value) else round(value * 10_000) for value in values.tolist()]
 
 
 def _packed(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # Half a surrogate pair, which a file may hold, has no UTF-8.
+    # A file may contain a lone surrogate, which UTF-8 cannot encode.
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode("ascii")

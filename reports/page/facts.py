@@ -1,4 +1,4 @@
-"""What was measured on, and with what: enough to judge the numbers, and to make them again."""
+"""The data and the provenance of a launch: what is needed to assess and to reproduce its numbers."""
 
 import json
 import platform
@@ -21,7 +21,7 @@ _PACKAGES = (
 
 
 def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
-    """The corpus, the queries and the locked set."""
+    """Yields facts about the corpus, the queries, the evidence and the locked set, as term and description."""
     session = launch.session
     assert session is not None
     manifest, trial = session.manifest, session.trials[0]
@@ -34,7 +34,7 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
         yield "description", manifest.description
     if manifest.source:
         yield "source", manifest.source
-    spread = f"{np.median(lengths):,.0f} characters in the median, {lengths.max():,} at most"
+    spread = f"{np.median(lengths):,.0f} characters (median), {lengths.max():,} (max)"
     yield "documents", f"{len(lengths):,}; {lengths.sum():,} characters; {spread}"
     queries = data.query_set.queries
     answered = [query for query in queries if query.evidence]
@@ -43,28 +43,28 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
         reviewed = f"{queries_of(launch).reviewed:,} of them reviewed by people"
         message = f"synthetic, written by a language model, {reviewed}: {message}"
     if len(answered) < len(queries):
-        message += f", {len(queries) - len(answered):,} that the corpus does not answer"
+        message += f", {len(queries) - len(answered):,} without an answer in the corpus"
     yield "queries", message
     items = [item for query in answered for item in query.evidence]
     if items:
-        kind = "whole documents" if items[0].whole else "spans"
+        kind = "documents" if items[0].whole else "spans"
         copies = sum(len(item.places) > 1 for item in items)
         absent = sum(item.absent for item in items)
-        lacking = f"; {absent:,} in documents that the corpus lacks, counted as missed" if absent else ""
-        yield "evidence", f"{len(items):,} items, {kind}; {copies:,} with several equal places{lacking}"
+        lacking = f"; {absent:,} in documents missing from the corpus, counted as missed" if absent else ""
+        yield "evidence", f"{len(items):,} items ({kind}); {copies:,} with several equivalent places{lacking}"
     yield from _kinds(queries_of(launch))
-    yield "clusters", f"{len({query.cluster for query in answered}):,} documents are asked about"
+    yield "clusters", f"{len({query.cluster for query in answered}):,} documents with queries"
     locked = [name for name, pinned in manifest.queries.items() if pinned.locked]
     opened = test_set_accesses(session)
     if locked:
         by = f": {'; '.join(opened[-5:])}" if opened else ""
-        yield "locked set", f"'{', '.join(locked)}', opened {len(opened)} times from this store{by}"
+        yield "locked set", f"'{', '.join(locked)}', accessed {len(opened)} times from this store{by}"
     else:
-        yield "locked set", "none: what is chosen here has no untouched queries to be tested on"
+        yield "locked set", "none: there are no unused queries to test the chosen trial on"
 
 
 def queries_of(launch: Launch) -> QueryProfile:
-    """What the queries look like that a launch was measured on."""
+    """Returns the profile of the queries that a launch was evaluated on."""
     session = launch.session
     assert session is not None
     data = session.pipeline(session.trials[0]).data
@@ -72,12 +72,12 @@ def queries_of(launch: Launch) -> QueryProfile:
 
 
 def _kinds(profile: QueryProfile) -> Iterator[tuple[str, str]]:
-    """Types of queries, and how many items of evidence they have."""
+    """Types of queries, and their numbers of evidence items."""
     if profile.types:
         yield "types", _counts(profile.types)
     yield "question words", _counts(profile.question_words)
     if profile.items_per_query:
-        yield "items of evidence a query", _counts(profile.items_per_query)
+        yield "evidence items per query", _counts(profile.items_per_query)
     if len(profile.grades) > 1:
         yield "grades", _counts({f"{grade:g}": count for grade, count in profile.grades.items()})
 
@@ -87,7 +87,7 @@ def _counts(counts: Mapping[Any, int]) -> str:
 
 
 def provenance(launch: Launch, metric: str) -> Iterator[tuple[str, str]]:
-    """Versions, hashes and seeds."""
+    """Yields versions, hashes and seeds of a launch, as term and description."""
     session = launch.session
     assert session is not None
     trial = session.trials[0]
@@ -96,21 +96,21 @@ def provenance(launch: Launch, metric: str) -> Iterator[tuple[str, str]]:
     yield "experiment", f"{launch.experiment.name}, {len(session.trials)} trials, from {launch.experiment.source}"
     commit = surroundings().get(COMMIT)
     if commit:
-        yield "git commit of the working folder", commit
+        yield "git commit of the working directory", commit
     yield "Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     yield "versions", ", ".join(f"{name} {found}" for name in _PACKAGES if (found := _version(name)))
     yield "corpus sha256", session.manifest.corpus.sha256
     yield f"queries '{trial.queries}' sha256", session.manifest.query_set(trial.queries).sha256
     yield "tokenizer", trial.tokenizer
-    counted = f"found from {trial.coverage:.0%} of a place on; verbatim copies: {trial.copies}"
+    counted = f"found if at least {trial.coverage:.0%} of a place is covered; verbatim copies: {trial.copies}"
     counted += f"; relevant from grade {trial.relevant_from:g}" if trial.relevant_from else ""
-    yield "evidence", counted + ("; queries without any count 0" if trial.unanswerable == "zero" else "")
+    yield "evidence", counted + ("; queries without evidence count as 0" if trial.unanswerable == "zero" else "")
     seed = resampling_seed(launch.results[0].queries, metric)
-    yield f"seed of resampling for {metric}", f"{seed}, from the queries' ids and the metric"
+    yield f"resampling seed for {metric}", f"{seed}, derived from the query ids and the metric"
 
 
 def experiment_text(launch: Launch) -> str:
-    """The experiment file as it stands, or the trials as JSON where there is none."""
+    """Returns the text of the experiment file, or the trials as JSON if there is no file."""
     path = launch.experiment.base_dir / launch.experiment.source
     if launch.experiment.source.endswith((".yaml", ".yml")) and path.is_file():
         return path.read_text(encoding="utf-8")
@@ -118,7 +118,7 @@ def experiment_text(launch: Launch) -> str:
 
 
 def trials_text(launch: Launch) -> str:
-    """Each trial's settings under its name, and the fingerprint of its results."""
+    """Returns the settings of each trial and the fingerprint of its results, as JSON."""
     record = {
         result.name: {"fingerprint": result.fingerprint, "settings": dict(result.settings)} for result in launch.results
     }

@@ -1,7 +1,7 @@
-"""The report's figures: SVG that takes its ink from the page, so that it reads in light and in dark.
+"""The report's figures as inline SVG, in the page's own colours for light and dark mode.
 
-Lines and points are told apart by shape and dash as well as by colour (Okabe & Ito's palette, which readers who cannot
-tell red from green can read). A point that has something to say carries it as a title, which a browser shows.
+Lines and points differ in dash and shape as well as in colour. The colours are Okabe & Ito's palette, which remains
+distinguishable with red-green colour blindness. Points have tooltips.
 """
 
 import math
@@ -29,7 +29,7 @@ MOST_ROWS = 40
 
 
 class Series(NamedTuple):
-    """A line with a band: points x, their means, and bounds."""
+    """A line with a confidence band: x values, means, and bounds (NaN: no band)."""
 
     name: str
     x: Sequence[float]
@@ -39,7 +39,7 @@ class Series(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A trial in the plane of cost and quality, with the interval of its quality."""
+    """A trial by cost and quality, with the confidence interval of its quality."""
 
     name: str
     cost: float
@@ -50,9 +50,12 @@ class Point(NamedTuple):
 
 
 def forest(comparison: Comparison) -> str:
-    """The difference of every trial to the baseline, with its own interval and that which holds for all at once."""
+    """Returns a forest plot (SVG): each trial's difference to the baseline, with individual and simultaneous intervals.
+
+    At most `MOST_ROWS` trials are drawn: the highest, the ten lowest, and the baseline.
+    """
     ranked = sorted(comparison.rows, key=lambda row: (math.isnan(row.difference), -row.difference))
-    rows = ranked if len(ranked) <= MOST_ROWS else _most_telling(ranked)
+    rows = ranked if len(ranked) <= MOST_ROWS else _extremes(ranked)
     drawing = Drawing(9.5, 1.1 + 0.24 * len(rows))
     (axes,) = drawing.axes
     if comparison.margin:
@@ -66,7 +69,7 @@ def forest(comparison: Comparison) -> str:
             axes.plot([row.alone_low, row.alone_high], [place] * 2, color=colour, linewidth=2.8, solid_capstyle="butt")
         if not math.isnan(row.difference):
             (point,) = axes.plot([row.difference], [place], mark, color=colour, markersize=6)
-            drawing.say(point, _said(row))
+            drawing.say(point, _tooltip(row))
     axes.set_yticks(range(len(rows)), [_short(row.name) for row in rows], fontsize=8.5, color=INK)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlabel(f"difference in {comparison.metric} to '{_short(comparison.baseline)}'", fontsize=9)
@@ -74,12 +77,12 @@ def forest(comparison: Comparison) -> str:
     return drawing.svg(f"Differences in {comparison.metric} to the baseline, with intervals; the table has the numbers")
 
 
-def _most_telling(rows: Sequence[Row]) -> list[Row]:
+def _extremes(rows: Sequence[Row]) -> list[Row]:
     kept = {id(row) for row in (*rows[: MOST_ROWS - 11], *rows[-10:])}
     return [row for row in rows if id(row) in kept or row.verdict == "baseline"]
 
 
-def _said(row: Row) -> str:
+def _tooltip(row: Row) -> str:
     if row.verdict == "baseline":
         return f"{row.name}: the baseline, mean {row.mean:.3f}"
     interval = "" if math.isnan(row.difference_low) else f" ({row.difference_low:+.3f} … {row.difference_high:+.3f})"
@@ -87,7 +90,7 @@ def _said(row: Row) -> str:
 
 
 def recall_series(result: TrialResult, clusters_by: str | None) -> Series:
-    """Recall at every token budget; with a band where clusters are named."""
+    """Returns recall at every token budget, with a confidence band unless `clusters_by` is None."""
     points = curves_of(result)["recall_vs_tokens"]
     tokens, means = [step for step, _ in points], [mean for _, mean in points]
     bare = [math.nan] * len(points)
@@ -102,27 +105,27 @@ def recall_series(result: TrialResult, clusters_by: str | None) -> Series:
 
 
 def budget_curves(results: Sequence[TrialResult]) -> str:
-    """Recall over the token budget for all trials: the best at the largest budget in colour, the others faint."""
+    """Returns recall over the token budget (SVG): the best trials at the largest budget in colour, the others faint."""
     ranked = sorted((recall_series(result, None) for result in results), key=lambda line: -line.mean[-1])
     return curves(ranked[: len(PALETTE)], ranked[len(PALETTE) :])
 
 
-def curves(text: Sequence[Series], others: Sequence[Series]) -> str:
-    """Recall over the token budget: a line and a band for the trials worth telling, faint lines for the others."""
+def curves(coloured: Sequence[Series], others: Sequence[Series]) -> str:
+    """Returns recall over the token budget (SVG): coloured lines, the first two with bands, and faint lines."""
     drawing = Drawing(9.5, 4.6)
     (axes,) = drawing.axes
     for line in others:
         axes.plot(line.x, line.mean, color=FAINT, linewidth=0.7, alpha=0.7)
-    for at, line in enumerate(text):
+    for at, line in enumerate(coloured):
         style = {"color": PALETTE[at % 6], "linestyle": DASHES[at % 6], "marker": MARKS[at % 6]}
         axes.plot(line.x, line.mean, label=_short(line.name, 44), markersize=4.5, linewidth=1.7, **style)
         if at < 2 and not np.isnan(line.low).any():
             axes.fill_between(line.x, line.low, line.high, color=PALETTE[at % 6], alpha=0.10, linewidth=0)
     axes.set_xscale("log", base=2)
-    axes.set_xticks(text[0].x, [f"{step:g}" for step in text[0].x])
+    axes.set_xticks(coloured[0].x, [f"{step:g}" for step in coloured[0].x])
     axes.minorticks_off()
     axes.set_ylim(0, 1)
-    axes.set_xlabel("token budget: how much of the selection the reader sees", fontsize=9)
+    axes.set_xlabel("token budget: tokens of the selection that the reader sees", fontsize=9)
     axes.set_ylabel("recall of evidence", fontsize=9)
     axes.grid(color=FAINT, alpha=0.35)
     axes.legend(fontsize=8, frameon=False, labelcolor=INK, loc="lower right")
@@ -130,7 +133,7 @@ def curves(text: Sequence[Series], others: Sequence[Series]) -> str:
 
 
 def pareto(panels: Mapping[str, Sequence[Point]], quality: str) -> str:
-    """Quality against each cost; a line joins the trials that no other beats in both."""
+    """Returns quality against each cost (SVG), a panel per cost; a line joins the trials of the Pareto front."""
     drawing = Drawing(9.5, 4.2, columns=len(panels), sharey=True)
     for axes, (cost, points) in zip(drawing.axes, panels.items(), strict=True):
         front = pareto_front(points)
@@ -151,11 +154,11 @@ def pareto(panels: Mapping[str, Sequence[Point]], quality: str) -> str:
         axes.set_xlabel(cost, fontsize=9)
         axes.grid(color=FAINT, alpha=0.35)
     drawing.axes[0].set_ylabel(quality, fontsize=9)
-    return drawing.svg(f"{quality} against cost; the front is listed below")
+    return drawing.svg(f"{quality} against cost; the Pareto front is listed below")
 
 
 def _apart(front: Sequence[Point]) -> Iterator[tuple[int, Point]]:
-    """The points of the front with their numbers, without those that would be written over the one before."""
+    """The points of the front with their numbers, without those whose label would overlap the one before."""
     if not front:
         return
     across = max(front[-1].cost - front[0].cost, 1e-9)
@@ -168,7 +171,7 @@ def _apart(front: Sequence[Point]) -> Iterator[tuple[int, Point]]:
 
 
 def pareto_front(points: Sequence[Point]) -> list[Point]:
-    """The trials that no other beats in quality at the same cost or less, the cheapest first."""
+    """Returns the trials with higher quality than any at the same or lower cost, the cheapest first."""
     front: list[Point] = []
     for point in sorted(points, key=lambda one: (one.cost, -one.value)):
         if not front or point.value > front[-1].value:
@@ -177,14 +180,14 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
 
 
 def outcomes_of(losses: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """The fates that any trial knows, what was found first."""
+    """Returns the evidence outcomes that occur in any trial, `found` first."""
     return sorted(
         {outcome for counts in losses.values() for outcome in counts}, key=lambda outcome: (outcome != "found", outcome)
     )
 
 
-def ledger(losses: Mapping[str, Mapping[str, int]]) -> str:
-    """What became of the evidence items of each trial, as bars of shares; `losses` counts fates by trial."""
+def loss_bars(losses: Mapping[str, Mapping[str, int]]) -> str:
+    """Returns the evidence outcomes of each trial as stacked bars (SVG); `losses` counts evidence items by trial."""
     evidence_outcomes = outcomes_of(losses)
     drawing = Drawing(9.5, 1.2 + 0.24 * len(losses))
     (axes,) = drawing.axes
@@ -192,11 +195,11 @@ def ledger(losses: Mapping[str, Mapping[str, int]]) -> str:
     left = np.zeros(len(losses))
     totals = np.array([max(1, sum(counts.values())) for counts in losses.values()])
     for at, outcome in enumerate(evidence_outcomes):
-        share = np.array([counts.get(outcome, 0) for counts in losses.values()]) / totals
+        fraction = np.array([counts.get(outcome, 0) for counts in losses.values()]) / totals
         colour = (BLUE, ORANGE, SKY, VERMILION, PURPLE, GREEN)[at % 6]
         axes.barh(
             range(len(losses)),
-            share,
+            fraction,
             left=left,
             height=0.78,
             label=outcome_words(outcome),
@@ -205,36 +208,36 @@ def ledger(losses: Mapping[str, Mapping[str, int]]) -> str:
             hatch=hatches[at % len(hatches)],
             linewidth=0.4,
         )
-        left += share
+        left += fraction
     axes.set_yticks(range(len(losses)), [_short(name) for name in losses], fontsize=8.5, color=INK)
     axes.set_ylim(len(losses) - 0.5, -0.5)
     axes.set_xlim(0, 1)
-    axes.set_xlabel("share of evidence items", fontsize=9)
+    axes.set_xlabel("fraction of evidence items", fontsize=9)
     drawing.figure.legend(loc="outside upper center", ncols=4, fontsize=8, frameon=False, labelcolor=INK)
-    return drawing.svg("What became of the evidence, by trial")
+    return drawing.svg("Evidence outcomes by trial")
 
 
 def factor_bars(effects: Sequence[Effect], metric: str) -> str:
-    """Main effects with their intervals, a row per level."""
+    """Returns main effects with their intervals (SVG), a row per level."""
     drawing = Drawing(9.5, 0.9 + 0.26 * len(effects))
     (axes,) = drawing.axes
     axes.axvline(0, color=FAINT, linewidth=1)
     for place, effect in enumerate(effects):
-        sure = effect.low > 0 or effect.high < 0
-        colour = (BLUE if effect.value > 0 else VERMILION) if sure else INK
+        excludes_zero = effect.low > 0 or effect.high < 0
+        colour = (BLUE if effect.value > 0 else VERMILION) if excludes_zero else INK
         if not math.isnan(effect.low):
             axes.plot([effect.low, effect.high], [place] * 2, color=colour, linewidth=2)
-        axes.plot([effect.value], [place], "D" if sure else "o", color=colour, markersize=5.5)
+        axes.plot([effect.value], [place], "D" if excludes_zero else "o", color=colour, markersize=5.5)
     names = [f"{' × '.join(effect.factors)}: {_short(' × '.join(effect.levels), 40)}" for effect in effects]
     axes.set_yticks(range(len(effects)), names, fontsize=8.5, color=INK)
     axes.set_ylim(len(effects) - 0.4, -0.6)
-    axes.set_xlabel(f"effect on {metric}, against the average of the factor's levels", fontsize=9)
+    axes.set_xlabel(f"effect on {metric}: difference from the average of the factor's levels", fontsize=9)
     axes.grid(axis="x", color=FAINT, alpha=0.35)
     return drawing.svg(f"Main effects of the grid's factors on {metric}")
 
 
 def bin_bars(found: Sequence[ScoreBins]) -> str:
-    """How often a hit in each bin of cosines is relevant, with intervals; a panel per embedder, counts below."""
+    """Returns the fraction of relevant hits by bin of cosine scores (SVG), with intervals; a panel per embedder."""
     drawing = Drawing(9.5, 3.2 * len(found), rows=len(found))
     for axes, one in zip(drawing.axes, found, strict=True):
         bins = one.bins[::-1]
@@ -255,7 +258,7 @@ def bin_bars(found: Sequence[ScoreBins]) -> str:
 
 
 def shape_of_data(corpus: CorpusProfile, queries: QueryProfile) -> str:
-    """How long documents, queries and evidence are, and where in its document evidence stands."""
+    """Returns histograms (SVG): lengths of documents, queries and evidence, and positions of evidence."""
     spreads = [("document, words", corpus.words), ("query, words", queries.words)]
     spreads += [("evidence, characters", queries.lengths)] if queries.lengths.count else []
     drawing = Drawing(9.5, 2.3, columns=len(spreads) + bool(queries.positions))
@@ -282,7 +285,7 @@ def shape_of_data(corpus: CorpusProfile, queries: QueryProfile) -> str:
 
 
 class RunSeries(NamedTuple):
-    """A metric of a trial, run by run: when (milliseconds since the epoch), mean, interval and baseline."""
+    """A metric of a trial over scheduled runs; `when` is in milliseconds since the epoch, `verdict` an exit code."""
 
     name: str
     when: Sequence[int]
@@ -298,7 +301,7 @@ _VERDICT_MARKS = ((0.0, "o", BLUE, "fine"), (1.0, "v", VERMILION, "worse"), (3.0
 
 
 def scheduled_runs(checks: Sequence[RunSeries]) -> str:
-    """The history of a gate, a panel per check: means with their intervals, the baseline, and its margin."""
+    """Returns the history of a gate (SVG), a panel per check: means with intervals, the baseline, and its margin."""
     from datetime import UTC, datetime
 
     drawing = Drawing(9.5, 0.6 + 2.7 * max(1, len(checks)), rows=max(1, len(checks)))
@@ -309,8 +312,8 @@ def scheduled_runs(checks: Sequence[RunSeries]) -> str:
         margin = f"margin {one.margin:g}"
         axes.fill_between(place, baseline - one.margin, baseline, step="mid", color=SKY, alpha=0.2, label=margin)
         axes.plot(place, one.mean, color=BLUE, linewidth=0.8, alpha=0.6)
-        # The verdict rests on paired differences, which are surer than the intervals of the two means.
-        axes.vlines(place, one.low, one.high, color=FAINT, linewidth=1, label="95 % of the mean by itself")
+        # The verdict uses paired differences, which vary less than the two means.
+        axes.vlines(place, one.low, one.high, color=FAINT, linewidth=1, label="95 % interval of the mean")
         for code, mark, colour, word in _VERDICT_MARKS:
             chosen = [at for at in place if one.verdict[at] == code]
             if chosen:
@@ -325,6 +328,6 @@ def scheduled_runs(checks: Sequence[RunSeries]) -> str:
 
 
 def _short(text: str, most: int = 52) -> str:
-    """Plain text of bounded length; matplotlib would set what stands between dollar signs as formulas."""
+    """Printable text of bounded length; `$` is escaped, because matplotlib sets formulas between dollar signs."""
     shown = text if len(text) <= most else f"{text[: most - 1]}…"
-    return "".join(sign if sign.isprintable() else "�" for sign in shown).replace("$", r"\$")
+    return "".join(char if char.isprintable() else "�" for char in shown).replace("$", r"\$")

@@ -1,14 +1,17 @@
-"""What the words of the page mean."""
+"""Definitions of the columns of the report's comparison table."""
 
 GLOSSARY = """\
-mean            over all queries that can have a value
-95 % interval   of the mean: by resampling documents with their queries
-difference      to the baseline, query by query; its interval holds for all trials of the table at once
-p               chance of such a difference, or a greater one on any trial, if no trial differed from the baseline
-verdict         better or worse where p is up to .05, else cannot tell
-beyond …        whether the difference surely exceeds the experiment's margin, or surely does not
-needed          queries like these that would show a difference of the experiment's `effect` in 80 % of cases
-P(best)         share of resamples in which the trial has the highest mean
-lost mostly     what became of most of the evidence that the metric does not see
-tokens          of the whole selection, contexts included, on average
+mean            mean over the queries for which the metric is defined
+95 % interval   confidence interval of the mean, from a cluster bootstrap (a cluster: a document with its queries)
+difference      mean difference to the baseline, paired by query; its 95 % confidence interval is simultaneous over
+                all trials of the table
+p               p-value of the difference, adjusted for multiple comparisons: the probability that any trial shows a
+                difference this large if no trial differs from the baseline
+verdict         better or worse if p is at most .05, else cannot tell
+beyond …        whether the difference is certainly larger than the experiment's margin (yes), certainly not (no), or
+                undecided (cannot tell)
+needed          number of similar queries needed to detect a difference of the experiment's `effect` with 80 % power
+P(best)         fraction of bootstrap resamples in which the trial has the highest mean
+lost mostly     the most frequent reason why evidence is missed, with the percentage of all evidence items
+tokens          mean number of tokens of the whole selection, including contexts
 """

@@ -1,5 +1,5 @@
 "use strict";
-// Everything shown here comes from documents and models: it is only ever set as text, never as markup.
+// Everything shown comes from documents and models and is untrusted: it is only set as text, never as markup.
 (() => {
   const make = (tag, attributes = {}, ...children) => {
     const made = document.createElement(tag);
@@ -27,7 +27,7 @@
     }
   };
   const compared = (one, two, down) => {
-    if (one === "" || two === "") return (one === "") - (two === ""); // what has no value stands last
+    if (one === "" || two === "") return (one === "") - (two === ""); // rows without a value come last
     const numbers = [Number(one), Number(two)];
     const order = numbers.some(Number.isNaN) ? one.localeCompare(two) : numbers[0] - numbers[1];
     return down ? -order : order;
@@ -40,7 +40,7 @@
   if (!explorer) return;
 
   const unpacked = async (id) => {
-    const bytes = Uint8Array.from(atob(byId(id).textContent.trim()), (sign) => sign.charCodeAt(0));
+    const bytes = Uint8Array.from(atob(byId(id).textContent.trim()), (char) => char.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return JSON.parse(await new Response(stream).text());
   };
@@ -49,7 +49,7 @@
     if (!kept.has(id)) kept.set(id, unpacked(id));
     return kept.get(id);
   };
-  // Offsets count characters; a string counts those beyond the first 65,536 twice.
+  // Offsets count Unicode code points; a JavaScript string counts UTF-16 units, two for code points above U+FFFF.
   const characters = (text) => (/[\ud800-\udfff]/.test(text) ? Array.from(text) : text);
   const piece = (text, start, end) => (typeof text === "string" ? text.slice(start, end) : text.slice(start, end).join(""));
 
@@ -68,15 +68,15 @@
       const a = score(chosen.a, at), b = score(chosen.b, at);
       return { at, query, a, b, difference: b - a };
     });
-    const told = rows.filter(({ query }) => `${query.id} ${query.text} ${query.type ?? ""}`.toLowerCase().includes(wanted));
+    const found = rows.filter(({ query }) => `${query.id} ${query.text} ${query.type ?? ""}`.toLowerCase().includes(wanted));
     const key = (row) => (sorting.by === "query" ? row.query.text : row[sorting.by]);
-    told.sort((one, two) => {
+    found.sort((one, two) => {
       const [x, y] = [key(one), key(two)];
       if (typeof x === "string") return sorting.down ? y.localeCompare(x) : x.localeCompare(y);
       if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y) || one.at - two.at;
       return (sorting.down ? y - x : x - y) || one.at - two.at;
     });
-    return told;
+    return found;
   };
 
   const list = () => {
@@ -89,7 +89,7 @@
           make("td", {}, button), make("td", {}, shown(row.a)), make("td", {}, shown(row.b)),
           make("td", {}, shown(row.difference, true)));
       }));
-    byId("count").textContent = rows.length ? `${rows.length} of ${index.queries.length} queries` : "no query has these words";
+    byId("count").textContent = rows.length ? `${rows.length} of ${index.queries.length} queries` : "no matching query";
     for (const header of byId("querylist").tHead.rows[0].cells) {
       const own = header.dataset.sort === sorting.by;
       if (own) header.setAttribute("aria-sort", sorting.down ? "descending" : "ascending");
@@ -114,7 +114,7 @@
     return start - found[0] <= text.length ? piece(text, start - found[0], end - found[0]) : null;
   };
 
-  // The same rule as precision@k: a passage is relevant if it shares half of the shorter of both with a place.
+  // The rule of precision@k: a passage is relevant if its overlap with a place is at least half of the shorter of both.
   const relevant = (where, query) =>
     query.evidence.some((places) => places.some(([doc, start, end]) => {
       if (doc !== where.doc) return false;
@@ -132,34 +132,34 @@
       }
     }
     cuts.sort((one, two) => one[0] - two[0]);
-    const signs = characters(text), parts = [];
+    const chars = characters(text), parts = [];
     let at = 0;
     for (const [from, to] of cuts) {
       if (to <= at) continue;
-      parts.push(piece(signs, at, Math.max(at, from)), make("mark", {}, piece(signs, Math.max(at, from), to)));
+      parts.push(piece(chars, at, Math.max(at, from)), make("mark", {}, piece(chars, Math.max(at, from), to)));
       at = to;
     }
-    return [...parts, piece(signs, at)];
+    return [...parts, piece(chars, at)];
   };
 
-  const judgment = (told) =>
-    told.failed ? `no judgment: ${told.failed}` :
-      [`grade ${told.grade}`, told.why, told.quote ? `“${told.quote}”` : "", ...(told.flags ?? [])].filter(Boolean).join(" · ");
+  const judgment = (one) =>
+    one.failed ? `no judgment: ${one.failed}` :
+      [`grade ${one.grade}`, one.why, one.quote ? `“${one.quote}”` : "", ...(one.flags ?? [])].filter(Boolean).join(" · ");
 
   const judgedPassages = (verdicts, rank) =>
     Object.entries(verdicts ?? {}).flatMap(([judge, verdict]) =>
       verdict.findings.filter((finding) => finding.rank === rank).flatMap((finding) =>
-        finding.judgments.map((told) => make("p", { class: "judged", dir: "auto" }, `${judge}: ${judgment(told)}`))));
+        finding.judgments.map((one) => make("p", { class: "judged", dir: "auto" }, `${judge}: ${judgment(one)}`))));
 
   const card = async (where, head, query, extra = []) => {
     const text = await textOf(where), holds = relevant(where, query);
-    const told = make("li", { class: holds ? "passage holds" : "passage" },
+    const item = make("li", { class: holds ? "passage holds" : "passage" },
       make("div", { class: "where" }, `${head}${named(where)}${holds ? " · ✓ evidence" : ""}`));
-    told.append(text === null ? make("p", { class: "soft" }, "(text left out to keep the page small)")
+    item.append(text === null ? make("p", { class: "soft" }, "(text omitted to keep the page small)")
       : make("p", text.length > 4000 ? { class: "text long", dir: "auto", tabindex: "0" } : { class: "text", dir: "auto" },
         ...marked(where, text, query)));
-    told.append(...extra);
-    return told;
+    item.append(...extra);
+    return item;
   };
 
   const column = async (trial, query, block, at) => {
@@ -172,12 +172,12 @@
     if (ends !== null) cards.splice(ends.before, 0, make("li", { class: "cutoff" }, ends.text));
     const parts = [make("h4", {}, index.trials[trial]),
       make("p", { class: "soft" }, `${index.metrics[chosen.metric]} ${shown(score(trial, current))}`),
-      cards.length ? make("ol", { class: "passages" }, ...cards) : make("p", {}, "Nothing was selected.")];
+      cards.length ? make("ol", { class: "passages" }, ...cards) : make("p", {}, "No passage was selected.")];
     for (const [judge, verdict] of Object.entries(verdicts ?? {})) {
       const items = verdict.findings.filter((finding) => finding.item !== undefined);
-      const told = [...verdict.flags, ...items.flatMap((finding) =>
+      const lines = [...verdict.flags, ...items.flatMap((finding) =>
         finding.judgments.map((one) => `${finding.item} → ${judgment({ ...one, quote: finding.item.includes(one.quote) ? "" : one.quote })}`))];
-      if (told.length) parts.push(make("p", { class: "judged", dir: "auto" }, `${judge}: ${told.join(" | ")}`));
+      if (lines.length) parts.push(make("p", { class: "judged", dir: "auto" }, `${judge}: ${lines.join(" | ")}`));
     }
     const steps = new Map();
     for (let n = 0; n < drops.length; n += 2) {
@@ -200,7 +200,7 @@
     return make("article", {}, ...parts);
   };
 
-  // What lies beyond the metric's cutoff counts as not shown: a line tells where it stops reading.
+  // Passages beyond the metric's cutoff do not count; a line marks the cutoff.
   const cutoff = (tokens) => {
     const { tokens: budget, passages } = index.cutoffs[chosen.metric];
     const name = index.metrics[chosen.metric];
@@ -215,7 +215,7 @@
     return null;
   };
 
-  const fate = (trial, at, item) => index.fates[index.fated[trial][at][item]];
+  const outcome = (trial, at, item) => index.fates[index.fated[trial][at][item]];
 
   const show = async (at, focus = false) => {
     current = at;
@@ -227,11 +227,11 @@
     const block = await once(`block-${number}`), place = at - index.blocks[number];
     const evidence = await Promise.all(query.evidence.map(async (places, item) => {
       const [doc, start, end] = places[0], where = { doc, start, end };
-      const text = query.whole ? "the whole document" : await textOf(where);
-      const more = places.length > 1 ? ` and ${places.length - 1} equal places` : "";
-      const fates = `in the whole selection of A: ${fate(chosen.a, at, item)} · of B: ${fate(chosen.b, at, item)}`;
+      const text = query.whole ? "the document as a whole" : await textOf(where);
+      const more = places.length > 1 ? ` and ${places.length - 1} equivalent places` : "";
+      const outcomes = `whole selection of A: ${outcome(chosen.a, at, item)} · of B: ${outcome(chosen.b, at, item)}`;
       return make("li", {}, make("div", { class: "where" }, (query.whole ? index.documents[doc][0] : named(where)) + more),
-        make("p", { class: "text", dir: "auto" }, text ?? ""), make("div", { class: "where" }, fates));
+        make("p", { class: "text", dir: "auto" }, text ?? ""), make("div", { class: "where" }, outcomes));
     }));
     const pair = await Promise.all([...new Set([chosen.a, chosen.b])].map((trial) => column(trial, query, block, place)));
     if (turn !== asked) return; // another query was chosen meanwhile
@@ -241,7 +241,7 @@
       make("h3", { dir: "auto" }, query.text || query.id),
       make("p", { class: "where" }, [query.id, query.type].filter(Boolean).join(" · ")),
       query.answer ? make("p", { dir: "auto" }, `Reference answer: ${query.answer}`) : "",
-      query.evidence.length ? make("ol", { class: "evidence" }, ...evidence) : make("p", {}, "The corpus holds no answer."),
+      query.evidence.length ? make("ol", { class: "evidence" }, ...evidence) : make("p", {}, "The corpus has no answer."),
       make("div", { class: "pair" }, ...pair));
     detail.dataset.query = query.id;
     if (focus && matchMedia("(max-width: 60rem)").matches) detail.scrollIntoView();

@@ -1,4 +1,4 @@
-"""What a section of the page is made of; `page.html` knows how each kind looks."""
+"""The building blocks of the page's sections; `page.html` renders each kind."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,13 +26,14 @@ class Heading:
 
 @dataclass(frozen=True)
 class Figure:
-    """An SVG of `figures`, whose texts are escaped."""
+    """An SVG made by `figures`, whose texts are escaped."""
 
     drawn: str
     kind: ClassVar[str] = "figure"
 
     @property
     def svg(self) -> Markup:
+        """The SVG, marked as safe HTML."""
         return Markup(self.drawn)
 
 
@@ -46,7 +47,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class Facts:
-    """Terms and what they are."""
+    """A list of terms with their descriptions."""
 
     facts: Sequence[tuple[str, str]]
     kind: ClassVar[str] = "facts"
@@ -54,7 +55,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Folded:
-    """A long text behind a summary."""
+    """A long text that is folded behind a summary."""
 
     summary: str
     text: str
@@ -62,7 +63,7 @@ class Folded:
 
 
 class Cell(NamedTuple):
-    """A cell as it reads, what it sorts by (None: as it reads), and a class."""
+    """A cell: its text, its sort key (None: the text), and its CSS classes."""
 
     text: str
     value: float | str | None = None
@@ -70,7 +71,7 @@ class Cell(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A row of a table."""
+    """A row of a table, with its CSS class."""
 
     cells: Sequence[Cell]
     mark: str = ""
@@ -78,7 +79,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table, to be sorted by clicking its heads."""
+    """A table; `sortable` ones are sorted by clicking on a column head."""
 
     head: Sequence[str]
     rows: Sequence[Line]
@@ -88,14 +89,14 @@ class Table:
 
     @property
     def heads(self) -> list[tuple[str, bool]]:
-        """Each head, and whether its column reads from the left."""
+        """Each column head, and whether its column is left-aligned."""
         marks = [cell.mark for cell in self.rows[0].cells] if self.rows else [""] * len(self.head)
         return [(head, "left" in mark.split()) for head, mark in zip(self.head, marks, strict=True)]
 
 
 @dataclass(frozen=True)
 class Explorer:
-    """The place of the query explorer."""
+    """The place of the query explorer in the page."""
 
     kind: ClassVar[str] = "explorer"
 
@@ -105,7 +106,7 @@ Part = Text | Heading | Figure | Notes | Facts | Folded | Table | Explorer
 
 @dataclass(frozen=True)
 class Section:
-    """A section with its anchor."""
+    """A section: its anchor `id`, title and parts."""
 
     id: str
     title: str

@@ -1,4 +1,4 @@
-"""The sections of the report page, each made of one question a reader asks."""
+"""The sections of the report page; each answers one question of the reader."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,13 +23,13 @@ from reports.page.facts import data_facts, experiment_text, provenance, queries_
 from reports.page.glossary import GLOSSARY
 from reports.page.parts import Cell, Explorer, Facts, Figure, Folded, Heading, Line, Notes, Part, Section, Table, Text
 
-TOLD = 6
-"""Trials that are drawn with colour and band where all would be too many."""
+COLOURED = 6
+"""Max trials drawn in colour in the recall curves; the others are drawn faintly."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """What the page is made from."""
+    """The input of the page: a launch, the comparison of its trials, the finalists if any, and score bins."""
 
     launch: Launch
     comparison: Comparison
@@ -38,7 +38,7 @@ class Material:
 
     @property
     def important(self) -> list[int]:
-        """Numbers of the trials, the baseline first, then the best, those not separable from it, and the others."""
+        """Indices of the trials: the baseline first, then the best, those not separable from it, and the others."""
         rows = self.comparison.rows
 
         def rank(at: int) -> tuple[bool, bool, bool, float]:
@@ -49,16 +49,16 @@ class Material:
 
 
 def sections(material: Material) -> Iterator[Section]:
-    """All sections that the launch has something for."""
+    """Yields the sections of the page that have content for this launch."""
     made = (
         ("test", "Locked test set", _final),
         ("comparison", "Comparison", _comparison),
         ("budget", "Recall against token budget", _budget),
         ("cost", "Quality against cost", _cost),
-        ("factors", "What each factor does", _factors),
+        ("factors", "Effects of the factors", _factors),
         ("losses", "Where evidence is lost", _losses),
         ("judges", "Judges", _judges),
-        ("bins", "What a score is worth", _bins),
+        ("bins", "Relevance by score", _bins),
         ("explorer", "Query explorer", _explorer),
         ("data", "Data", _data),
         ("provenance", "Provenance", _provenance),
@@ -73,8 +73,8 @@ def _comparison(material: Material) -> Iterator[Part]:
     comparison = material.comparison
     if len(comparison.rows) > 1:
         yield Figure(figures.forest(comparison))
-        drawn = "Thin lines hold for all differences at once, thick ones for each by itself"
-        yield Text(f"{drawn}. ▲ better, ▼ worse, ● cannot tell, ■ the baseline.", soft=True)
+        lines = "Thin lines: simultaneous 95 % confidence intervals of all differences; thick lines: individual ones"
+        yield Text(f"{lines}. ▲ better, ▼ worse, ● cannot tell, ■ baseline.", soft=True)
     at = HEAD.index("verdict") + 1
     head = (*HEAD[:at], f"beyond {comparison.margin:g}", *HEAD[at:]) if comparison.margin else HEAD
     ranked = sorted(comparison.rows, key=lambda row: -row.mean_min)
@@ -107,10 +107,10 @@ def _final(material: Material) -> Iterator[Part]:
     if final is None:
         return
     yield Text(
-        f"{final.metric} of the trial that validation chose and of the baseline: as estimated before the locked set "
-        f"was opened, and as found there. It has been opened {times(final.test_set_accesses)} from this store."
+        f"{final.metric} of the trial chosen on validation and of the baseline: the estimate on validation, and the "
+        f"result on the locked set. The locked set has been accessed {times(final.test_set_accesses)} from this store."
     )
-    head = ("trial", "", "validation", "corrected for the choice", "test")
+    head = ("trial", "", "validation", "corrected for selection", "test")
     rows = [
         Line(
             [
@@ -129,31 +129,31 @@ def _final(material: Material) -> Iterator[Part]:
 
 def _budget(material: Material) -> Iterator[Part]:
     results, important = material.launch.results, material.important
-    text = important[:TOLD]
-    drawn = [figures.recall_series(results[at], material.comparison.clusters_by) for at in text]
-    others = [figures.recall_series(results[at], None) for at in important[TOLD:]]
+    drawn = [figures.recall_series(results[at], material.comparison.clusters_by) for at in important[:COLOURED]]
+    others = [figures.recall_series(results[at], None) for at in important[COLOURED:]]
     yield Figure(figures.curves(drawn, others))
-    bands = "Bands are 95 % intervals at each budget by itself, of two trials, which may overlap and yet differ."
-    more = f" The other {len(others)} are drawn faintly." if others else ""
+    bands = "Bands are individual 95 % confidence intervals at each budget, for the first two trials. Trials with "
+    bands += "overlapping bands may still differ, because differences are paired."
+    more = f" The other {len(others)} trials are drawn faintly." if others else ""
     yield Text(f"{bands}{more}", soft=True)
     rows = [Line([Cell(line.name), *(Cell(f"{mean:.3f}", mean) for mean in line.mean)]) for line in (*drawn, *others)]
     yield Table(("trial", *(f"{tokens:g} tokens" for tokens in drawn[0].x)), rows)
 
 
 def whole_recall(result: TrialResult) -> Floats:
-    """Per query, the share of evidence items that the whole selection holds; queries without evidence left out."""
-    shares = [
+    """Returns the fraction of evidence items in the whole selection, per query with evidence; shape (queries,)."""
+    recalls = [
         sum(outcome == "found" for outcome in evidence_outcomes) / len(evidence_outcomes)
         for evidence_outcomes in result.evidence_outcomes
         if evidence_outcomes
     ]
-    return np.array(shares)
+    return np.array(recalls)
 
 
 _COSTS: Mapping[str, str] = {
-    "usd_per_query": "dollars a query",
+    "usd_per_query": "dollars per query",
     "context_tokens": "context tokens",
-    "latency_p50_ms": "ms a query (p50)",
+    "latency_p50_ms": "ms per query (p50)",
 }
 
 
@@ -161,14 +161,14 @@ def _cost(material: Material) -> Iterator[Part]:
     results = material.launch.results
     if len(results) < 2 or not len(whole_recall(results[0])):
         return
-    shares = np.array([whole_recall(result) for result in results])
+    recalls = np.array([whole_recall(result) for result in results])
     labels = [
         label
         for label, evidence_outcomes in zip(results[0].clusters, results[0].evidence_outcomes, strict=True)
         if evidence_outcomes
     ]
     seed = resampling_seed(results[0].queries, "recall")
-    found = cluster_bootstrap(shares, labels, seed=seed, resamples=4000)
+    found = cluster_bootstrap(recalls, labels, seed=seed, resamples=4000)
     known = [cost for cost in _COSTS if all(cost in result.efficiency for result in results)]
     panels = {
         _COSTS[cost]: [
@@ -178,17 +178,19 @@ def _cost(material: Material) -> Iterator[Part]:
         for cost in known[:2]
     }
     yield Figure(figures.pareto(panels, "recall of the whole selection"))
-    message = "Recall of all that a trial selects, not cut to a budget, since that is what its cost buys"
-    yield Text(f"{message}. ◆ on the line: no trial finds more for the same cost or less.", soft=True)
+    message = (
+        "Recall of the whole selection, not cut to a token budget, because the cost is that of the whole selection"
+    )
+    yield Text(f"{message}. ◆ Pareto front: no trial has higher recall at the same or lower cost.", soft=True)
     for cost, points in panels.items():
         front = enumerate(figures.pareto_front(points), 1)
-        yield Heading(f"On the line of {cost}")
+        yield Heading(f"Pareto front: {cost}")
         yield Notes([f"{n}: {point.name}, {point.value:.3f} at {shown_cost(cost, point.cost)}" for n, point in front])
     yield _cost_table(results)
 
 
 def shown_cost(cost: str, value: float) -> str:
-    """A cost in the form that suits its unit."""
+    """Returns a cost as text, in the format of its unit; `cost` is the axis label."""
     return shown(next(name for name, text in _COSTS.items() if text == cost), value)
 
 
@@ -208,8 +210,8 @@ def _cost_table(results: Sequence[TrialResult]) -> Table:
     return Table(("trial", *(name.replace("_", " ") for name in names)), rows)
 
 
-_MEETINGS = 20
-"""Interactions that are listed."""
+_MOST_INTERACTIONS = 20
+"""Max interactions listed."""
 
 
 def _factors(material: Material) -> Iterator[Part]:
@@ -220,16 +222,17 @@ def _factors(material: Material) -> Iterator[Part]:
         return
     yield Figure(figures.factor_bars(mains, comparison.metric))
     yield Text(
-        "How far a level lies from the average of its factor's levels, all else equal, with 95 % intervals that hold "
-        "for all of them at once. ◆ leaves out 0.",
+        "Main effects: the difference of a level from the average of its factor's levels, all else equal, with "
+        "simultaneous 95 % confidence intervals. ◆ the interval excludes 0.",
         soft=True,
     )
-    meetings = [effect for effect in found if len(effect.factors) == 2]
-    if meetings:
+    interactions = [effect for effect in found if len(effect.factors) == 2]
+    if interactions:
         yield Heading("Interactions")
-        most = f" The {_MEETINGS} largest of {len(meetings)}." if len(meetings) > _MEETINGS else ""
-        message = "What two levels together add to, or take from, the sum of their effects; intervals for all at once."
-        yield Text(f"{message}{most}", soft=True)
+        most = _MOST_INTERACTIONS
+        listed = f" The {most} largest of {len(interactions)} are listed." if len(interactions) > most else ""
+        message = "The effect of two levels together beyond the sum of their main effects, with simultaneous intervals."
+        yield Text(f"{message}{listed}", soft=True)
         rows = [
             Line(
                 [
@@ -239,7 +242,7 @@ def _factors(material: Material) -> Iterator[Part]:
                     Cell(interval(effect.low, effect.high, "+.3f"), effect.low, "range"),
                 ]
             )
-            for effect in sorted(meetings, key=lambda one: -abs(one.value))[:_MEETINGS]
+            for effect in sorted(interactions, key=lambda one: -abs(one.value))[:most]
         ]
         yield Table(("factors", "levels", "interaction", "95 % interval"), rows)
 
@@ -250,8 +253,8 @@ def _losses(material: Material) -> Iterator[Part]:
         return
     order = sorted(material.important[: figures.MOST_ROWS])
     losses = {results[at].name: losses_at(results[at], metric) for at in order}
-    yield Figure(figures.ledger(losses))
-    yield Text(f"The first cause for each evidence item that {metric} does not see.", soft=True)
+    yield Figure(figures.loss_bars(losses))
+    yield Text(f"For each evidence item that {metric} misses, the first cause of the loss.", soft=True)
     evidence_outcomes = figures.outcomes_of(losses)
     rows = [
         Line(
@@ -271,21 +274,21 @@ def _judges(material: Material) -> Iterator[Part]:
         return
     measures = primary_measures(launch)
     yield Text(
-        "Means over queries (complete of all). Where judgments are missing, the range holds whatever they would be."
+        "Means over queries (complete/all). If judgments are missing, the range covers all their possible values."
     )
     rows = [
         Line([Cell(r.name, r.name), *(Cell(cell(r.judged[name]), _number(r.judged[name].mean)) for name in measures)])
         for r in launch.results
     ]
     yield Table(("trial", *measures), rows)
-    head = ("judge", "model", "judgments", "missing", "against people", "flips", "cost")
+    head = ("judge", "model", "judgments", "missing", "calibration", "flips", "cost")
     yield Table(head, list(_judge_rows(launch)))
     best = next(at for at, row in enumerate(material.comparison.rows) if row.name == material.comparison.best.name)
     yield Notes([*judge_notes(launch), *variance_notes(launch, best)])
 
 
 def _judge_rows(launch: Launch) -> Iterator[Line]:
-    """How complete, how good and how dear each judge was."""
+    """Completeness, calibration and cost of each judge."""
     for one in launch.judging_report.judges:
         missing = sum(one.failures.values())
         cost = "" if not one.model else f"${one.paid:.4f}"
@@ -301,16 +304,17 @@ def _bins(material: Material) -> Iterator[Part]:
         yield Figure(figures.bin_bars(material.bins))
         pooled = "; ".join(f"{one.embedder}: {one.queries} queries, {one.chunkings} chunkings" for one in material.bins)
         yield Text(
-            f"All hits of every query with evidence, before any selection ({pooled}). Relevant is what the evidence "
-            "says; what is not marked is irrelevant.",
+            f"All hits of all queries with evidence, before selection ({pooled}). Relevance is that of the annotated "
+            "evidence; unannotated passages count as irrelevant.",
             soft=True,
         )
 
 
 def _explorer(_: Material) -> Iterator[Part]:
     yield Text(
-        "Choose two trials, and a query from the list: what it needs, what each trial showed, what each selector step "
-        "dropped and why. Arrow keys move through the list; evidence is underlined."
+        "Choose two trials, and a query from the list. The details show its evidence, the passages that each trial "
+        "selected, and what each selector step dropped and why. Evidence is underlined. The arrow keys move through "
+        "the list."
     )
     yield Explorer()
 
@@ -330,7 +334,7 @@ def _provenance(material: Material) -> Iterator[Part]:
 
 
 def _number(value: float) -> float | str:
-    """What a cell sorts by; empty where it is no number."""
+    """The sort key of a cell; empty for NaN."""
     return "" if math.isnan(value) else round(value, 6)
 
 

@@ -110,7 +110,7 @@ FAULTS = {
         RETRIEVER,
         "return Rankings.of([(row[0], row[1][:1])] * len(texts))",
         "retriever",
-        ("retriever own", "of one length"),
+        ("retriever own", "of equal length"),
     ),
     "no row": (RETRIEVER, "return Rankings.of([None] * len(texts))", "retriever", ("retriever own", "row 0")),
     "an index of objects": (

@@ -1,4 +1,4 @@
-"""Damage to every file that is written: found, set aside and made again, or one line; never another number."""
+"""Damage to every stored file: detected, set aside and rebuilt, or an error in one line; never a wrong number."""
 
 import json
 import random
@@ -25,7 +25,7 @@ from harness.storage.store import Artifact, Store
 from judges import ContextPrecision
 
 SHORT, LONG = 8, 120
-"""Corruptions tried through the command line in the tests of every day, and with `-m long`."""
+"""Number of corruptions tried through the command line, by default and with `-m long`."""
 
 
 def flip(content: bytes, chance: random.Random) -> bytes:
@@ -57,7 +57,7 @@ DAMAGES: list[Callable[[bytes, random.Random], bytes]] = [flip, flip, cut, zeros
 
 
 def damaged(file: Path, chance: random.Random) -> str:
-    """Damage a file somehow; says how."""
+    """Damages a file at random; returns a description."""
     if chance.random() < 0.08:
         file.unlink()
         file.mkdir()
@@ -69,13 +69,13 @@ def damaged(file: Path, chance: random.Random) -> str:
 
 
 def results(table: str) -> list[str]:
-    """The lines of a comparison that hold numbers of trials."""
+    """The lines of a comparison with the numbers of trials."""
     return [line for line in table.splitlines() if "fixed" in line and "│" in line]
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
-    """A project that has run, with judges, dense retrieval and a final launch; and the server that judges."""
+    """A project that has run, with judges, dense retrieval and a final launch; and the judge's server."""
     import importlib.util
 
     spec = importlib.util.spec_from_file_location("plain_data", Path(__file__).parents[1] / "conftest.py")
@@ -128,7 +128,7 @@ def attack(whole: Whole, copy: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SHORT))
 def test_damage_changes_no_number(whole: Whole, tmp_path: Path, seed: int) -> None:
-    """Of a file of every kind in the store, one at a time."""
+    """Files of every kind in the store, one at a time."""
     attack(whole, tmp_path / "copy", seed)
 
 
@@ -184,7 +184,7 @@ def read_vectors(file: Path) -> None:
         rows = [NAMES.index(name) for name in missing]
         cache.put("s", missing, Embedded(VECTORS[rows], np.zeros(len(rows), np.bool_)))
     found = cache.get("s", NAMES)
-    if found is None:  # what is written cannot be read again
+    if found is None:  # the written file cannot be read back
         cache.set_aside()
         cache.put("s", NAMES, whole)
         found = cache.get("s", NAMES)
@@ -249,7 +249,7 @@ FILES: dict[str, tuple[Callable[[Path], None], Callable[[Path], None], str]] = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_two_hundred_damages_of_each_file(name: str, tmp_path: Path) -> None:
-    """What is read is what was written, or is missing and can be written again; a newer version is one line."""
+    """A read returns what was written, or nothing and can be rewritten; a newer version is an error in one line."""
     write, read, pattern = FILES[name]
     (tmp_path / "whole/made").mkdir(parents=True)
     write(tmp_path / "whole/made" / name)
@@ -269,7 +269,7 @@ def test_two_hundred_damages_of_each_file(name: str, tmp_path: Path) -> None:
 
 
 def test_a_newer_store_is_one_line(tmp_path: Path) -> None:
-    """Which says both versions."""
+    """The line has both versions."""
     AnswerCache(tmp_path / "answers.sqlite").failures(["a"])
     with sqlite3.connect(tmp_path / "answers.sqlite") as db:
         db.execute("PRAGMA user_version=99")
@@ -277,8 +277,8 @@ def test_a_newer_store_is_one_line(tmp_path: Path) -> None:
         AnswerCache(tmp_path / "answers.sqlite").failures(["a"])
 
 
-def test_an_older_store_is_brought_up(tmp_path: Path) -> None:
-    """Answers of the time before checksums stay; those that nobody can have given do not."""
+def test_an_older_store_is_migrated(tmp_path: Path) -> None:
+    """Answers from before checksums are kept; impossible ones are dropped."""
     with sqlite3.connect(tmp_path / "answers.sqlite") as db:
         db.execute(
             "CREATE TABLE labels (address TEXT PRIMARY KEY, label TEXT NOT NULL, call TEXT NOT NULL) WITHOUT ROWID"
@@ -293,10 +293,10 @@ def test_an_older_store_is_brought_up(tmp_path: Path) -> None:
     "label", ['{"grade": 9, "flags": []}', "[]", "{", '{"grade": "2", "flags": []}', '{"texts": []}']
 )
 @pytest.mark.parametrize("sealed", [False, True])
-def test_a_grade_that_nobody_gave_is_asked_again(
+def test_an_impossible_grade_is_asked_again(
     label: str, sealed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether its checksum is right or not: it is dropped, and never scored."""
+    """With a valid checksum or not, it is dropped and never scored."""
     from judged_questions import VICTIM, put
 
     monkeypatch.setenv("OPENAI_API_KEY", "any")
@@ -318,7 +318,7 @@ def test_a_grade_that_nobody_gave_is_asked_again(
 
 @pytest.mark.parametrize("bad", [b"12345678", b"123", b"", np.array([np.nan, 1], np.float32).tobytes()])
 def test_a_damaged_vector_is_missing(bad: bytes, tmp_path: Path) -> None:
-    """Eight bytes, odd lengths, none, NaN: made again."""
+    """Eight bytes, odd lengths, empty, NaN: computed again."""
     cache = VectorCache(tmp_path / "v.sqlite")
     cache.put("s", ["a", "b"], Embedded(np.ones((2, 3), np.float32), np.zeros(2, bool)))
     cache.write(lambda db: db.execute("UPDATE vectors SET vector = ?", (bad,)))
@@ -330,7 +330,7 @@ def test_a_damaged_vector_is_missing(bad: bytes, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("record", ["[]", "null", "3", "{}", "[" * 9000, '{"key": {"stage": "x"}, "sha256": "0"}'])
 def test_a_record_of_anything_is_set_aside(record: str, tmp_path: Path) -> None:
-    """And the artifact built again; so it is where a file has become a folder."""
+    """The artifact is rebuilt, also if a file has become a folder."""
     key = {"stage": "x"}
     made = Artifact({"a": np.arange(3)}, "data")
     for breaks in ("record", "folder", "parent"):
@@ -352,7 +352,7 @@ def test_a_record_of_anything_is_set_aside(record: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["objects/??", "objects/??/*", "objects/??/*/key.json", "objects/??/*/arrays.npz"])
 @pytest.mark.parametrize("target", ["itself", "nowhere"])
 def test_links_in_the_way_are_set_aside(place: str, target: str, tmp_path: Path) -> None:
-    """That lead in circles, or nowhere."""
+    """Circular and dangling links."""
     made = Artifact({"a": np.arange(3)}, "data")
     Store(tmp_path).get({"stage": "x"}, lambda: made)
     (path,) = tmp_path.glob(place)
@@ -363,7 +363,7 @@ def test_links_in_the_way_are_set_aside(place: str, target: str, tmp_path: Path)
 
 @pytest.mark.parametrize("added", ["VIEW v AS SELECT 1", "TRIGGER t BEFORE INSERT ON labels BEGIN SELECT 1; END"])
 def test_tables_with_something_else_are_set_aside(added: str, tmp_path: Path) -> None:
-    """A trigger would decide what is kept."""
+    """For example, a trigger could change what is stored."""
     write_answers(tmp_path / "answers.sqlite")
     with sqlite3.connect(tmp_path / "answers.sqlite") as db:
         db.execute(f"CREATE {added}")
@@ -372,8 +372,8 @@ def test_tables_with_something_else_are_set_aside(added: str, tmp_path: Path) ->
     assert (answers.damaged, answers.saved) == (1, 300)
 
 
-def test_small_records_know_damage(tmp_path: Path) -> None:
-    """Two hundred damages: what was written, or nothing; never something else."""
+def test_damaged_small_records_are_detected(tmp_path: Path) -> None:
+    """Two hundred corruptions: a read returns what was written, or nothing."""
     path, content = tmp_path / "a.json", {"labels": 120, "kappa": 0.61, "who": "Zoë"}
     found = []
     for seed in range(200):
@@ -385,8 +385,8 @@ def test_small_records_know_damage(tmp_path: Path) -> None:
     assert found.count(None) > 150
 
 
-def test_openings_are_counted_whatever_happens_to_their_record(tmp_path: Path) -> None:
-    """One line damaged, one gone: as many as before."""
+def test_test_set_accesses_are_counted_in_spite_of_damage(tmp_path: Path) -> None:
+    """One line damaged, one missing: the count stays the same."""
     from harness.storage.sqlite_file import checksum
 
     record = tmp_path / "o.txt"

@@ -1,4 +1,4 @@
-"""Killed at any moment, alone or beside another launch: the next one goes on, and no number changes."""
+"""Killed at any moment, alone or next to another launch: the next launch continues, and no number changes."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ from harness.tracking.mlflow_store import sqlite_uri
 SHORT, LONG = 3, 60
 SHOWN = "recall@3,context_precision,ap_at_k"
 IN_FLIGHT = 16
-"""Requests that may be under way when a launch is killed: what they bring is lost, and paid for again."""
+"""Max requests in flight when a launch is killed: their answers are lost and paid for again."""
 
 
 def slow(asked: Asked) -> object:
@@ -40,7 +40,7 @@ def judge_server() -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def truth(judge_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project, and what its commands say where nothing is killed."""
+    """A project, and the output of its commands without a kill."""
     import importlib.util
 
     spec = importlib.util.spec_from_file_location("plain_data", Path(__file__).parents[1] / "conftest.py")
@@ -61,7 +61,7 @@ def truth(judge_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def squad(documents: int) -> str:
-    """A data set in SQuAD's format."""
+    """A data set in SQuAD format."""
     paragraphs = [
         {
             "context": f"Bed {at} grows basil beside the old stone wall.",
@@ -81,14 +81,14 @@ def environment_of(server: Server) -> dict[str, str]:
 
 
 def numbers(folder: Path, server: Server) -> dict[str, list[str]]:
-    """What a comparison says of quality, by trial; seconds and dollars differ from run to run."""
+    """The quality numbers of a comparison by trial; seconds and dollars differ between runs."""
     out = harness(folder, "compare", "x.yaml", "--csv", "--show", SHOWN, **environment_of(server)).stdout
     rows = csv.DictReader(io.StringIO(out))
     return {row["name"]: [row[name] for name in SHOWN.split(",")] for row in rows}
 
 
 def killed(folder: Path, server: Server, moment: float, *command: str) -> None:
-    """Start a command and kill it, with all it started, after some seconds."""
+    """Starts a command and kills it with its children after `moment` seconds."""
     one = subprocess.Popen(
         ["setsid", *started_command(*command)],
         cwd=folder,
@@ -155,19 +155,19 @@ def attack(seed: int, truth: Path, server: Server, copy: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(SHORT))
 def test_a_kill_changes_nothing(seed: int, truth: Path, judge_server: Server, tmp_path: Path) -> None:
-    """Of run, judge and gate, one of them beside another launch."""
+    """For run, judge and gate, one of them next to another launch."""
     attack(seed, truth, judge_server, tmp_path / "copy")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(SHORT, LONG + SHORT))
 def test_many_kills_change_nothing(seed: int, truth: Path, judge_server: Server, tmp_path: Path) -> None:
-    """Sixty moments of run, judge, gate, import and first creation, with one worker and two, half beside another."""
+    """Sixty moments of run, judge, gate, import and first creation, with one and two workers, half in parallel."""
     attack(seed, truth, judge_server, tmp_path / "copy")
 
 
-def test_what_a_kill_left_of_mlflows_database_is_repaired(tmp_path: Path) -> None:
-    """Empty, with some of the tables, or under its draft's name: set aside, and made again."""
+def test_a_partial_mlflow_database_is_repaired(tmp_path: Path) -> None:
+    """Empty, with some of the tables, or under its temporary name: set aside and created again."""
     file = tmp_path / "mlflow.db"
     for left in ("empty", "tables", "draft"):
         if left == "empty":
@@ -187,7 +187,7 @@ def test_what_a_kill_left_of_mlflows_database_is_repaired(tmp_path: Path) -> Non
 
 
 def test_a_database_with_runs_is_never_set_aside(tmp_path: Path) -> None:
-    """Whatever else is wrong with it: it is somebody's."""
+    """Even if it is damaged: it contains a user's results."""
     file = tmp_path / "mlflow.db"
     with sqlite3.connect(file) as db:
         db.execute("CREATE TABLE runs (run_uuid TEXT)")

@@ -1,4 +1,4 @@
-"""Odd files, names, folders and machines: one line, shown as it is, or simply made to work."""
+"""Odd files, names, folders and machines: an error in one line, safe display, or correct results."""
 
 import json
 import shutil
@@ -51,10 +51,10 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_odd_yaml_is_one_line(name: str, place: Path) -> None:
-    """In an experiment file and in a data set's manifest."""
-    text, told = TEXTS[name]
+    """In an experiment file and in the manifest of a data set."""
+    text, message = TEXTS[name]
     (place / "odd.yaml").write_text(text, encoding="utf-8", errors="surrogatepass")
-    with pytest.raises(ConfigError, match=told) as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         read_experiment(place / "odd.yaml")
     assert "\n" not in str(caught.value)
     (place / "datasets/garden/manifest.yaml").write_text(text)
@@ -65,13 +65,13 @@ def test_odd_yaml_is_one_line(name: str, place: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x" * 5000, "../" * 2000 + "x"])
 def test_data_of_an_impossible_name(name: str, place: Path) -> None:
-    """One line, not the operating system's complaint."""
+    """An error in one line instead of a traceback of the operating system."""
     project(place, None, **{"data: garden": f"data: {name}"})
     one_line(harness(place, "plan", "x.yaml", code=2), "data")
 
 
-def test_a_grid_beyond_all_measure(place: Path) -> None:
-    """Told at once."""
+def test_a_huge_grid_is_refused(place: Path) -> None:
+    """At once, before any trial is expanded."""
     sizes = ", ".join(map(str, range(1, 500)))
     project(place, None)
     text = (place / "x.yaml").read_text()
@@ -81,12 +81,12 @@ def test_a_grid_beyond_all_measure(place: Path) -> None:
 
 
 def test_aliases_are_fine() -> None:
-    """As long as they stand for something a file could hold."""
+    """As long as the expanded content has a reasonable size."""
     assert load_yaml("a: &a {x: 1}\nb: *a\nc: *a\n") == {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1}}
 
 
 def test_a_key_written_twice_is_refused_in_json_too(place: Path) -> None:
-    """With the line."""
+    """The message has the line number."""
     corpus = place / "datasets/garden/corpus.jsonl"
     corpus.write_text('{"id": "a", "text": "one", "text": "two"}\n')
     harness(place, "data", "pin", "datasets/garden", code=None)
@@ -95,7 +95,7 @@ def test_a_key_written_twice_is_refused_in_json_too(place: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a?b c", "c%41d", "q'uo\"te&ü#[x]*"])
 def test_folders_of_any_name(name: str, garden_data: Path, tmp_path: Path) -> None:
-    """Store, MLflow database, artifacts and page are where they should be."""
+    """Store, MLflow database, artifacts and report are in the expected places."""
     folder = tmp_path / name
     shutil.copytree(tmp_path / "datasets", folder / "datasets")
     project(folder, None)
@@ -108,7 +108,7 @@ def test_folders_of_any_name(name: str, garden_data: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["..", ".", "../../x", "a/b", "a" * 300, "\x1b[31m", "-", "con\u202e"])
 def test_experiments_of_any_name_stay_in_their_folder(name: str, place: Path) -> None:
-    """Of MLflow's artifacts and of pages."""
+    """For MLflow artifacts and reports."""
     made = file_name(name)
     assert made not in ("", ".", "..")
     assert "/" not in made
@@ -117,7 +117,7 @@ def test_experiments_of_any_name_stay_in_their_folder(name: str, place: Path) ->
 
 
 def test_an_experiment_called_dot_dot(place: Path) -> None:
-    """From run to page, nothing is written beside the project."""
+    """From run to report, nothing is written outside the project."""
     project(place, None, **{"name: attacked": 'name: ".."'})
     before = {path.name for path in place.parent.iterdir()}
     harness(place, "run", "x.yaml", "--tracking", f"sqlite:///{place / 'mlflow.db'}")
@@ -127,8 +127,8 @@ def test_an_experiment_called_dot_dot(place: Path) -> None:
     assert list((place / "mlartifacts/experiment").rglob("metrics.json"))
 
 
-def test_escapes_are_shown_not_obeyed(place: Path) -> None:
-    """Of documents, ids, titles and types, in every command that shows them, and in the gate's files."""
+def test_terminal_escapes_are_made_visible(place: Path) -> None:
+    """Escapes in documents, ids, titles and types, in every command that prints them, and in the gate's files."""
     folder = place / "datasets/garden"
     rows = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
     rows[0]["text"] = f"{ESCAPE} {rows[0]['text']}"
@@ -167,7 +167,7 @@ def test_escapes_are_shown_not_obeyed(place: Path) -> None:
 
 
 def test_a_store_may_be_named_by_text(garden_data: Path, tmp_path: Path) -> None:
-    """As everybody writes it in a notebook."""
+    """A string is a convenient path in a notebook."""
     made = Experiment(
         "text", Trial("garden", Fixed(20), BM25(), tokenizer="words", metrics=("recall@3",)), base_dir=tmp_path
     )
@@ -177,7 +177,7 @@ def test_a_store_may_be_named_by_text(garden_data: Path, tmp_path: Path) -> None
 
 
 def test_missing_extras_are_one_line_at_the_plan(place: Path) -> None:
-    """On a machine without torch, or without a splitter's library: which extra brings it."""
+    """Without torch or a splitter's library, the message names the extra to install."""
     blocker = place / "blocked"
     blocker.mkdir()
     (blocker / "sitecustomize.py").write_text(
@@ -195,8 +195,8 @@ def test_missing_extras_are_one_line_at_the_plan(place: Path) -> None:
     harness(place, "plan", "x.yaml", **without)
 
 
-def test_the_table_of_exit_codes_is_true(place: Path) -> None:
-    """Of the README: each code by a command that ends with it."""
+def test_the_table_of_exit_codes_is_correct(place: Path) -> None:
+    """The table of the README: a command for each code."""
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     codes = [
         int(line.split("|")[1])
@@ -221,7 +221,7 @@ def test_the_table_of_exit_codes_is_true(place: Path) -> None:
 
 
 def test_no_crash_uses_exit_code_1(tmp_path: Path) -> None:
-    """Not even one of the installation: a library that is broken says nothing about anybody's retrieval."""
+    """Not even a broken installation: exit code 1 is reserved for verdicts."""
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "pydantic.py").write_text("raise RuntimeError('broken')\n")
@@ -232,7 +232,7 @@ def test_no_crash_uses_exit_code_1(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("temperature", [0, 0.0, -0.0])
 def test_one_temperature_is_one_address(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However zero is written."""
+    """0, 0.0 and -0.0 are the same."""
     from judges import ContextPrecision
 
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)

@@ -1,4 +1,4 @@
-"""No key, password or part of one in a byte that leaves: output, store, MLflow, artifacts, page, gate."""
+"""No key, password or part of one in any output: terminal, store, MLflow, artifacts, report, gate."""
 
 import base64
 import gzip
@@ -32,7 +32,7 @@ FORMS = {
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """The bytes of all files under a folder, unpacked where they are packed."""
+    """The bytes of all files under a folder, decompressed if they are compressed."""
     found = {}
     for file in filter(Path.is_file, folder.rglob("*")):
         content = file.read_bytes()
@@ -58,7 +58,7 @@ def place(garden_data: Path, tracking: str, tmp_path: Path) -> Path:
 
 
 def echo(asked: Asked) -> object:
-    """A server that says the key back in whatever it answers, well or badly."""
+    """A server that repeats the key in every answer, valid or not."""
     bearer = asked.headers["authorization"]
     said = " ".join([bearer, *(FORMS[name] for name in FORMS if name != "password")])
     number = asked.number % 5
@@ -71,8 +71,8 @@ def echo(asked: Asked) -> object:
     return made
 
 
-def test_a_key_that_the_server_says_back_is_nowhere(place: Path) -> None:
-    """In labels, failures, raw answers, model names, MLflow's params and tags, artifacts, page, gate and output."""
+def test_a_key_that_the_server_repeats_is_nowhere(place: Path) -> None:
+    """In labels, failures, raw answers, model names, MLflow params and tags, artifacts, report, gate and output."""
     with Server(echo) as server:
         known = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url.replace("//", f"//proxy:{PASSWORD}@")}
         done = [
@@ -88,8 +88,8 @@ def test_a_key_that_the_server_says_back_is_nowhere(place: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\ufeff"])
-def test_what_is_around_a_key_is_taken_off(end: str, place: Path) -> None:
-    """As a file with Windows line ends leaves it: the key is sent without it."""
+def test_white_space_around_a_key_is_removed(end: str, place: Path) -> None:
+    """Such as from a file with Windows line ends: the key is sent without it."""
     with Server() as server:
         known = {"OPENAI_API_KEY": end + KEY + end, "OPENAI_BASE_URL": server.url}
         done = harness(place, "run", "x.yaml", "--no-mlflow", **known)
@@ -99,7 +99,7 @@ def test_what_is_around_a_key_is_taken_off(end: str, place: Path) -> None:
 
 @pytest.mark.parametrize("middle", ["\r", "\x1b[31m", "é"])
 def test_a_key_that_cannot_be_sent_is_one_line_without_it(middle: str, place: Path) -> None:
-    """Which says the variable and the character, not what it is."""
+    """The line names the variable and the position of the character, not the value."""
     broken = KEY[:15] + middle + KEY[15:]
     with Server() as server:
         done = harness(place, "run", "x.yaml", "--no-mlflow", code=2, OPENAI_API_KEY=broken, OPENAI_BASE_URL=server.url)
@@ -110,15 +110,15 @@ def test_a_key_that_cannot_be_sent_is_one_line_without_it(middle: str, place: Pa
 
 @pytest.mark.parametrize("address", ["http://u:{}@[::1", "http://u:{}@127.0.0.1:9/\rv1", "ftp://u:{}@h/v1"])
 def test_a_password_in_an_address_is_not_shown(address: str, place: Path) -> None:
-    """Whether the address can be used or not."""
+    """For addresses that work and for those that do not."""
     known = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": address.format(PASSWORD)}
     done = harness(place, "run", "x.yaml", "--no-mlflow", code=None, **known)
     assert done.returncode in (2, 3)
     assert_clean(place, done.stdout, done.stderr)
 
 
-def test_secrets_do_not_get_into_settings(place: Path) -> None:
-    """Where they would be logged: refused with the key of the setting, not its value."""
+def test_secrets_in_settings_are_refused(place: Path) -> None:
+    """They would be logged; the message has the key of the setting, not its value."""
     project(place, ', base_url: "http://h/v1?token=${OPENAI_API_KEY}"')
     done = harness(place, "run", "x.yaml", code=2, OPENAI_API_KEY=KEY)
     one_line(done, "x.yaml: judges[0].context_precision.base_url", "would be logged")
@@ -127,7 +127,7 @@ def test_secrets_do_not_get_into_settings(place: Path) -> None:
 
 
 def test_the_password_of_a_tracking_server_is_not_shown(place: Path) -> None:
-    """Given on the command line, where no environment variable says that it is one."""
+    """It is given on the command line, so no environment variable marks it as a secret."""
     project(place, None)
     done = harness(
         place,
@@ -142,7 +142,7 @@ def test_the_password_of_a_tracking_server_is_not_shown(place: Path) -> None:
 
 
 def test_a_crash_shows_no_key(place: Path) -> None:
-    """A component that raises what it read from the environment."""
+    """A component raises an exception with a value from the environment."""
     (place / "own.py").write_text(
         "import os\nfrom dataclasses import dataclass\nfrom harness import Chunker\n\n\n@dataclass(frozen=True)\n"
         "class Own(Chunker):\n    def split(self, doc):\n        raise RuntimeError(os.environ['OPENAI_API_KEY'])\n"
@@ -157,7 +157,7 @@ def test_a_crash_shows_no_key(place: Path) -> None:
 
 @pytest.mark.parametrize("form", [name for name in FORMS if name != "password"])
 def test_every_form_of_a_key_is_redacted(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Alone, inside a text, twice; what is around it stays."""
+    """Alone, inside a text, twice; the surrounding text stays."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     secret = FORMS[form]
     for text in (secret, f"before {secret} after", json.dumps({"a": secret}), repr(secret), secret * 2):
@@ -169,13 +169,13 @@ def test_every_form_of_a_key_is_redacted(form: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("shown", ["sk-pro****Ny3", f"{KEY[:6]}***{KEY[-4:]}", f"Bearer {KEY[:4]}********"])
 def test_a_masked_key_is_redacted(shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As servers show what they were sent."""
+    """As servers show the key that they received."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     assert "***" not in redact(f"no such key: {shown}.")
 
 
 def test_ordinary_text_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Placeholders that local servers' documents name, short keys, file names, and words of a key of words."""
+    """Placeholders from documentation of local servers, short keys, file names, and words of a key made of words."""
     for name, value in (
         ("OPENAI_API_KEY", "ollama"),
         ("OTHER_KEY", "abc"),
@@ -200,13 +200,13 @@ def test_ordinary_text_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_secrets_of_any_shape(name: str, value: str, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That begin like a path, hold an @, are long, encoded, a parameter, or are written in capitals."""
+    """Secrets that start like a path, contain an @, are long, encoded, a parameter, or in capitals."""
     monkeypatch.setenv(name, value)
     assert secret not in redact(f"<{secret}>")
 
 
-def test_a_raw_answer_that_spells_the_key_in_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JSON reads them as letters, and so would whoever opens the record."""
+def test_a_key_in_json_escapes_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON parsers decode the escapes, so a reader of the record would see the key."""
     from harness.llm.transport import _kept
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -216,23 +216,23 @@ def test_a_raw_answer_that_spells_the_key_in_escapes(monkeypatch: pytest.MonkeyP
 
 
 def test_an_address_with_a_query_is_refused(place: Path) -> None:
-    """It could not work, and its parameters would be logged."""
+    """It would not work, and its parameters would be logged."""
     project(place, ', base_url: "http://127.0.0.1:9/v1?code=Hh77Gg66Ff55Dd44"')
     done = harness(place, "run", "x.yaml", "--no-mlflow", code=2, OPENAI_API_KEY=KEY)
-    one_line(done, "base_url: holds a query")
+    one_line(done, "base_url: contains a query")
     assert "Hh77" not in done.stderr
 
 
 def test_a_key_file_of_two_lines_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """White space around a key is nobody's; inside, it is refused."""
+    """White space around a key is removed; inside, it is refused."""
     monkeypatch.setenv("SOME_KEY", f"  {KEY}\r\n")
     assert api_key("SOME_KEY") == KEY
     monkeypatch.setenv("SOME_KEY", " \r\n")
     assert api_key("SOME_KEY") is None
 
 
-def test_answers_are_kept_without_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The archive redacts whatever it is given, whoever wrote it."""
+def test_answers_are_stored_without_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer cache redacts every text it stores."""
     from harness.llm import Completion, Failure, Label
     from harness.llm.answer_cache import Call
 

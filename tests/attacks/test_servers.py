@@ -1,4 +1,4 @@
-"""Hundreds of generated answers and connections: no traceback, no hang, no invented score, what was counted is kept."""
+"""Hundreds of generated answers and connections: no traceback, no hang, no invented score, and usage is counted."""
 
 import asyncio
 import contextlib
@@ -92,7 +92,7 @@ def mutated(chance: random.Random, made: Any) -> Any:
 
 
 def content(chance: random.Random, asked: Asked) -> str:
-    """What the model says: nearly right, or not at all."""
+    """The content of a completion: nearly valid, or not at all."""
     good = grade_all(asked)
     way = chance.randrange(8)
     said = json.dumps(mutated(chance, good) if way < 4 else good)
@@ -108,7 +108,7 @@ def content(chance: random.Random, asked: Asked) -> str:
 
 
 def body(chance: random.Random, asked: Asked) -> bytes:
-    """What the server sends: a completion, one of its parts off, or no JSON."""
+    """The body of a response: a completion, possibly damaged, or no JSON."""
     made: Any = completion(content(chance, asked), asked, model=text(chance) or "m")
     way = chance.randrange(6)
     if way < 3:
@@ -190,7 +190,7 @@ def attack(seed: int, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check(outcome: Outcome, seed: int) -> None:
-    """Every judgment is a grade that can be, or a failure; a query with a failure has no value."""
+    """Every judgment is a possible grade or a failure; a query with a failure has no value."""
     score = outcome.verdict(VICTIM).scores["context_precision"]
     judged = [outcome.judgments[task] for task in outcome.judge.tasks(VICTIM)]
     failed = any(isinstance(one, Failure) for one in judged)
@@ -205,7 +205,7 @@ def check(outcome: Outcome, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SHORT))
 def test_generated_answers(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bad JSON, bad HTTP, bad Unicode, cut connections."""
+    """Invalid JSON, HTTP and Unicode, and broken connections."""
     attack(seed, tmp_path, monkeypatch)
 
 
@@ -216,7 +216,7 @@ def test_many_generated_answers(seed: int, tmp_path: Path, monkeypatch: pytest.M
     attack(seed, tmp_path, monkeypatch)
 
 
-# -- connections that are no HTTP
+# -- connections that are not HTTP
 
 LINES: dict[str, bytes] = {
     "nothing": b"",
@@ -242,7 +242,7 @@ LINES: dict[str, bytes] = {
 
 @contextlib.contextmanager
 def raw_server(sent: bytes, drip: float = 0.0) -> Iterator[str]:
-    """A server that sends bytes to whoever connects, and then nothing."""
+    """A server that sends some bytes to every client, and then nothing."""
     listener = socket.create_server(("127.0.0.1", 0))
     ended = threading.Event()
 
@@ -271,8 +271,8 @@ def raw_server(sent: bytes, drip: float = 0.0) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_connections_that_are_no_http(name: str) -> None:
-    """A refusal of the network or the server, within the timeout; the embedder says the same in one line."""
+def test_connections_that_are_not_http(name: str) -> None:
+    """A network or server failure within the timeout; one line from the embedder."""
     with raw_server(LINES[name]) as url:
         found = sent(url)
         assert isinstance(found, Refused)
@@ -282,8 +282,8 @@ def test_connections_that_are_no_http(name: str) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_an_embedding_that_drips_ends_at_the_deadline() -> None:
-    """Byte by byte, for ever: the time-out covers all of it."""
+def test_a_slow_embedding_ends_at_the_deadline() -> None:
+    """Byte by byte, without end: the timeout covers the whole response."""
     with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + b" " * 100_000, drip=0.02) as url:
         begun = time.monotonic()
         with pytest.raises(HarnessError, match="within 0.5 s"):
@@ -312,7 +312,7 @@ BOMB = gzip.compress(b" " * 3 * 10**7)
 @pytest.mark.parametrize("status", [200, 400, 401, 429, 500, 503])
 @pytest.mark.parametrize("packing", ["plain", "gzip", "gzip, gzip", "gzip, gzip, gzip", "deflate", "br"])
 def test_no_answer_is_read_beyond_the_limit(status: int, packing: str) -> None:
-    """Of any status, however often packed; a bomb of bombs is not opened."""
+    """For any status, even if compressed repeatedly; nested decompression bombs are not expanded."""
     packed = {"plain": b" " * (LARGEST + 1000), "gzip": BOMB, "deflate": zlib.compress(b" " * 3 * 10**7)}.get(packing)
     if packed is None:
         packed = gzip.compress(BOMB)
@@ -321,11 +321,11 @@ def test_no_answer_is_read_beyond_the_limit(status: int, packing: str) -> None:
         found = sent(server.url)
     assert isinstance(found, Refused)
     assert found.kind == "server"
-    assert "MB" in found.detail or "packed" in found.detail
+    assert "MB" in found.detail or "compressed" in found.detail
 
 
-def test_what_is_packed_once_is_read() -> None:
-    """As a proxy may do unasked."""
+def test_a_compressed_answer_is_read() -> None:
+    """A proxy may compress answers unasked."""
     body = {"choices": [{"message": {"content": "Yes."}}]}
     for packing, pack in (("gzip", gzip.compress), ("deflate", zlib.compress), ("identity", bytes)):
         with Server(
@@ -336,12 +336,12 @@ def test_what_is_packed_once_is_read() -> None:
         assert found.content == "Yes."
 
 
-# -- a server that never lets anybody through
+# -- a server that refuses every request
 
 
 @pytest.mark.parametrize("wait", [None, "0", "1", "100"])
-def test_a_permanent_429_is_given_up(wait: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the time set, whatever the server asks for; the rest is not sent, and nothing is scored."""
+def test_a_permanent_429_ends_the_retries(wait: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the configured time, even if the server asks for longer; the rest is not sent, and nothing is scored."""
     more = {} if wait is None else {"Retry-After": wait}
     lines: list[str] = []
     with Server(lambda _: Raw(429, {"error": {"message": "slow down"}}, more)) as server:
@@ -356,8 +356,8 @@ def test_a_permanent_429_is_given_up(wait: str | None, tmp_path: Path, monkeypat
     assert any("give_up_after" in one.detail for one in outcome.judgments.values() if isinstance(one, Failure))
 
 
-def test_waiting_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the server, how long, and when it is given up."""
+def test_waiting_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the server, the waiting time, and when the harness gives up."""
     lines: list[str] = []
     with Server(lambda _: Raw(429, {"error": {"message": "slow down"}}, {"Retry-After": "6"})) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -388,7 +388,7 @@ def test_a_request_beyond_the_tokens_a_minute_is_split(tmp_path: Path, monkeypat
 
 
 def test_a_request_beyond_the_tokens_a_minute_is_shrunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One passage, and less room for the answer."""
+    """A single passage: the limit on the answer's tokens is lowered."""
     rooms: list[int] = []
 
     def behave(asked: Asked) -> Any:
@@ -405,7 +405,7 @@ def test_a_request_beyond_the_tokens_a_minute_is_shrunk(tmp_path: Path, monkeypa
 
 
 def test_dates_of_any_year() -> None:
-    """Beyond what a clock can show they are no time at all."""
+    """Dates outside the range of `datetime` are ignored."""
     for date in ("Fri, 31 Dec 10000 23:59:59 GMT", "Fri, 31 Dec 99999999 23:59:59 GMT", "x", "1e999", "\ud800"):
         assert retry_after(None, date, time.time()) is None
 
@@ -414,7 +414,7 @@ def test_dates_of_any_year() -> None:
 
 
 def test_thoughts_counted_in_the_total_alone_are_charged() -> None:
-    """They are output; a total that is less than its parts, or absurd, says nothing."""
+    """They count as output; a total that is less than its parts, or absurd, is ignored."""
     assert Usage.of({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 115}) == Usage(10, 105)
     assert Usage.of({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}) == Usage(10, 5)
     for total in (3, None, "115", 10**12, True):
@@ -435,14 +435,14 @@ def test_thoughts_counted_in_the_total_alone_are_charged() -> None:
 def test_the_price_of_an_embedder(
     embedder: Api, given: tuple[float, float] | None, expected: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The settings', else --price, else the list's; a familiar name at another address costs nobody knows what."""
+    """From the settings, else --price, else the price list; a known name at another address has no known price."""
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     assert embedder.price_with(given) == (None if expected is None else pytest.approx(expected))
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_generated_embeddings(seed: int) -> None:
-    """Vectors of finite numbers, or one line."""
+    """Vectors of finite numbers, or an error in one line."""
     chance = random.Random(seed)
 
     def behave(asked: Asked) -> Any:
@@ -456,7 +456,7 @@ def test_generated_embeddings(seed: int) -> None:
 
 
 def test_no_server_error_is_a_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a surrogate pair in the slot, the refusal, the model's name, the error and the probe."""
+    """A lone surrogate in the slot, the refusal, the model's name, the error and the probe."""
     half = "\ud800"
     answers: list[Callable[[Asked], Any]] = [
         lambda asked: {half: {"why": "", "grade": 2}},

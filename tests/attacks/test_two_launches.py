@@ -28,7 +28,7 @@ def slow(asked: Asked) -> object:
 
 
 def test_no_question_is_asked_twice(place: Path) -> None:
-    """Every pair of question and passage once, the probe once, and both launches say the same."""
+    """Every pair of question and passage once, the probe once, and both launches report the same numbers."""
     project(place, ", batch: 1")
     with Server(slow) as server:
         known = {**KNOWN, "OPENAI_BASE_URL": server.url}
@@ -43,8 +43,8 @@ def test_no_question_is_asked_twice(place: Path) -> None:
     assert tables[0] == tables[1]
 
 
-def test_a_killed_launch_leaves_nothing_claimed(place: Path) -> None:
-    """What it had asked and not yet stored is asked again at once; what was stored is not."""
+def test_a_killed_launch_releases_its_claims(place: Path) -> None:
+    """Questions without a stored answer are asked again at once, the others are not."""
     project(place, ", batch: 1")
     begun = threading.Event()
 
@@ -61,8 +61,8 @@ def test_a_killed_launch_leaves_nothing_claimed(place: Path) -> None:
         other = started(place, "run", "x.yaml", "--no-mlflow", **known)
         os.kill(first.pid, signal.SIGKILL)
         first.communicate()
-        _, told = other.communicate(timeout=200)
-        assert other.returncode == 0, told
+        _, errors = other.communicate(timeout=200)
+        assert other.returncode == 0, errors
         in_flight = 16
         assert sum(count - 1 for count in Counter(pairs_paid(server.asked)).values()) <= in_flight
 
@@ -96,7 +96,7 @@ def test_embeddings_and_rerankings_are_paid_once(place: Path) -> None:
 
 
 def test_claims_end_with_their_owner(tmp_path: Path) -> None:
-    """Given back, closed, or dead: then they are free; until then they are not."""
+    """Claims are free after release, close or death of their owner, and not before."""
     one, other = (Leases(tmp_path / "leases.sqlite") for _ in range(2))
     assert one.take(["a", "b"]) == {"a", "b"}
     assert one.take(["a"]) == {"a"}
@@ -108,8 +108,8 @@ def test_claims_end_with_their_owner(tmp_path: Path) -> None:
     assert one.take(["a", "b", "d"]) == {"d"}
 
 
-def test_a_launch_beside_a_failing_one_asks_itself(place: Path) -> None:
-    """What the other could not have answered is not lost."""
+def test_a_launch_next_to_a_failing_one_asks_again(place: Path) -> None:
+    """Questions that failed in the other launch are not lost."""
     project(place, ", batch: 1")
     refused: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""The command line: output, exit codes, and one line for what a user can mend."""
+"""The command line: output, exit codes, and one line for errors that a user can fix."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def harness(*arguments: str, cwd: Path, code: int = 0, **environment: str) -> su
 
 
 def test_help_is_quick(tmp_path: Path) -> None:
-    """Under half a second of CPU; nothing heavy is imported."""
+    """Under half a second of CPU time; nothing heavy is imported."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     out = harness("--help", cwd=tmp_path).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -34,11 +34,11 @@ def test_help_is_quick(tmp_path: Path) -> None:
     "role", ["chunkers", "augmenters", "embedders", "retrievers", "selectors", "judges", "metrics"]
 )
 def test_list(tmp_path: Path, role: str) -> None:
-    """Every role; names, first docstring lines, settings with their defaults."""
+    """For every role: names, first lines of docstrings, settings with their defaults."""
     out = harness("list", role, cwd=tmp_path).stdout
     assert out.strip()
     if role == "chunkers":
-        assert "fixed: Every `size` tokens or characters" in out
+        assert "fixed: Windows of `size` tokens or characters" in out
         assert "    size = 256" in out
     if role == "embedders":
         assert 'device = "cpu"  (speed or cost only)' in out
@@ -56,7 +56,7 @@ def test_usage_errors_have_code_2(tmp_path: Path) -> None:
 
 
 def test_data_check_codes(make_data: Callable[..., Path], tmp_path: Path) -> None:
-    """0 with warnings only, 1 with an error, 2 where there is nothing to check."""
+    """0 with warnings only, 1 with an error, 2 if there is nothing to check."""
     root = make_data([{"id": "a", "text": "Some text."}], [{"id": "q", "text": "?"}])
     assert "0 errors, 2 warnings" in harness("data", "check", "tiny", cwd=tmp_path).stdout
     file = root / "queries/validation.jsonl"
@@ -70,7 +70,7 @@ def test_data_check_codes(make_data: Callable[..., Path], tmp_path: Path) -> Non
     assert "no data set 'nothing'" in harness("data", "check", "nothing", cwd=tmp_path, code=2).stderr
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     """`harness list … | head -1`."""
     done = subprocess.run(
         f"{HARNESS} list metrics | head -1", shell=True, cwd=tmp_path, capture_output=True, text=True, check=True
@@ -79,5 +79,5 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 
 
 def test_ui_without_a_store(tmp_path: Path) -> None:
-    """It says what to do first."""
+    """The message says what to do first."""
     assert "run an experiment first" in harness("ui", cwd=tmp_path, code=2, MLFLOW_TRACKING_URI="").stderr

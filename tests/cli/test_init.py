@@ -1,4 +1,4 @@
-"""`harness init`: what it writes runs at once."""
+"""`harness init`: the project it creates runs at once."""
 
 import os
 import subprocess
@@ -18,9 +18,9 @@ def harness(cwd: Path, *arguments: str, code: int = 0) -> str:
 
 
 def test_init_and_run(tmp_path: Path) -> None:
-    """Six trials without any download; no error in the data; the component is one's own."""
+    """Six trials without any download; no error in the data; a custom component."""
     output = harness(tmp_path, "init", "first")
-    assert "now: cd first && harness run experiment.yaml" in output
+    assert "next: cd first && harness run experiment.yaml" in output
     folder = tmp_path / "first"
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()) == [
         "datasets/workshop/corpus.jsonl",
@@ -39,8 +39,8 @@ def test_init_and_run(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_files_is_left_alone(tmp_path: Path) -> None:
-    """Whatever they are."""
+    """Nothing is added, changed or removed."""
     (tmp_path / "notes").write_text("mine")
-    assert "holds files already" in harness(tmp_path, "init", ".", code=2)
-    assert "holds files already" in harness(tmp_path, "init", "notes", code=2)
+    assert "already contains files" in harness(tmp_path, "init", ".", code=2)
+    assert "already contains files" in harness(tmp_path, "init", "notes", code=2)
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]

@@ -1,4 +1,4 @@
-"""Two sentences that say no more than the statistics bear; and the factors a grid is taken apart into."""
+"""The answer in two sentences, the format of probabilities, and the factors of a grid."""
 
 import dataclasses
 import math
@@ -53,38 +53,38 @@ BASELINE = row("b", 0.0, "baseline")
 
 
 def test_better() -> None:
-    """The greatest difference among those that are told, with its interval and p; the others are counted."""
+    """The largest significant difference, with its interval and p; the others are counted."""
     found = answer(comparison(BASELINE, row("x", 0.1, "better"), row("y", 0.05, "better"), row("z", -0.2, "worse")))
     assert found == (
-        "On 40 queries, 'x' is better than the baseline 'b': recall@5 +0.100 (+0.080 … +0.120), p .012, and 1 other "
-        "trial is better too. The highest mean, 0.600 (0.550 once corrected for the choice), is that of 'x', from "
-        "which 3 other trials cannot be separated."
+        "On 40 queries, 'x' is better than the baseline 'b': recall@5 +0.100 (95 % CI +0.080 … +0.120, adjusted "
+        "p = .012); 1 other trial is also better. 'x' has the highest mean (0.600, 0.550 corrected for selection); "
+        "3 other trials cannot be separated from it."
     )
 
 
 def test_with_a_margin() -> None:
-    """Better is not yet better by enough."""
+    """Better than the baseline is not yet better by the margin."""
     made = comparison(BASELINE, row("x", 0.1, "better", matters="cannot tell"), margin=0.09)
-    assert "p .012, perhaps less than the margin of 0.09." in answer(made)
+    assert "adjusted p = .012), which may be less than the margin of 0.09." in answer(made)
     sure = comparison(BASELINE, row("x", 0.1, "better", matters="yes"), margin=0.05)
-    assert "p .012, more than the margin of 0.05." in answer(sure)
+    assert "adjusted p = .012), which is more than the margin of 0.05." in answer(sure)
 
 
 def test_worse_only() -> None:
-    """No winner is made up where there are only losers."""
+    """No winner is named if all other trials are worse."""
     found = answer(comparison(BASELINE, row("x", -0.1, "worse", may_be_best=False), corrected=0.5))
     assert found == (
         "On 40 queries, no trial is better than the baseline 'b' in recall@5, and 1 trial is worse. "
-        "The highest mean, 0.500, is that of 'b', and no other reaches it."
+        "'b' has the highest mean (0.500); all others can be separated from it."
     )
 
 
 def test_cannot_tell() -> None:
-    """With what it would take."""
+    """The number of queries needed is given."""
     rows = row("x", 0.01, "cannot tell", needed=1200.0), row("y", 0.0, "cannot tell", needed=900.0)
     found = answer(comparison(BASELINE, *rows))
-    assert "no trial can be told apart from the baseline 'b' in recall@5." in found
-    assert found.endswith("a difference of 0.03 would take 900 to 1,200 queries like these to see.")
+    assert "no trial can be distinguished from the baseline 'b' in recall@5." in found
+    assert found.endswith("detecting a difference of 0.03 would take 900 to 1,200 similar queries.")
 
 
 def test_one_trial_and_a_withheld_mean() -> None:
@@ -100,7 +100,7 @@ def test_one_trial_and_a_withheld_mean() -> None:
     [(0.0, "0"), (1.0, "1"), (0.0004, "<.001"), (0.049, ".049"), (0.5, ".50"), (0.997, ">.99"), (math.nan, "–")],
 )
 def test_probabilities_are_never_rounded_to_certainty(value: float, expected: str) -> None:
-    """0 and 1 are told only where they are 0 and 1."""
+    """0 and 1 are shown only for exactly 0 and 1."""
     assert probability(value) == expected
 
 
@@ -108,7 +108,7 @@ def trial(**params: str) -> TrialResult:
     return TrialResult("t", "t", {name.replace("__", "."): value for name, value in params.items()}, [], [], {}, [])
 
 
-def test_crossed_settings_are_factors_of_their_own() -> None:
+def test_crossed_settings_are_separate_factors() -> None:
     """Two chunkers at two sizes are two factors; sizes that only one of them has are levels of one factor."""
     crossed = [trial(chunker=c, chunker__size=s) for c in ("fixed", "sentence") for s in ("1", "2")]
     assert factors(crossed) == {

@@ -1,4 +1,4 @@
-"""The MLflow UI in a real browser: the links that a run prints show what they promise."""
+"""The MLflow UI in a real browser: the links printed by a run lead to the right pages."""
 
 import os
 import re

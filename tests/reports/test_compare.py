@@ -1,4 +1,4 @@
-"""Comparisons worked by hand, and the words they may use."""
+"""Comparisons computed by hand, and their verdicts."""
 
 import csv
 import dataclasses
@@ -60,7 +60,7 @@ def noisy(values: Sequence[float], scale: float = 0.3) -> list[float]:
     return (np.array(values) + np.random.default_rng(0).normal(0, scale, len(values))).tolist()
 
 
-def test_words_follow_the_interval() -> None:
+def test_verdicts_follow_the_interval() -> None:
     """Always better by 0.2; always worse; the same up to noise."""
     better = [0.2 + 0.8 * value for value in HALF]
     worse = [0.5 * value for value in HALF]
@@ -73,14 +73,14 @@ def test_words_follow_the_interval() -> None:
 
 
 def test_queries_without_a_value_are_left_out_and_counted() -> None:
-    """NaN, for want of evidence or because the metric does not apply; the two are told apart."""
+    """NaN, because there is no evidence or because the metric does not apply; the two are counted separately."""
     values = [float("nan"), *[1.0] * 39]
     found = compare(launch(result("base", values)))
     assert (found.rows[0].mean, found.queries, found.unanswerable, found.unmeasured) == (1.0, 39, 0, 1)
 
 
 def test_the_default_metric_is_at_a_token_budget() -> None:
-    """At equal k, chunk size and context size are confounded; asked for all the same, it is said."""
+    """At equal k, chunk size and context size are confounded; a comparison at equal k has a warning."""
     results = result("base", HALF), result("x", HALF, size=900)
     assert compare(launch(*results, on=None)).metric == "recall@100t"
     message = "contexts of different size"
@@ -89,8 +89,8 @@ def test_the_default_metric_is_at_a_token_budget() -> None:
     assert not any(message in warning for warning in compare(launch(results[0])).warnings)
 
 
-def test_chunkers_are_compared_at_a_budget_even_if_none_is_asked_for() -> None:
-    """recall@1000t is scored for every trial; where nothing but k differs, the first metric asked for will do."""
+def test_chunkers_are_compared_at_a_budget_even_if_none_is_requested() -> None:
+    """recall@1000t is scored for every trial; if only k differs, the first requested metric is used."""
     base = Trial("d", Fixed(), BM25(), metrics=("recall@5",))
     made = [result("base", HALF), result("x", HALF, size=900)]
     for one in made:
@@ -101,8 +101,8 @@ def test_chunkers_are_compared_at_a_budget_even_if_none_is_asked_for() -> None:
     assert compare(Launch("l", experiment, same)).metric == "recall@5"
 
 
-def test_the_first_trial_is_the_baseline_where_none_is_named() -> None:
-    """And its name is always shown."""
+def test_the_first_trial_is_the_default_baseline() -> None:
+    """Its name is always shown."""
     made = launch(result("x", HALF), result("base", HALF))
     assert compare(made).baseline == "base"
     assert compare(made, baseline={"chunker.size": 100}).baseline == "x"
@@ -117,7 +117,7 @@ def test_faults() -> None:
 
 
 def test_renderings() -> None:
-    """Text, Markdown, HTML, JSON and picture; whatever comes from a file is escaped."""
+    """Text, Markdown, HTML, JSON and chart; names from files are escaped."""
     found = compare(launch(result("base", HALF), result("<b>|x", HALF)))
     assert "<b>|x" in str(found)
     assert "<b>\\|x" in markdown(found)
@@ -127,7 +127,7 @@ def test_renderings() -> None:
 
 
 def test_losses_at_the_cutoff() -> None:
-    """30 of 40 items were selected; half of the queries find theirs within the cutoff: 10 lie beyond it."""
+    """30 of 40 items were selected; half of the queries find theirs within the cutoff, so 10 are beyond it."""
     values = [float(n < 20) for n in range(QUERIES)]
     found = losses_at(result("x", values), "recall@100t")
     assert found == {"found": 20, "not_retrieved": 10, "past 100 tokens": 10}
@@ -142,8 +142,8 @@ def test_losses_at_the_cutoff() -> None:
     assert losses_at(none, "recall@5") == {"split": 40, "found": 0, "below rank 5": 0}
 
 
-def test_other_trials_move_only_what_speaks_of_all() -> None:
-    """Resamples follow from the queries and the metric alone; what holds for all at once widens with their number."""
+def test_other_trials_affect_only_simultaneous_intervals() -> None:
+    """Resamples depend on the queries and the metric only; simultaneous intervals widen with the number of trials."""
     noise = noisy(HALF)
     few = compare(launch(result("base", HALF), result("x", noise))).rows[1]
     many = compare(launch(result("base", HALF), result("w", HALF[::-1]), result("x", noise))).rows[2]
@@ -153,8 +153,8 @@ def test_other_trials_move_only_what_speaks_of_all() -> None:
     assert many.difference_low < few.difference_low < few.difference < few.difference_high < many.difference_high
 
 
-def test_a_margin_tells_what_matters() -> None:
-    """Better by 0.1: more than 0.02, less than 0.5; the same trial is less than any margin away."""
+def test_differences_are_compared_with_a_margin() -> None:
+    """Better by 0.1: more than 0.02, less than 0.5; an identical trial is within any margin."""
     better = noisy([0.2 + 0.8 * value for value in HALF], 0.01)
     made = launch(result("base", HALF), result("b", better), result("twin", HALF))
     assert [row.matters for row in compare(made).rows] == ["", "", ""]
@@ -166,9 +166,9 @@ def test_a_margin_tells_what_matters() -> None:
     assert message in str(compare(made, margin=0.02))
 
 
-def test_cannot_tell_says_what_would() -> None:
-    """A noisy trial comes with the queries that would show a difference of the effect sought; half the effect, four
-    times the queries."""
+def test_cannot_tell_has_the_queries_needed() -> None:
+    """For a noisy trial, the queries that would detect a difference of `effect`; half the effect, four times the
+    queries."""
     noise = noisy(HALF)
     made = launch(result("base", HALF), result("n", noise))
     needed = compare(made, effect=0.1).rows[1].needed
@@ -178,7 +178,7 @@ def test_cannot_tell_says_what_would() -> None:
 
 
 def test_the_best_of_the_grid() -> None:
-    """One trial stands apart; its twin cannot be told from it, and both are named."""
+    """One trial is better than the baseline; an identical one cannot be separated from it, and both are named."""
     better = [0.2 + 0.8 * value for value in HALF]
     best = compare(launch(result("base", HALF), result("b", better), result("twin", better))).best
     assert (best.name, best.mean, best.not_separable) == ("b", pytest.approx(0.6), ["b", "twin"])
@@ -187,17 +187,17 @@ def test_the_best_of_the_grid() -> None:
 
 
 def test_clusters_may_be_queries() -> None:
-    """Then the claim is about further questions on the same documents, and is told as such."""
+    """The results then apply to further questions on the same documents, and a note says so."""
     noise = noisy(HALF)
     made = launch(result("base", HALF), result("n", noise))
     found = compare(made, clusters="queries")
     assert (found.clusters, found.clusters_by) == (40, "queries")
     assert "further questions on the same documents" in str(found)
-    assert "20 clusters, the documents they are about" in str(compare(made))
+    assert "20 clusters by document" in str(compare(made))
 
 
-def test_four_documents_tell_nothing() -> None:
-    """Fewer than five clusters: no interval, no word but `cannot notify`, and no ranking is claimed."""
+def test_four_documents_are_too_few() -> None:
+    """Fewer than five clusters: no interval, no verdict but `cannot tell`, and no ranking."""
     few = [dataclasses.replace(result(name, values), clusters=[f"d{n % 4}" for n in range(QUERIES)])
            for name, values in (("base", HALF), ("b", [0.2 + 0.8 * v for v in HALF]))]  # fmt: skip
     row = compare(launch(*few)).rows[1]
@@ -210,7 +210,7 @@ def test_four_documents_tell_nothing() -> None:
 
 
 def test_few_documents_get_a_reason_instead_of_an_interval() -> None:
-    """In the cell, in words; five documents have too few sign patterns for p .05, six have enough."""
+    """The cell says why; five documents have too few sign patterns for p .05, six have enough."""
     scores = {"base": [0.5 * value for value in HALF], "b": [0.5 * value + 0.1 for value in HALF]}
 
     def among(documents: int) -> Comparison:
@@ -223,9 +223,9 @@ def test_few_documents_get_a_reason_instead_of_an_interval() -> None:
     assert [found.rows[1].verdict for found in (four, five, six)] == ["cannot tell", "cannot tell", "better"]
     assert (math.isnan(four.rows[1].low), math.isnan(five.rows[1].low)) == (True, False)
     assert "no intervals: 4 clusters of queries, at least 5 are needed" in four.warnings
-    assert "only 16 ways to flip their signs; queries about 6 documents would be enough" in "".join(five.warnings)
+    assert "only 16 sign patterns; queries about 6 documents would be enough" in "".join(five.warnings)
     for documents in (6, 19, 20):
-        rough = f"{documents} clusters of queries only: the intervals are rough"
+        rough = f"only {documents} clusters of queries: the intervals are approximate"
         assert (rough in among(documents).warnings) == (documents < 20)
     assert str(four).count("too few clusters") == 3  # both means and the difference
     assert str(five).count("too few clusters") == 1
@@ -234,8 +234,8 @@ def test_few_documents_get_a_reason_instead_of_an_interval() -> None:
 
 @given(st.integers(0, 10_000), st.integers(5, 14), st.sampled_from(["binary", "thirds", "skewed"]))
 @settings(max_examples=20, deadline=None)
-def test_no_word_stands_beside_an_interval_that_crosses_zero(seed: int, clusters: int, kind: str) -> None:
-    """In the table and in the sentence: few documents, unlike numbers of questions, ties, skew, six trials."""
+def test_no_verdict_beside_an_interval_that_crosses_zero(seed: int, clusters: int, kind: str) -> None:
+    """In the table and in the answer: few documents of unequal numbers of queries, ties, skew, six trials."""
     rng = np.random.default_rng(seed)
     labels = [f"d{n}" for n in (*range(clusters), *rng.integers(0, clusters, QUERIES - clusters))]
     made = []
@@ -254,12 +254,12 @@ def test_no_word_stands_beside_an_interval_that_crosses_zero(seed: int, clusters
         assert (row.verdict, row.p <= 0.05) == (word, word != "cannot tell") or math.isnan(row.p)
         assert (row.p_alone <= 0.05) == (row.alone_low > 0 or row.alone_high < 0) or math.isnan(row.p_alone)
         assert bool(row.no_interval) == math.isnan(row.difference_low)
-    output = re.search(r"is better than .* \((\S+) … (\S+)\)", answer(found))
+    output = re.search(r"is better than .* \(95 % CI (\S+) … ([^,\s]+),", answer(found))
     assert output is None or float(output[1]) >= 0
 
 
 def test_more_than_a_thousand_documents() -> None:
-    """1,406 clusters, as ArguAna has: compared without a word of overflow."""
+    """1,406 clusters, as in ArguAna: no overflow."""
     values = np.random.default_rng(0).random((2, 1406))
     names = [str(n) for n in range(1406)]
     made = [
@@ -284,7 +284,7 @@ def test_tables_for_machines() -> None:
 
 
 def test_every_metric_and_fact_for_machines() -> None:
-    """Beside the comparison, at full precision; or only those that are named."""
+    """With the comparison, at full precision; or only those that are named."""
     made = launch(result("base", [1 / 3] * QUERIES), result("x", HALF))
     found, names = compare(made), columns.every(made)
     assert names[:2] == ["recall@5", "recall@100t"]
@@ -298,18 +298,18 @@ def test_every_metric_and_fact_for_machines() -> None:
 
 
 def test_fewer_passages_than_precision_divides_by() -> None:
-    """At most 3 of 10: said where precision@10 is compared, for the trials it holds for."""
+    """At most 3 of 10: a warning if precision@10 is compared, for the trials concerned."""
     made = [result("base", HALF), result("x", HALF), result("y", HALF)]
     limits = ({"selector.top_k.k": "20"}, {"selector.top_k.k": "3"}, {"retriever.depth": "5", "selector.mmr.k": "null"})
     for one, limit in zip(made, limits, strict=True):
         one.params.update(limit)  # type: ignore[attr-defined]
         one.scores["precision@10"] = np.array(HALF) / 10  # type: ignore[index]
     warnings = compare(launch(*made, on="precision@10")).warnings
-    assert "precision@10 divides by 10, and at most 3 passages are kept: it is at most 0.300 for x" in warnings
-    assert "precision@10 divides by 10, and at most 5 passages are kept: it is at most 0.500 for y" in warnings
+    assert "precision@10 divides by 10, but at most 3 passages are selected: its maximum is 0.300 for x" in warnings
+    assert "precision@10 divides by 10, but at most 5 passages are selected: its maximum is 0.500 for y" in warnings
     assert sum("divides by" in warning for warning in warnings) == 2
     assert not any("divides by" in warning for warning in compare(launch(*made)).warnings)
-    # The least of all counts; other settings do not, nor does a limit of 10 limit anything.
+    # The smallest limit counts; other settings do not, and a limit of 10 has no effect.
     free = [{"chunker.k": "3", "selector.mmr.depth": "2"}, {"selector.top_k.k": "10"}, {"retriever.depth": "50"}]
     for one, limit in zip(made, free, strict=True):
         one.params.clear()  # type: ignore[attr-defined]
@@ -317,7 +317,7 @@ def test_fewer_passages_than_precision_divides_by() -> None:
     made[2].params["selector.top_k.k"] = "4"  # type: ignore[index]
     warnings = compare(launch(*made, on="precision@10")).warnings
     assert [warning.split(":")[1] for warning in warnings if "divides by" in warning] == [
-        " it is at most 0.400 for y",
+        " its maximum is 0.400 for y",
     ]
 
 
@@ -331,13 +331,13 @@ def test_fewer_passages_than_a_judge_divides_by() -> None:
     )
     base = Trial("d", Fixed(), BM25(), metrics=("recall@5",), judges=(HeuristicPrecision(k=10), HeuristicRecall(k=10)))
     made = Launch("l", Experiment("n", base, compare=Compare({"chunker": "base"})), [one])
-    message = "heuristic_precision divides by 10, and at most 3 passages are kept: it is at most 0.300 for base"
+    message = "heuristic_precision divides by 10, but at most 3 passages are selected: its maximum is 0.300 for base"
     assert message in compare(made, on="heuristic_precision").warnings
     assert not any("divides by" in warning for warning in compare(made, on="heuristic_recall").warnings)
 
 
 def test_missing_judgments_never_make_a_trial_look_better() -> None:
-    """Values known, then five of them lost: bounds widen, p does not fall, and no chance to be best is gained."""
+    """All values known, then five missing: bounds widen, p does not fall, and P(best) does not rise."""
     better = np.array(noisy([0.2 + 0.8 * value for value in HALF], 0.05))
     lost = np.where(np.arange(QUERIES) % 8 == 0, np.nan, better)
 
@@ -362,7 +362,7 @@ def test_missing_judgments_never_make_a_trial_look_better() -> None:
 
 
 def between(name: str, low: Sequence[float], high: Sequence[float], max_failed: float = 1.0) -> TrialResult:
-    """A trial judged on every query; where the bounds differ the judgment is missing."""
+    """A trial judged on every query; if the bounds differ, the judgment is missing."""
     one, least, most = result(name, HALF), np.array(low, float), np.array(high, float)
     judged = Judged("j", np.where(least == most, least, np.nan), least, most, max_failed)
     return dataclasses.replace(one, judged={"heuristic_precision": judged})
@@ -397,8 +397,8 @@ def test_missing_judgments_bound_the_difference_by_hand() -> None:
     assert 20.25 / 40 < two.alone_high == two.difference_high
 
 
-def test_a_difference_counts_the_same_from_either_side() -> None:
-    """With the trials in each other's place, bounds change their signs and nothing else changes."""
+def test_a_difference_is_symmetric() -> None:
+    """With the two trials exchanged, bounds change their signs and nothing else changes."""
     noise = np.clip(noisy([0.5] * QUERIES), 0, 1)
     base = between("base", with_one(QUARTER, 0, 0.0), with_one(QUARTER, 0, 0.5))
     trial = between("x", with_one(noise.tolist(), 3, 0.1), with_one(noise.tolist(), 3, 0.7))
@@ -411,13 +411,13 @@ def test_a_difference_counts_the_same_from_either_side() -> None:
 
 
 def test_an_interval_reaches_from_the_worst_case_to_the_best() -> None:
-    """Nothing but bounds of 0.25 and 0.75 on every query: the mean is between them, wherever it is."""
+    """Only bounds of 0.25 and 0.75 on every query: the mean is somewhere between them."""
     row = rows(between("base", QUARTER, [0.75] * QUERIES))[0]
     assert (row.mean_min, row.low, row.high, row.mean_max) == (0.25, 0.25, 0.75, 0.75)
 
 
 def test_a_trial_that_may_be_better_is_not_the_best_but_may_be() -> None:
-    """Known to be 0.5, against 0.4 to 1: the one is chosen, the other not excluded; against 0.4 to 0.41 it is."""
+    """0.5 for certain against 0.4 to 1: the first is chosen, the second not excluded; 0.4 to 0.41 is excluded."""
     base = between("base", [0.5] * QUERIES, [0.5] * QUERIES)
     for most, names in ((1.0, ["base", "x"]), (0.41, ["base"])):
         trial = between("x", [0.4] * QUERIES, [most] * QUERIES)
@@ -427,8 +427,8 @@ def test_a_trial_that_may_be_better_is_not_the_best_but_may_be() -> None:
     assert (low.low, low.corrected, low.high) == pytest.approx((0.4, 0.4, 0.41))
 
 
-def test_a_withheld_trial_is_not_compared_and_costs_others_nothing() -> None:
-    """One judgment of 40 missing where none may be: no mean, no difference, no word, and not excluded as the best."""
+def test_a_withheld_trial_is_not_compared_and_does_not_affect_others() -> None:
+    """One judgment of 40 missing if none may be: no mean, no difference, no verdict, and not excluded as the best."""
     base = between("base", QUARTER, QUARTER)
     noise = noisy(QUARTER, 0.05)
     trial = between("x", noise, noise)
@@ -449,26 +449,26 @@ def test_a_withheld_trial_is_not_compared_and_costs_others_nothing() -> None:
 
 
 def test_no_query_with_a_value_in_both_has_no_difference() -> None:
-    """Each trial lacks the half that the other has: both have a mean."""
+    """Each trial has values only for the half that the other lacks: both have a mean."""
     even, odd = ([float(n % 2 == side) for n in range(QUERIES)] for side in (0, 1))
     _, row = rows(between("base", [0.0] * QUERIES, even), between("x", [0.0] * QUERIES, odd))
     assert (row.mean, row.complete, row.verdict) == (0.0, 20, "cannot tell")
     assert np.isnan(row.difference)
 
 
-def test_missing_judgments_are_told() -> None:
-    """With the queries that have a value; where all have one there is nothing to tell."""
+def test_missing_judgments_are_reported() -> None:
+    """With the number of queries that have a value; no note if all have one."""
     whole, short = between("base", QUARTER, QUARTER), between("x", with_one(QUARTER, 0, 0.0), QUARTER)
     output = compare(judged_launch(whole, short), on="heuristic_precision").warnings
     assert "x: 39 of 40 queries have a value; the mean is over those" in output
-    assert "intervals and verdicts hold whatever the missing judgments would have been" in output
+    assert "intervals and verdicts hold for all possible values of the missing judgments" in output
     assert not any("base: " in warning for warning in output)
     output = compare(judged_launch(whole), on="heuristic_precision").warnings
     assert not any("missing judgments" in warning for warning in output)
 
 
-def test_words_for_bounds() -> None:
-    """A bound of 0 bears no word; one at the margin itself does not exceed it."""
+def test_verdicts_of_bounds() -> None:
+    """A bound of 0 gives no verdict; one at the margin itself does not exceed it."""
     assert [_verdict(*bounds) for bounds in ((0, 1), (0.1, 1), (-1, 0), (-1, -0.1), (-1, 1), (math.nan, math.nan))] == [
         *("cannot tell", "better", "cannot tell", "worse", "cannot tell", "cannot tell"),
     ]
@@ -479,7 +479,7 @@ def test_words_for_bounds() -> None:
 
 
 def test_differences_stay_within_1() -> None:
-    """Bounds beyond what measures allow are cut; without one of them there is none."""
+    """Bounds beyond the range of measures are clipped; if one is infinite, there are none."""
     assert [_within(-1.5, 0.5), _within(-0.5, 1.5), _within(-0.5, 0.25)] == [(-1, 0.5), (-0.5, 1), (-0.5, 0.25)]
     assert np.isnan([_within(-math.inf, 0.5), _within(-0.5, math.inf), _within(-math.inf, math.inf)]).all()
 
@@ -498,7 +498,7 @@ def test_queries_needed_by_hand() -> None:
 
 
 def test_more_comparisons_need_more_queries() -> None:
-    """What must be exceeded is that of the family."""
+    """The critical value is that of the family."""
     noise = noisy(HALF)
     others = [result(f"o{n}", np.random.default_rng(n).random(QUERIES)) for n in range(1, 6)]
     few = compare(launch(result("base", HALF), result("x", noise))).rows[1]
@@ -507,8 +507,8 @@ def test_more_comparisons_need_more_queries() -> None:
     assert few.needed < many.needed
 
 
-def test_queries_needed_are_the_same_from_either_side() -> None:
-    """With a judgment missing, of the middle of what the difference can be."""
+def test_queries_needed_are_symmetric() -> None:
+    """With a judgment missing, from the midpoint of the possible differences."""
     noise = np.clip(noisy([0.5] * QUERIES), 0, 1).tolist()
     base, trial = (
         between("base", [0.5] * 40, [0.5] * 40),
@@ -521,13 +521,13 @@ def test_queries_needed_are_the_same_from_either_side() -> None:
 
 
 def test_means_are_over_the_queries_that_all_trials_have_a_value_for() -> None:
-    """The baseline lacks one, on which alone the other has something."""
+    """The baseline has no value for one query, the only one on which the other scores."""
     found = compare(launch(result("base", with_one(HALF, 0, math.nan)), result("x", with_one([0.0] * 40, 0, 1.0))))
     assert (found.queries, found.rows[1].mean) == (39, 0)
 
 
-def test_unanswerable_queries_are_told_from_unmeasured_ones() -> None:
-    """Of queries 1, 2 and 3 without a value, 1 and 2 have no evidence; nor has 0, which has a value all the same."""
+def test_unanswerable_and_unmeasured_queries_are_counted_separately() -> None:
+    """Of queries 1, 2 and 3 without a value, 1 and 2 have no evidence; 0 has no evidence either, but a value."""
     values = [math.nan if n in (1, 2, 3) else 1.0 for n in range(QUERIES)]
     one = dataclasses.replace(result("base", values), evidence_outcomes=[[]] * 3 + [["found"]] * 37)
     found = compare(launch(one))
@@ -538,16 +538,16 @@ def test_unanswerable_queries_are_told_from_unmeasured_ones() -> None:
 
 
 def test_the_design_effect_by_hand() -> None:
-    """Two queries of each of 20 documents score alike: twice the variance, times 39 / 38; a constant trial has none."""
+    """The two queries of each document score alike: twice the variance, times 39 / 38; a constant trial has none."""
     assert compare(launch(result("base", HALF), result("x", QUARTER))).design_effect == pytest.approx(39 / 19)
     assert math.isnan(compare(launch(result("base", QUARTER))).design_effect)
-    # Of what is missing, the least counts.
+    # Missing judgments count at their lowest.
     short = judged_launch(between("base", HALF, [1.0] * QUERIES))
     assert compare(short, on="heuristic_precision").design_effect == pytest.approx(39 / 19)
 
 
-def test_nothing_is_excluded_where_nothing_can_be_told() -> None:
-    """Five documents, one trial always better: it is the best, and the other may be."""
+def test_nothing_is_excluded_if_nothing_can_be_tested() -> None:
+    """Five documents, one trial always better: it is the best, but the other may be as well."""
     labels = [f"d{n % 5}" for n in range(QUERIES)]
     made = [
         dataclasses.replace(result(name, values), clusters=labels) for name, values in (("base", HALF), ("b", [1] * 40))
@@ -573,7 +573,7 @@ def with_judged(made: TrialResult, low: Floats, high: Floats, *, max_failed: flo
 
 
 def test_a_withheld_trial_is_not_named_best() -> None:
-    """Though the least it can have is the highest: a trial whose judge failed too often is never the winner."""
+    """Even if its lower bound is the highest: a trial whose judge failed too often is never the winner."""
     half, most = np.full(QUERIES, 0.5), np.full(QUERIES, 0.9)
     missing = np.where(np.arange(QUERIES) == 0, 1.0, most)
     made = [
@@ -585,8 +585,8 @@ def test_a_withheld_trial_is_not_named_best() -> None:
     assert (found.rows[1].verdict, found.rows[1].no_interval) == ("cannot tell", "withheld")
 
 
-def test_missing_judgments_are_the_reason_where_they_are() -> None:
-    """Twenty documents are enough; that no bound holds is for what is missing."""
+def test_missing_judgments_are_given_as_the_reason() -> None:
+    """Twenty documents are enough; there are no bounds because of the missing judgments."""
     quarter = np.full(QUERIES, 0.25)
     made = [
         with_judged(result("base", HALF), quarter, quarter, max_failed=1.0),

@@ -1,4 +1,4 @@
-"""The regression gate: words, bounds and refusals by hand; nights by simulation; the command on a real store."""
+"""The regression gate: verdicts and bounds by hand, error rates by simulation, the command on a real store."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def launch(*results: TrialResult, margins: Gate | None = None, clusters: str = "
 
 
 def accepted(*results: TrialResult) -> Baseline:
-    def told(values: Floats) -> list[float | None]:
+    def listed(values: Floats) -> list[float | None]:
         return [None if np.isnan(value) else float(value) for value in values]
 
     trials = [
@@ -54,8 +54,8 @@ def accepted(*results: TrialResult) -> Baseline:
             one.name,
             one.params,
             one.fingerprint,
-            {name: (told(values), told(values)) for name, values in one.scores.items()}
-            | {name: (told(j.low), told(j.high)) for name, j in one.judged.items()},
+            {name: (listed(values), listed(values)) for name, values in one.scores.items()}
+            | {name: (listed(j.low), listed(j.high)) for name, j in one.judged.items()},
             one.evidence_outcomes,
         )
         for one in results
@@ -71,15 +71,15 @@ def verdict(before: Floats, after: Floats, **given: Any) -> GateResult:
 
 
 def test_the_same_results_are_fine_and_certain() -> None:
-    """No query differs: nothing is uncertain, however few documents there are."""
+    """No query differs: nothing is uncertain, even with very few documents."""
     (check,) = verdict(HALF, HALF).checks
     assert (check.verdict, check.difference, check.low, check.high) == ("fine", 0, 0, 0)
     few = compare_with_baseline(launch(result(HALF, clusters=2)), accepted(result(HALF, clusters=2)))
     assert (few.verdict, few.exit_code) == ("fine", 0)
 
 
-def test_two_halves_of_the_queries_say_nothing_of_each_other() -> None:
-    """Values for one half as accepted and for the other today: no query to compare, whatever the means."""
+def test_disjoint_queries_cannot_be_compared() -> None:
+    """Values for one half in the baseline and for the other today: there is no query to compare."""
     at = np.arange(QUERIES)
     found = verdict(np.where(at < 60, 1.0, np.nan), np.where(at >= 60, 0.0, np.nan))
     assert (found.verdict, found.exit_code) == ("cannot tell", 3)
@@ -87,7 +87,7 @@ def test_two_halves_of_the_queries_say_nothing_of_each_other() -> None:
 
 
 def test_worse() -> None:
-    """Every fourth query that was answered no longer is: down by 0.125, exit code 1, and they are named with fates."""
+    """Every fourth answered query is lost: down by 0.125, exit code 1, and the queries are listed with outcomes."""
     after = np.where(np.arange(QUERIES) % 8 == 1, 0.0, HALF)
     found = verdict(HALF, after)
     (check,) = found.checks
@@ -99,27 +99,27 @@ def test_worse() -> None:
 
 
 def test_better_is_fine() -> None:
-    """Non-inferiority asks only that it is not worse."""
+    """Non-inferiority only requires that it is not worse."""
     assert verdict(HALF, np.maximum(HALF, np.arange(QUERIES) % 8 == 0)).exit_code == 0
 
 
 def test_a_little_worse_within_the_margin_is_fine() -> None:
-    """One query of 120 is lost: 0.008 less, and surely less than the margin of 0.05."""
+    """One query of 120 is lost: 0.008 less, certainly less than the margin of 0.05."""
     after = HALF.copy()
     after[1] = 0.0
     assert verdict(HALF, after, margins=Gate({"recall@5": 0.05})).verdict == "fine"
 
 
-def test_noise_cannot_be_told() -> None:
-    """As many queries won as lost, each by all it can: neither shown to be as good nor worse."""
+def test_noise_gives_cannot_tell() -> None:
+    """As many queries won as lost, each by 1: shown neither to be as good nor to be worse."""
     after = np.where(np.arange(QUERIES) % 4 < 2, 1 - HALF, HALF)
     found = verdict(HALF, after)
     assert (found.verdict, found.exit_code) == ("cannot tell", 3)
     assert found.checks[0].difference == 0
 
 
-def test_four_documents_cannot_be_told_unless_queries_are_asked_about() -> None:
-    """Too few clusters for bounds; as further queries on the same documents they do have some."""
+def test_four_documents_are_too_few_unless_queries_are_the_clusters() -> None:
+    """Too few clusters for bounds; with queries as clusters there are enough."""
     after = np.where(np.arange(QUERIES) % 8 == 1, 0.0, HALF)
     before, now = result(HALF, clusters=4), result(after, clusters=4)
     found = compare_with_baseline(launch(now), accepted(before))
@@ -134,7 +134,7 @@ def judged(values: Floats, max_failed: float) -> TrialResult:
 
 
 def test_failing_judgments_never_pass() -> None:
-    """Thirty judgments missing bound what today can be; with too many, the mean is withheld: 3 both times, never 0."""
+    """Thirty missing judgments widen the bounds; with too many, the mean is withheld: exit code 3 both times."""
     missing = np.where(np.arange(QUERIES) % 4 == 1, np.nan, HALF)
     for max_failed in (0.5, 0.02):
         made = launch(judged(missing, max_failed), margins=Gate({"useful": 0.03}))
@@ -145,14 +145,14 @@ def test_failing_judgments_never_pass() -> None:
 
 
 def test_nothing_in_common_is_never_fine() -> None:
-    """A baseline without a single value cannot be as good as, nor worse than, anything."""
+    """A baseline without a single value gives no verdict."""
     before = result(HALF)
     empty = accepted(replace(before, scores={"recall@5": np.full(QUERIES, np.nan)}))
     assert compare_with_baseline(launch(before), empty).verdict == "cannot tell"
 
 
-def test_one_document_changes_its_mind() -> None:
-    """Of six documents five lose and one wins: 7 of 64 sign patterns do as badly, so that is no sure loss."""
+def test_one_document_against_five() -> None:
+    """Of six documents five lose and one wins: 7 of 64 sign patterns are at least as bad, so it is not significant."""
     lost = np.where(np.arange(QUERIES) % 6 < 5, 0.0, 1.0)
     won = np.where(np.arange(QUERIES) % 6 < 5, 1.0, 0.0)
     found = compare_with_baseline(launch(result(lost, clusters=6)), accepted(result(won, clusters=6)))
@@ -160,7 +160,7 @@ def test_one_document_changes_its_mind() -> None:
 
 
 def between(low: Floats, high: Floats, name: str = "t", clusters: int = 60, max_failed: float = 1.0) -> TrialResult:
-    """A trial judged on every query; where the bounds differ the judgment is missing."""
+    """A trial judged on every query; if the bounds differ, the judgment is missing."""
     judged = Judged("j", np.where(low == high, low, np.nan), low, high, max_failed)
     return replace(result(HALF, name, clusters), judged={"useful": judged})
 
@@ -173,9 +173,9 @@ USEFUL = Gate({"useful": 0.03})
 
 
 def test_judgments_missing_then_and_now_by_hand() -> None:
-    """0.5 each then, but one from 0.2 to 0.6; 0.1 and 0.4 in turn now, but one from 0.1 to 0.9, instead of 0.4.
+    """Before: 0.5 each, except one from 0.2 to 0.6. Now: 0.1 and 0.4 in turn, except one from 0.1 to 0.9, not 0.4.
 
-    Of what is missing, means count the middle. Sums from 59.7 to 60.1 and from 29.7 to 30.5 differ by -30.4 to -29.2.
+    Means use the midpoint of missing judgments. Sums from 59.7 to 60.1 and from 29.7 to 30.5 differ by -30.4 to -29.2.
     The bounds reach as far beyond the one as beyond the other.
     """
     steps, first = np.where(HALF == 1, 0.4, 0.1), np.arange(QUERIES) == 1
@@ -191,7 +191,7 @@ def test_judgments_missing_then_and_now_by_hand() -> None:
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_a_missing_judgment_is_not_the_same(value: float) -> None:
-    """Every query as then, but of one nothing is known, which may be 1 in 120 better or worse: no bound says less."""
+    """All queries as before, except one that is unknown: the bounds must allow for 1/120 better or worse."""
     then = between(np.full(QUERIES, value), np.full(QUERIES, value))
     now = between(with_one(value, 0, 0.0), with_one(value, 0, 1.0))
     (check,) = compare_with_baseline(launch(now, margins=USEFUL), accepted(then)).checks
@@ -200,7 +200,7 @@ def test_a_missing_judgment_is_not_the_same(value: float) -> None:
 
 
 def test_queries_without_a_value_then_or_now_are_left_out() -> None:
-    """Thirty have one on both days, of which three are lost: down by 0.1. Means are over those of each day."""
+    """Thirty have a value in both, of which three are lost: down by 0.1. Means are over the queries of each run."""
     at = np.arange(QUERIES)
     then = np.where(at < 60, np.nan, HALF)
     now = np.where(at >= 90, np.nan, np.where((at > 60) & (at < 67), 0.0, HALF))
@@ -211,15 +211,15 @@ def test_queries_without_a_value_then_or_now_are_left_out() -> None:
     assert (check.complete, check.queries) == (90, 90)
 
 
-def test_the_same_without_a_value_for_some_is_certain_too() -> None:
+def test_identical_results_with_missing_values_are_certain() -> None:
     """Two documents, one query without a value: no query differs."""
     values = np.where(np.arange(QUERIES) == 0, np.nan, HALF)
     found = compare_with_baseline(launch(result(values, clusters=2)), accepted(result(values, clusters=2)))
     assert (found.checks[0].verdict, found.checks[0].low, found.checks[0].high) == ("fine", 0, 0)
 
 
-def test_a_withheld_mean_is_never_fine_and_costs_other_checks_nothing() -> None:
-    """One judgment missing where none may be: not even a margin of 1 helps; recall is checked as if it were alone."""
+def test_a_withheld_mean_is_never_fine_and_does_not_affect_other_checks() -> None:
+    """One judgment missing if none may be: not even a margin of 1 helps; recall is checked as if it were alone."""
     after = np.where(np.arange(QUERIES) % 8 == 1, 0.0, HALF)
     one = between(with_one(0.5, 0, 0.0), with_one(0.5, 0, 1.0), max_failed=0.0)
     now = replace(one, scores={"recall@5": after})
@@ -233,7 +233,7 @@ def test_a_withheld_mean_is_never_fine_and_costs_other_checks_nothing() -> None:
 
 
 def test_bounds_hold_for_all_checks_at_once() -> None:
-    """Those of recall widen beside a check of a judge, in which other queries differ and one has no value."""
+    """The bounds of recall widen with a second check, in which other queries differ and one has no value."""
     after = np.where(np.arange(QUERIES) % 8 == 1, 0.0, HALF)
     other = np.where(np.arange(QUERIES) % 8 == 3, 0.0, HALF)
     other[0] = np.nan
@@ -245,15 +245,15 @@ def test_bounds_hold_for_all_checks_at_once() -> None:
 
 
 def test_each_side_has_the_whole_alpha() -> None:
-    """Five documents that all lose: one of 32 sign patterns does as badly, which is less than 5 %."""
+    """Five documents that all lose: one of 32 sign patterns is as bad, which is less than 5 %."""
     found = compare_with_baseline(launch(result(0 * HALF, clusters=5)), accepted(result(0 * HALF + 1, clusters=5)))
     assert found.verdict == "worse"
     strict = launch(result(0 * HALF, clusters=5), margins=Gate({"recall@5": 0.03}, alpha=0.02))
     assert compare_with_baseline(strict, accepted(result(0 * HALF + 1, clusters=5))).verdict == "cannot tell"
 
 
-def test_words_for_bounds() -> None:
-    """Fine down to the margin itself, worse below 0; no bounds, no word."""
+def test_verdicts_of_bounds() -> None:
+    """Fine down to the margin itself, worse below 0; cannot tell without bounds."""
 
     def word(low: float, high: float) -> tuple[str, bool, bool]:
         sides = np.array([low]), np.array([high])
@@ -268,8 +268,8 @@ def test_words_for_bounds() -> None:
     assert word(-np.inf, np.inf) == ("cannot tell", True, True)
 
 
-def test_trials_are_held_against_those_of_their_name() -> None:
-    """Whatever their order."""
+def test_trials_are_compared_by_name() -> None:
+    """In any order."""
     made = result(HALF, "a"), result(1 - HALF, "b")
     found = compare_with_baseline(launch(*made), accepted(*made[::-1]))
     assert [(check.trial, check.verdict, check.low) for check in found.checks] == [("a", "fine", 0), ("b", "fine", 0)]
@@ -283,8 +283,8 @@ def test_the_only_trial_may_have_another_name() -> None:
     assert compare_with_baseline(launch(here), accepted(there)).changed == []
 
 
-def test_queries_that_lost_are_named_most_first() -> None:
-    """With the values before and after, of what is missing the middle; twenty at most, none where nothing is lost."""
+def test_queries_with_the_largest_drops_are_listed_first() -> None:
+    """With the values before and after, midpoints if missing; at most twenty, none if nothing is lost."""
     then = between(with_one(1.0, 3, 0.6), np.ones(QUERIES))
     now = between(np.where(np.arange(QUERIES) == 7, 0.5, with_one(1.0, 3, 0.0)), with_one(1.0, 7, 0.5))
     drops = compare_with_baseline(launch(now, margins=USEFUL), accepted(then)).drops
@@ -300,13 +300,13 @@ def test_queries_that_lost_are_named_most_first() -> None:
     won = np.where(np.arange(QUERIES) % 8 == 0, 1.0, little)
     assert verdict(HALF, won).verdict == "fine"
     assert verdict(HALF, won).drops == []
-    # Where it cannot be told whether as much was won, they are named all the same.
+    # They are also listed if the verdict is cannot tell.
     assert len(verdict(HALF, np.where(np.arange(QUERIES) % 4 < 2, 1 - HALF, HALF)).drops) == 20
     even = np.where(np.arange(QUERIES) == 0, 1.0, little)
     assert verdict(HALF, even, margins=Gate({"recall@5": 0.5})).drops == []
 
 
-def test_only_evidence_that_changed_its_fate_is_told() -> None:
+def test_only_changed_evidence_outcomes_are_listed() -> None:
     """The second of two items."""
     then = replace(result(HALF), evidence_outcomes=[["found", "found"]] * QUERIES)
     now = replace(
@@ -316,7 +316,7 @@ def test_only_evidence_that_changed_its_fate_is_told() -> None:
     assert drop.why.startswith("evidence 2: found → ")
 
 
-def test_without_margins_the_headline_metric_is_gated() -> None:
+def test_without_margins_the_primary_metric_is_gated() -> None:
     """It may fall by 0.02."""
     assert margins(launch(result(HALF), margins=Gate())) == {"recall@5": MARGIN} == {"recall@5": 0.02}
 
@@ -329,20 +329,20 @@ def test_other_queries_need_a_new_baseline() -> None:
 
 
 def test_a_new_metric_needs_a_new_baseline() -> None:
-    """What was not accepted cannot be held against."""
+    """A metric that the baseline lacks cannot be compared."""
     with pytest.raises(ConfigError, match="baseline has no mrr"):
         compare_with_baseline(launch(result(HALF), margins=Gate({"mrr": 0.1})), accepted(result(HALF)))
 
 
-def test_settings_that_changed_are_told() -> None:
-    """A single trial is compared whatever became of its settings, which are named as likely causes."""
+def test_changed_settings_are_reported() -> None:
+    """A single trial is compared even if its settings changed; they are listed as likely causes."""
     now = replace(result(HALF, "t"), params={"chunker": "t", "selector.top_k.k": "3"})
     found = compare_with_baseline(launch(now), accepted(result(HALF, "t")))
     assert found.changed == ["t: selector.top_k.k: absent → 3"]
 
 
 def test_renderings() -> None:
-    """JUnit: worse is a failure; Markdown keeps its columns; text that XML or Markdown would trip over is disarmed."""
+    """JUnit: worse is a failure; Markdown keeps its columns; text is escaped for XML and Markdown."""
     after = np.where(np.arange(QUERIES) % 8 == 1, 0.0, HALF)
     found = verdict(HALF, after)
     drop = replace(found.drops[0], text="a | b <script> \x00 `code`\nnew line")
@@ -361,38 +361,38 @@ def test_renderings() -> None:
     assert "&lt;script&gt;" in found._repr_html_()
 
 
-NIGHTS = [pytest.param(120, id="small"), pytest.param(1000, id="large", marks=pytest.mark.long)]
+RUNS = [pytest.param(120, id="small"), pytest.param(1000, id="large", marks=pytest.mark.long)]
 
 
-def night(rng: np.random.Generator, drop: float, noise: float) -> TrialResult:
-    """Tonight's scores: each query's value flips with a chance (a judge's moods), and some answered ones are lost."""
+def scheduled(rng: np.random.Generator, drop: float, noise: float) -> TrialResult:
+    """The scores of a run: each value flips with a probability (judge variance), and some answered queries are lost."""
     flipped = np.where(rng.random(QUERIES) < noise, 1 - HALF, HALF)
     return result(np.where((flipped == 1) & (rng.random(QUERIES) < 2 * drop), 0.0, flipped))
 
 
-@pytest.mark.parametrize("nights", NIGHTS)
+@pytest.mark.parametrize("runs", RUNS)
 @pytest.mark.parametrize("noise", [0.02, 0.1, 0.3])
-def test_identical_nights_raise_few_alarms(nights: int, noise: float) -> None:
-    """The same system, judged with noise: called worse on at most 5 % of nights, over many accepted baselines."""
+def test_identical_runs_raise_few_alarms(runs: int, noise: float) -> None:
+    """The same system, judged with noise: called worse in at most 5 % of runs, over many accepted baselines."""
     rng = np.random.default_rng(41)
     alarms = sum(
-        compare_with_baseline(launch(night(rng, 0, noise)), accepted(night(rng, 0, noise))).verdict == "worse"
-        for _ in range(nights)
+        compare_with_baseline(launch(scheduled(rng, 0, noise)), accepted(scheduled(rng, 0, noise))).verdict == "worse"
+        for _ in range(runs)
     )
-    assert alarms / nights <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / nights)
+    assert alarms / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
 
 
-@pytest.mark.parametrize("nights", NIGHTS)
-def test_a_drop_is_seen(nights: int) -> None:
-    """Without noise, a loss of 0.03 on 120 queries is called worse now and then, one of 0.1 nearly always.
+@pytest.mark.parametrize("runs", RUNS)
+def test_a_drop_is_detected(runs: int) -> None:
+    """Without noise, a loss of 0.03 on 120 queries is called worse sometimes, one of 0.1 nearly always.
 
-    Three or four queries lost and none won are no sure sign yet: as many heads in a row come up by chance.
+    Three or four queries lost and none won are not significant: that many heads in a row occur by chance.
     """
     rng = np.random.default_rng(43)
-    before = accepted(night(rng, 0, 0))
+    before = accepted(scheduled(rng, 0, 0))
     seen = [
-        sum(compare_with_baseline(launch(night(rng, drop, 0)), before).verdict == "worse" for _ in range(nights))
-        / nights
+        sum(compare_with_baseline(launch(scheduled(rng, drop, 0)), before).verdict == "worse" for _ in range(runs))
+        / runs
         for drop in (0.0, 0.03, 0.1)
     ]
     assert seen[0] == 0
@@ -430,8 +430,8 @@ def harness(garden_data: Path, tmp_path: Path, tracking: str) -> Harness:
     return run
 
 
-def test_nights_on_a_real_store(harness: Harness, tmp_path: Path, tracking: str) -> None:
-    """No baseline, a baseline, an identical night, a worse one, another baseline, and the trend of all of them."""
+def test_scheduled_runs_on_a_real_store(harness: Harness, tmp_path: Path, tracking: str) -> None:
+    """No baseline, a baseline, an identical run, a worse one, another baseline, and the trend of all of them."""
     assert "no baseline of 'nightly' has been accepted" in harness(code=2).stderr
     assert "--why TEXT" in harness("--accept", code=2).stderr
     assert "Ada accepts launch" in harness("--accept", "--why", "first", "--who", "Ada").stdout
@@ -446,10 +446,10 @@ def test_nights_on_a_real_store(harness: Harness, tmp_path: Path, tracking: str)
     assert "changed since: base: selector: top_k → threshold" in worse
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"gate.md", "gate.json", "junit.xml", "history.svg"}
     output = json.loads((tmp_path / "out/gate.json").read_text())
-    assert [night["values"]["gate/recall_03"] for night in output["history"]["base"]] == [0.0, 1.0]
+    assert [run["values"]["gate/recall_03"] for run in output["history"]["base"]] == [0.0, 1.0]
     ElementTree.parse(tmp_path / "out/history.svg")
     harness("--accept", "--why", "an empty selection is wanted now", "--who", "Ben")
-    assert "against what Ben accepted" in harness().stdout
+    assert "compared with the baseline accepted by Ben" in harness().stdout
 
     from mlflow import MlflowClient
 
@@ -468,15 +468,15 @@ def test_nights_on_a_real_store(harness: Harness, tmp_path: Path, tracking: str)
     ("damage", "message"),
     [
         (lambda value: value["trials"][0]["scores"].update({"recall@5": [[1.0]]}), "trials.0.scores"),
-        (lambda value: value["trials"][0]["scores"]["recall@5"][0].pop(), "not one for each of 120 queries"),
-        (lambda value: value["trials"][0].update(evidence_outcomes=[]), "not one for each of 120 queries"),
+        (lambda value: value["trials"][0]["scores"]["recall@5"][0].pop(), "not have one score for each of 120 queries"),
+        (lambda value: value["trials"][0].update(evidence_outcomes=[]), "not have one score for each of 120 queries"),
         (lambda value: value.update(measured=None), "measured"),
         (lambda value: value.pop("queries"), "queries"),
-        (lambda value: value.update(format=0), "is no accepted baseline of format 1"),
+        (lambda value: value.update(format=0), "is not a baseline of format 1"),
     ],
 )
-def test_a_damaged_baseline_is_told(damage: Callable[[dict[str, Any]], Any], message: str) -> None:
-    """One line that names the place, whatever is wrong with it."""
+def test_a_damaged_baseline_is_reported(damage: Callable[[dict[str, Any]], Any], message: str) -> None:
+    """One line that names the place of the damage."""
     value = json.loads(json.dumps(accepted(result(HALF)).to_json()))
     assert Baseline.from_json(value, where="here") == accepted(result(HALF))
     damage(value)
@@ -485,9 +485,12 @@ def test_a_damaged_baseline_is_told(damage: Callable[[dict[str, Any]], Any], mes
 
 
 REFUSED = [
-    (("tokenizer: words", "tokenizer: words\nevidence: {coverage: 0.9}"), "the coverage is not as in the baseline"),
-    (("tokenizer: words", "tokenizer: o200k_base"), "the tokenizer is not as in the baseline"),
-    (("gate:", "judges: [heuristic_precision]\ngate:"), "the judges are not as in the baseline"),
+    (
+        ("tokenizer: words", "tokenizer: words\nevidence: {coverage: 0.9}"),
+        "the coverage is not the same as in the baseline",
+    ),
+    (("tokenizer: words", "tokenizer: o200k_base"), "the tokenizer is not the same as in the baseline"),
+    (("gate:", "judges: [heuristic_precision]\ngate:"), "the judges are not the same as in the baseline"),
     (("gate:", "grid: {selector.top_k.k: [3, 4]}\ngate:"), "the trials are"),
     (("recall@3: 0.02", "recall@3: -1"), "gate.margins.recall@3: expected a difference"),
     (("recall@3: 0.02", "recal@3: 0.02"), "gate.margins: "),
@@ -496,7 +499,7 @@ REFUSED = [
 
 
 def test_what_cannot_be_compared_is_refused(garden_data: Path, tmp_path: Path, tracking: str) -> None:
-    """Other ways of counting, judges, trials or queries, and faults of the file: one line each, and no night."""
+    """Other evidence rules, judges, trials or queries, and errors in the file: one line each, and no run is logged."""
     file, given = tmp_path / "nightly.yaml", {"store": tmp_path / "s", "tracking": tracking}
     file.write_text(NIGHTLY)
     accept_launch(read_experiment(file), why="first", who="Ada", **given)
@@ -510,5 +513,5 @@ def test_what_cannot_be_compared_is_refused(garden_data: Path, tmp_path: Path, t
     path = garden_data / "queries/validation.jsonl"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
     write_manifest(read_manifest(garden_data))
-    with pytest.raises(ConfigError, match="the queries are not as in the baseline accepted on .* by Ada"):
+    with pytest.raises(ConfigError, match="the queries are not the same as in the baseline accepted on .* by Ada"):
         gate(read_experiment(file), **given)

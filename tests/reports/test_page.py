@@ -1,4 +1,4 @@
-"""The report page in a real browser: what it shows is what was measured, whatever the documents hold."""
+"""The report page in a real browser: it shows what was measured, even with hostile documents."""
 
 import json
 import re
@@ -28,7 +28,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def launch(tmp_path_factory: pytest.TempPathFactory) -> Launch:
-    """Two chunkers and two retrievers on plain documents, and on some that would like to run scripts."""
+    """Two chunkers and two retrievers on plain documents, and on some that try to run scripts."""
     folder = tmp_path_factory.mktemp("page")
     root = folder / "datasets/odd"
     (root / "queries").mkdir(parents=True)
@@ -72,7 +72,7 @@ QUOTES = [
 
 @pytest.fixture
 def shown(browser: Any, launch: Launch, tmp_path: Path) -> Iterator[Any]:
-    """The page, opened from disk, its explorer ready; nothing may have been fetched and no script may have failed."""
+    """The page, opened from disk, with the explorer ready; nothing may be fetched and no script may fail."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     path = report(launch).write(tmp_path / "report.html")
@@ -99,15 +99,15 @@ def choose(browser: Any, query: str) -> None:
     WebDriverWait(browser, 30).until(lambda driver: driver.execute_script(done, query))
 
 
-def test_the_page_says_what_was_measured(shown: Any, launch: Launch) -> None:
+def test_the_page_shows_what_was_measured(shown: Any, launch: Launch) -> None:
     """Answer, sections, and in the table every mean and verdict of the comparison; hostile text is only text."""
     found = compare(launch)
     body = shown.execute_script("return document.body.innerText")
     assert "Which <script>window.hacked = 5</script>?" in body
     assert report(launch).answer in body
-    for title in ("Comparison", "Recall against token budget", "Quality against cost", "What each factor does"):
+    for title in ("Comparison", "Recall against token budget", "Quality against cost", "Effects of the factors"):
         assert title in body
-    for title in ("Where evidence is lost", "Judges", "What a score is worth", "Query explorer", "Data", "Provenance"):
+    for title in ("Where evidence is lost", "Judges", "Relevance by score", "Query explorer", "Data", "Provenance"):
         assert title in body
     rows = shown.execute_script(
         "return [...document.querySelectorAll('#comparison tbody tr')].map((row) => "
@@ -117,7 +117,7 @@ def test_the_page_says_what_was_measured(shown: Any, launch: Launch) -> None:
     assert [(row[0], row[1], row[6]) for row in rows] == [(r.name, f"{r.mean:.3f}", r.verdict) for r in ranked]
     assert launch.session is not None
     assert launch.session.manifest.corpus.sha256 in body
-    # Budgets that were asked for stand among those of the curves, over their own numbers.
+    # Requested budgets are among those of the curves, with their own numbers.
     heads, first = shown.execute_script(
         "const rows = document.querySelector('#budget table').rows; "
         "return [rows[0], rows[1]].map((row) => [...row.cells].map((cell) => cell.textContent))"
@@ -129,7 +129,7 @@ def test_the_page_says_what_was_measured(shown: Any, launch: Launch) -> None:
 
 
 def test_the_explorer_shows_each_trials_passages(shown: Any, launch: Launch) -> None:
-    """In order, with the very text of the document, ticked where the harness calls them relevant, evidence marked."""
+    """In order, with the exact text of the document, ticked if the harness calls them relevant, evidence marked."""
     assert launch.session is not None
     session = launch.session
     columns = "[...document.querySelectorAll('.pair > article')]"
@@ -158,8 +158,8 @@ def test_the_explorer_shows_each_trials_passages(shown: Any, launch: Launch) -> 
     assert all(re.fullmatch(r"recall@30t ends( \d+ tokens into the passage above| here)", line) for line in lines)
 
 
-def test_what_was_dropped_and_why(shown: Any, launch: Launch) -> None:
-    """Each step's drops behind a fold, as many as the step dropped, with the reasons it gave."""
+def test_dropped_passages_and_reasons(shown: Any, launch: Launch) -> None:
+    """The dropped passages of each step are folded, complete, and with their reasons."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     choose(shown, "cedar tower")
@@ -183,7 +183,7 @@ def test_what_was_dropped_and_why(shown: Any, launch: Launch) -> None:
 
 
 def test_keys_and_clicks(shown: Any) -> None:
-    """Arrow keys walk the list, heads sort it, words filter it, another trial redraws it; tables sort as well."""
+    """Arrow keys move through the list, heads sort it, text filters it, another trial redraws it; tables sort too."""
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import Select, WebDriverWait
 
@@ -227,7 +227,7 @@ def test_keys_and_clicks(shown: Any) -> None:
 @pytest.mark.parametrize("width", [390, 1900])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_any_window_light_or_dark(shown: Any, width: int, scheme: str) -> None:
-    """Nothing sticks out of the window, and text stands out from what it is written on."""
+    """Nothing overflows the window, and text has enough contrast."""
     shown.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
@@ -249,20 +249,20 @@ def luminance(colour: str) -> float:
     return sum(weight * channel for weight, channel in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-def test_a_small_budget_leaves_out_and_says_so(launch: Launch) -> None:
-    """First what was dropped, then trials; the most important stay."""
+def test_a_small_budget_omits_data_and_says_so(launch: Launch) -> None:
+    """First dropped passages, then trials; the most important trials stay."""
     order = [2, 0, 1, 3]
-    whole = pack(launch, ["recall@3"], order, 10**9)
-    assert whole.notes == []
-    less = pack(launch, ["recall@3"], order, whole.size - 1)
-    assert less.size < whole.size
-    assert "of what selector steps dropped" in less.notes[0]
-    least = pack(launch, ["recall@3"], order, 1)
-    assert "the explorer holds 2 of 4 trials" in least.notes[0]
+    full = pack(launch, ["recall@3"], order, 10**9)
+    assert full.notes == []
+    less = pack(launch, ["recall@3"], order, full.size - 1)
+    assert less.size < full.size
+    assert "of the passages dropped by selector steps" in less.notes[0]
+    smallest = pack(launch, ["recall@3"], order, 1)
+    assert "the explorer has 2 of 4 trials" in smallest.notes[0]
 
 
 def test_files_and_tags_for_mlflow(launch: Launch) -> None:
-    """The page is among the files of a launch; every trial is told how it compares."""
+    """The page is among the files of a launch; every trial has tags with its comparison."""
     found = launch_report(launch)
     assert b"<!doctype html>" in found.files["report.html"][:20]
     assert set(found.tags) == {result.name for result in launch.results}
@@ -270,7 +270,7 @@ def test_files_and_tags_for_mlflow(launch: Launch) -> None:
 
 
 def test_faults(launch: Launch) -> None:
-    """An unknown trial, an unknown metric, and a launch of results alone: one line each."""
+    """An unknown trial, an unknown metric, and a launch without a session: one line each."""
     with pytest.raises(ConfigError, match="no trial 'x'"):
         report(launch, explore=("x",))
     with pytest.raises(ConfigError, match="'recall@7' was not scored"):
@@ -280,7 +280,7 @@ def test_faults(launch: Launch) -> None:
 
 
 def test_for_notebooks(launch: Launch) -> None:
-    """The page in a frame of its own, escaped."""
+    """The page in an iframe, escaped."""
     output = report(launch)._repr_html_()
     assert output.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
     assert "<script" not in output

@@ -1,4 +1,4 @@
-"""Published figures beside ours: what agrees, what is known not to, and what the command says."""
+"""Comparison with published figures: agreement, known differences, and the command."""
 
 import json
 import re
@@ -36,14 +36,14 @@ def harness(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_tolerance_is_decimal() -> None:
-    """.70 and .69 are .01 apart, whatever their last bits say; a missing figure is never within."""
+    """.70 and .69 are .01 apart in spite of rounding errors; a missing figure is never within."""
     assert Figure("t", "recall", 0.70, 0.69, 0.01).within
     assert not Figure("t", "recall", 0.70, 0.6899, 0.01).within
     assert not Figure("t", "recall", 0.70, float("nan"), 0.01).within
 
 
 def test_a_known_reason_is_shown_and_not_counted() -> None:
-    """Of three figures one agrees, one is known not to, one differs."""
+    """Of three figures, one agrees, one differs for a known reason, one differs."""
     found = [
         Figure("a", "recall@5", 0.5, 0.5, 0.01),
         Figure("a", "mrr", 0.5, 0.7, 0.01, "the published code gives .7"),
@@ -56,7 +56,7 @@ def test_a_known_reason_is_shown_and_not_counted() -> None:
 
 
 def test_the_command(garden_data: Path, tmp_path: Path) -> None:
-    """Scores what the table names, in its scale; exit code 1 where a figure differs, 0 where all agree."""
+    """Scores what the table names, in its scale; exit code 1 if a figure differs, 0 if all agree."""
     (tmp_path / "x.yaml").write_text(BASE)
     assert harness(tmp_path, "run", "x.yaml", "--no-mlflow").returncode == 0
     done = harness(tmp_path, "compare", "x.yaml", "--published")
@@ -85,7 +85,7 @@ def test_the_command(garden_data: Path, tmp_path: Path) -> None:
     ("table", "what"),
     [
         ("published: 5", "published: expected a mapping with the keys source, tolerance, scale, people, rows"),
-        ("published: {source: a, rows: []}", "published: expected `source`, where the figures are from"),
+        ("published: {source: a, rows: []}", "published: expected `source`, the source of the figures"),
         ("published: {source: a, rows: [{values: {mrr: 1}}]}", "published.tolerance: expected a number above 0"),
         (
             "published: {source: a, tolerance: 1, rows: [{values: {mrrr: 1}}]}",
@@ -97,12 +97,12 @@ def test_the_command(garden_data: Path, tmp_path: Path) -> None:
         ),
         (
             "published: {source: a, tolerance: 1, rows: [{judge: recorded, values: {kappa: 1}}]}",
-            "published.rows[0].judge: no judge 'recorded'. There is: none",
+            "published.rows[0].judge: no judge 'recorded'. Judges: none",
         ),
         (
             "judges: [heuristic_precision]\n"
             "published: {source: a, tolerance: 1, rows: [{judge: heuristic_precision, values: {kappa: 1}}]}",
-            "published.people: name the file of people's labels",
+            "published.people: name the file of human labels",
         ),
         (
             "judges: [heuristic_precision]\n"
@@ -136,7 +136,7 @@ def test_the_shipped_tables_can_be_read(path: Path, tmp_path: Path, monkeypatch:
 
 
 def test_what_trec_eval_printed(shared: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The smallest of the tables, end to end: all figures agree but those known not to."""
+    """The smallest of the tables, end to end: all figures agree, except for known differences."""
     options = Options(qrels={"validation": "qrels.test"}, runs={"results": "results.test"})
     import_dataset("trec", shared("trec-eval"), tmp_path / "data", options=options)
     monkeypatch.setenv("TREC_EVAL", str(tmp_path / "data"))

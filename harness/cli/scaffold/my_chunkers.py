@@ -1,4 +1,4 @@
-"""A chunker of one's own: named in experiment.yaml as `my_chunkers.py:ByHeading`."""
+"""A custom chunker, used in experiment.yaml as `my_chunkers.py:ByHeading`."""
 
 import itertools
 import re
@@ -9,7 +9,7 @@ from harness import Chunker, Document, Spans
 
 @dataclass(frozen=True)
 class ByHeading(Chunker):
-    """Cut a Markdown document before every heading down to `level`."""
+    """Splits a Markdown document before every heading down to `level`."""
 
     level: int = 2
 
