@@ -35,8 +35,9 @@ class BM25(Retriever):
     score(t, d) = idf(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * |d| / mean |d|)), Robertson & Zaragoza, The
     Probabilistic Relevance Framework, 2009. `variant: lucene` has idf = ln(1 + (N - n + 0.5) / (n + 0.5)) and leaves
     out the constant factor k1 + 1, which changes no ranking; `okapi` is rank_bm25's BM25Okapi: idf = ln((N - n + 0.5)
-    / (n + 0.5)), where negative a quarter of the mean idf. Each query word counts as often as it stands in the query.
-    `engine: rank_bm25` has that library do it, slowly, with the same ranking.
+    / (n + 0.5)), where negative a quarter of the mean idf. Each query word counts as often as it occurs in the query.
+    The library bm25s computes the scores when the corpus is indexed; `engine: rank_bm25` lets that library do it,
+    slowly, with the same ranking.
     """
 
     depth: Positive = 50

@@ -67,6 +67,7 @@ def score_trial(
     facts = {
         "queries": [query.id for query in queries],
         "clusters": [query.cluster for query in queries],
+        # The name of the key is that of stores written before version 0.2.
         "fates": list(_evidence_outcomes(trial, passages, ranked, items, selected, kept)),
     }
     return Artifact(arrays, facts)
