@@ -33,8 +33,6 @@ BUILTINS: Mapping[str, Mapping[str, type[Component]]] = {
     role: {cls.name(): cls for cls in package.BUILTINS} for role, package in _PACKAGES.items()
 }
 
-"""A component as YAML writes it: `name`, or `{name: {setting: value}}`."""
-
 
 def component(role: str, spec: Any, *, where: str, base_dir: Path) -> Component:
     """The component of a spec, with its settings checked.

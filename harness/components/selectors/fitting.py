@@ -12,7 +12,8 @@ def fitted(hits: Sequence[Hit], tokens: int, overflow: Overflow) -> Outcome:
     """Keep hits in rank order that fit into `tokens`, contexts included; the budget is never exceeded.
 
     If a hit does not fit, `stop` drops it and all later ones, `skip` drops it and tries the next, and `cut` keeps its
-    beginning and drops all later ones.
+    beginning and drops all later ones. The budget of a metric such as `recall@1000t` is another one, applied later and
+    always with a cut: see `Ranking.within`.
     """
     kept: list[Hit] = []
     dropped: list[Drop] = []

@@ -68,7 +68,8 @@ class Ranking:
     def within(self, tokens: int, maps: Mapping[str, TokenMap], raw: Sequence[Passage]) -> "Ranking":
         """This ranking cut to a token budget: entire passages while they fit, then one cut to the remaining tokens.
 
-        `raw` is the ranking before documents are made distinct, because every chunk shown uses up the budget.
+        This is the budget of a metric such as `recall@1000t`; selectors have their own, see `fitted`. `raw` is the
+        ranking before documents are made distinct, because every chunk shown uses up the budget.
         """
         kept: list[Passage] = []
         for passage in raw:
