@@ -64,8 +64,8 @@ def request_body(prompter: Prompter, prompt: Prompt, capabilities: Capabilities,
             head = {"type": "text", "text": prompt.document, "prompt_cache_breakpoint": {"mode": "explicit"}}
             content = [head, {"type": "text", "text": user}]
     if capabilities.mode == "json_schema":
-        schema = {"name": "answer", "strict": True, "schema": schema}
-        optional["response_format"] = {"type": "json_schema", "json_schema": schema}
+        answer = {"name": "answer", "strict": True, "schema": schema}
+        optional["response_format"] = {"type": "json_schema", "json_schema": answer}
     elif capabilities.mode == "json_object":
         optional["response_format"] = {"type": "json_object"}
     return {

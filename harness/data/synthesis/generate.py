@@ -257,11 +257,11 @@ def _same_need(one: Candidate, other: Candidate, stems: Callable[[str], list[str
     return shared and 2 * len(left & right) >= len(left | right)
 
 
-def _record(number: int, one: Candidate, text: Mapping[str, str]) -> dict[str, Any]:
+def _record(number: int, one: Candidate, writer: Mapping[str, str]) -> dict[str, Any]:
     evidence = [
         {"doc": one.doc.id, "start": start, "end": end, "quote": one.doc.text[start:end]} for start, end in one.spans
     ]
-    synthetic = {**text, "about": one.doc.id, "overlap": one.overlap, "reviewed": False}
+    synthetic = {**writer, "about": one.doc.id, "overlap": one.overlap, "reviewed": False}
     record: dict[str, Any] = {"id": f"s{number:04d}", "text": one.question, "evidence": evidence}
     record |= {"answer": one.answer} if one.answer else {}
     # All questions about one document form one cluster, including those it does not answer.
