@@ -14,7 +14,7 @@ demo: $(VENV)/.installed          ## run the sample experiment: 12 trials, score
 	$(BIN)/harness run experiments/quickstart.yaml
 
 test: $(VENV)/.installed          ## all tests
-	HF_HUB_OFFLINE=1 MLFLOW_DISABLE_TELEMETRY=true $(BIN)/pytest -n auto
+	HF_HUB_OFFLINE=1 MLFLOW_DISABLE_TELEMETRY=true $(BIN)/pytest -n auto --dist worksteal
 
 lint: $(VENV)/.installed          ## ruff, mypy --strict, the layers of the architecture and their picture
 	$(BIN)/ruff check .
