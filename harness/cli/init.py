@@ -2,13 +2,11 @@
 
 import argparse
 import shutil
-from importlib.resources import as_file, files
 from pathlib import Path
 
 from harness.cli.arguments import CommandGroup
 from harness.cli.exit_codes import OK
 from harness.core.errors import ConfigError
-from harness.data.manifest import Manifest, PinnedFile, write_manifest
 
 _DATA = "workshop"
 
@@ -35,6 +33,8 @@ def scaffold(folder: Path) -> list[Path]:
 
     Raises ConfigError if the folder already contains files, or cannot be written.
     """
+    from importlib.resources import as_file, files
+
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise ConfigError(f"{folder}: already contains files; name a new folder")
     try:
@@ -54,6 +54,8 @@ def _copy(source: str, target: str) -> None:
 
 
 def _pin(root: Path) -> None:
+    from harness.data.manifest import Manifest, PinnedFile, write_manifest
+
     sets = {"validation": False, "test": True}
     write_manifest(
         Manifest(
