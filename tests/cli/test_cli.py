@@ -81,3 +81,8 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
 def test_ui_without_a_store(tmp_path: Path) -> None:
     """The message says what to do first."""
     assert "run an experiment first" in harness("ui", cwd=tmp_path, code=2, MLFLOW_TRACKING_URI="").stderr
+
+
+def test_a_command_that_was_renamed_says_so(tmp_path: Path) -> None:
+    """In one line, with the exit code of wrong usage."""
+    assert harness("bands", "x.yaml", cwd=tmp_path, code=2).stderr == "harness: `bands` is now called `bins`\n"
