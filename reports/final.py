@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from harness.core.errors import HarnessError
 from harness.running.launch_history import final_of, stored_launch
 from harness.running.launch_result import Launch
-from harness.running.test_set_access import test_set_accesses
+from harness.running.locked_set import test_set_accesses
 from reports.compare import compare
 from reports.comparison import Comparison
 from reports.numbers import probability

@@ -17,18 +17,18 @@ from harness.llm import Caller, Prompter
 from harness.llm.transport import KEY
 from harness.running import tasks
 from harness.running.executors import open_executor
-from harness.running.final_test import finalists
+from harness.running.finalists import finalists
 from harness.running.judging.judge_summary import JudgingReport
 from harness.running.judging.judging import Judging
 from harness.running.launch_history import record_launch
 from harness.running.launch_result import Findings, Launch
+from harness.running.locked_set import open_locked_set, test_set_accesses
 from harness.running.models import Models, answers_of
 from harness.running.prefetch import charge_embedding, cut_and_write, rerank
 from harness.running.primary_metric import primary_metric
 from harness.running.score_bins import score_bins
 from harness.running.session import Session, store_folder
 from harness.running.tasks import Work, counted
-from harness.running.test_set_access import open_locked_set, test_set_accesses
 from harness.running.trial_result import PriceGiven
 from harness.tracking import FinishedLaunch, FinishedTrial, Tracker
 

@@ -11,7 +11,7 @@ import numpy as np
 from harness.data.profile import QueryProfile, query_profile
 from harness.evaluation.results import resampling_seed
 from harness.running.launch_result import Launch
-from harness.running.test_set_access import test_set_accesses
+from harness.running.locked_set import test_set_accesses
 from harness.tracking.mlflow_store import COMMIT, surroundings
 
 _PACKAGES = (

@@ -17,7 +17,7 @@ from harness.core.records import Embedded
 from harness.llm import AnswerCache, Failure, Label
 from harness.llm.answer_cache import Call
 from harness.llm.leases import Leases
-from harness.running.test_set_access import _read
+from harness.running.locked_set import _read
 from harness.storage.model_outputs import ScoreCache, Scored, VectorCache
 from harness.storage.sealed import read_sealed, write_sealed
 from harness.storage.sqlite_file import SqliteFile
