@@ -106,7 +106,10 @@ def test_the_command_on_files(tmp_path: Path) -> None:
             ("--labels", "judge.qrels"),
             "judge.qrels has no columns people and judge; name the human labels with --people",
         ),
-        (("x.yaml", "--labels", "judge.qrels"), "--labels replaces the judge; do not combine it with an experiment, --judge or --swap"),
+        (
+            ("x.yaml", "--labels", "judge.qrels"),
+            "--labels replaces the judge; do not combine it with an experiment, --judge or --swap",
+        ),
         ((), "name an experiment and a graded sheet, or --people FILE, or --labels FILE"),
         (("--labels", "both.csv", "--relevant-from", "0"), "--relevant-from 0: expected a grade from 1 to 9"),
         (("--labels", "both.csv", "--people", "people.qrels"), "both.csv:2: has no column grade or label"),
