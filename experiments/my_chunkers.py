@@ -1,4 +1,4 @@
-"""A chunker of one's own: a frozen dataclass in any file, named in YAML as `my_chunkers.py:ByHeading`."""
+"""A custom chunker: a frozen dataclass in any file, named in YAML as `my_chunkers.py:ByHeading`."""
 
 import itertools
 import re

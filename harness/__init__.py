@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.core.records import Query as Query
     from harness.core.records import Spans as Spans
     from harness.experiment.experiment import Experiment as Experiment
+    from harness.experiment.experiment import TrialSet as TrialSet
     from harness.experiment.reader_price import Reader as Reader
     from harness.experiment.settings import Compare as Compare
     from harness.experiment.settings import Gate as Gate

@@ -149,10 +149,14 @@ def _counted(comparison: Comparison) -> str:
     else:
         counted += ", each its own cluster: the results apply to further questions on the same documents"
     if comparison.unanswerable:
-        counted += f"; {comparison.unanswerable} queries without evidence are excluded"
+        counted += f"; {_queries(comparison.unanswerable, 'without evidence')} excluded"
     if comparison.unmeasured:
-        counted += f"; {comparison.unmeasured} queries without a value of {comparison.metric} are excluded"
+        counted += f"; {_queries(comparison.unmeasured, f'without a value of {comparison.metric}')} excluded"
     return counted
+
+
+def _queries(count: int, which: str) -> str:
+    return f"1 query {which} is" if count == 1 else f"{count} queries {which} are"
 
 
 def _explained(comparison: Comparison) -> list[str]:

@@ -151,7 +151,7 @@ def notes(found: GateResult) -> list[str]:
     """Returns the notes below the table: how to read the bounds, and warnings."""
     bounds = f"bounds: simultaneous over all {len(found.checks)} checks" if len(found.checks) > 1 else "bounds"
     words = "fine: above minus the margin; worse: below 0, and not fine"
-    lines = [f"{bounds}, each side at {1 - found.alpha:.0%} confidence; {words}"]
+    lines = [f"{bounds}, each side at {100 * (1 - found.alpha):.0f} % confidence; {words}"]
     clusters = len(set(found.launch.results[0].clusters))
     if found.launch.experiment.compare.clusters == "documents" and clusters < FEW_CLUSTERS:
         lines.append(f"only {clusters} clusters of queries: the bounds are approximate")

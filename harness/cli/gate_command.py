@@ -3,7 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.cli.arguments import (
     CommandGroup,
@@ -16,6 +16,9 @@ from harness.cli.arguments import (
 from harness.cli.exit_codes import OK
 from harness.cli.output import how_to_open, write_file
 from harness.core.errors import ConfigError, HarnessError
+
+if TYPE_CHECKING:
+    from harness.experiment.experiment import Experiment
 
 
 def add_gate_command(commands: CommandGroup) -> None:
@@ -43,10 +46,25 @@ def _gate_options(parser: argparse.ArgumentParser) -> None:
 
 def _gate(options: argparse.Namespace) -> int:
     from harness.experiment.yaml_file import read_experiment
-    from reports.gate_result import files, markdown, refused
+    from reports.gate_result import refused
+
+    if options.accept and options.out:
+        raise ConfigError("gate: --out does not go with --accept, which compares nothing")
+    try:
+        return _accept_or_compare(options, read_experiment(options.experiment))
+    except HarnessError as error:
+        if options.out:
+            # Files of an earlier run must not be mistaken for the result of this one.
+            (options.out / "history.svg").unlink(missing_ok=True)
+            for name, content in refused(options.experiment.stem, str(error)).items():
+                write_file(options.out / name, content)
+        raise
+
+
+def _accept_or_compare(options: argparse.Namespace, experiment: "Experiment") -> int:
+    from reports.gate_result import files, markdown
     from reports.gate_run import accept_launch, gate
 
-    experiment = read_experiment(options.experiment)
     given: dict[str, Any] = {
         "workers": options.workers,
         "store": options.store,
@@ -56,21 +74,14 @@ def _gate(options: argparse.Namespace) -> int:
     }
     if options.accept:
         baseline = accept_launch(experiment, why=options.why, who=options.who, **given)
-        print(f"{experiment.name}: {baseline.who} accepts launch {baseline.launch}: {baseline.why}")
+        print(f"{experiment.name}: launch {baseline.launch} accepted by {baseline.who}: {baseline.why}")
         for trial in baseline.trials:
             lines = (f"{name} {trial.mean(name):.3f}" for name in (*experiment.metrics, *experiment.judged))
             print(f"  {trial.name}: {', '.join(lines)}")
         return OK
     if options.why or options.who:
         raise ConfigError("gate: --why and --who require --accept")
-    try:
-        found = gate(experiment, fresh=options.fresh, **given)
-    except HarnessError as error:
-        # Files of an earlier run must not be mistaken for the result of this one.
-        if options.out:
-            for name, content in refused(experiment.name, str(error)).items():
-                write_file(options.out / name, content)
-        raise
+    found = gate(experiment, fresh=options.fresh, **given)
     if options.out:
         for name, content in files(found).items():
             write_file(options.out / name, content)

@@ -43,7 +43,7 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--show",
         metavar="NAMES",
-        help="further metrics and facts to show, separated by commas; JSON and CSV then have only these",
+        help="further metrics and facts to show, separated by commas; JSON and CSV then have no others",
     )
     add_store_option(parser)
 
@@ -138,6 +138,8 @@ def _bins(options: argparse.Namespace) -> int:
     from reports.page.drawing import standalone
     from reports.page.figures import bin_bars
 
+    if options.plot and options.plot.suffix != ".svg":
+        raise ConfigError(f"--plot {options.plot}: the chart is SVG; name a file that ends in .svg")
     try:
         edges = [float(part) for part in options.edges.split(",")] if options.edges else EDGES
     except ValueError:

@@ -79,9 +79,10 @@ def _moved(quote: str, start: int, text: str) -> Fault:
     likely = next(iter(reasons)) if len(reasons) == 1 else min(starts, key=lambda at: abs(at - start))
     end = likely + len(quote)
     if likely == start:
-        message = f"; it begins there and ends at {end}"
+        message = f"; the quote begins there and ends at {end}"
     else:
-        message = f"; it occurs {likely - start:+d} characters away, at {likely}-{end}"
+        way = "later" if likely > start else "earlier"
+        message = f"; it occurs {abs(likely - start)} characters {way}, at {likely}-{end}"
     if likely in reasons:
         message += f": {reasons[likely]}"
     # A quote found only inside other words may have been meant for another place.

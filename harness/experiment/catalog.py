@@ -176,8 +176,17 @@ def _from_file(path: Path, where: str) -> ModuleType:
         del sys.modules[name]
         if isinstance(error, SyntaxError):
             raise ConfigError(f"{where}: {path}:{error.lineno}: {error.msg}") from None
+        if isinstance(error, ImportError):
+            raise ConfigError(f"{where}: {path}: {error}{_moved(error.name or '')}") from error
         raise
     return module
+
+
+def _moved(module: str) -> str:
+    """What to write instead of the packages of built-in components before version 0.2."""
+    package = module.removeprefix("harness.").partition(".")[0]
+    known = [found.__name__.rpartition(".")[2] for found in _PACKAGES.values()]
+    return f"; write harness.components.{package}" if package in known and module.startswith("harness.") else ""
 
 
 def _from_package(place: str, where: str) -> ModuleType:

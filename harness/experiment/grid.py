@@ -37,8 +37,9 @@ def with_axis(trial: Trial, axis: str, value: Any, *, where: str) -> Trial:
                 "write `grid` as a list to vary a setting of only some trials"
             )
         known = [key for part in parts for key in settings(part)]
+        setting = ".".join(path[1:] if len(path) > 1 and path[0] in labels else path)
         raise ConfigError(
-            f"{where}: {'+'.join(labels) or 'none'} has no setting '{'.'.join(path)}'.{did_you_mean(path[-1], known)}"
+            f"{where}: {'+'.join(labels) or 'none'} has no setting '{setting}'.{did_you_mean(path[-1], known)}"
             f" Settings: {', '.join(known) or 'none'}; write `grid` as a list to vary a setting of only some trials"
         )
     ((at, route),) = routes

@@ -250,8 +250,10 @@ class _Packer:
             "metrics": list(self._metrics),
             "cutoffs": [_cutoff(metric) for metric in self._metrics],
             "scores": [[_tenths(_values(result, metric)) for result in results] for metric in self._metrics],
-            "fates": [outcome_words(outcome) for outcome in evidence_outcomes],
-            "fated": [[[code[outcome] for outcome in row] for row in result.evidence_outcomes] for result in results],
+            "outcomes": [outcome_words(outcome) for outcome in evidence_outcomes],
+            "outcome_of": [
+                [[code[outcome] for outcome in row] for row in result.evidence_outcomes] for result in results
+            ],
             "blocks": firsts,
         }
 

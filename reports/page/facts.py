@@ -13,6 +13,7 @@ from harness.evaluation.results import resampling_seed
 from harness.running.launch_result import Launch
 from harness.running.locked_set import test_set_accesses
 from harness.tracking.mlflow_store import COMMIT, surroundings
+from reports.final import times
 
 _PACKAGES = (
     *("retrieval-harness", "numpy", "scipy", "faiss-cpu", "nltk", "tiktoken", "torch", "sentence-transformers"),
@@ -58,7 +59,7 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
     opened = test_set_accesses(session)
     if locked:
         by = f": {'; '.join(opened[-5:])}" if opened else ""
-        yield "locked set", f"'{', '.join(locked)}', accessed {len(opened)} times from this store{by}"
+        yield "locked set", f"'{', '.join(locked)}', accessed {times(len(opened))} from this store{by}"
     else:
         yield "locked set", "none: there are no unused queries to test the chosen trial on"
 

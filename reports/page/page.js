@@ -215,7 +215,7 @@
     return null;
   };
 
-  const outcome = (trial, at, item) => index.fates[index.fated[trial][at][item]];
+  const outcome = (trial, at, item) => index.outcomes[index.outcome_of[trial][at][item]];
 
   const show = async (at, focus = false) => {
     current = at;

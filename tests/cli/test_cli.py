@@ -86,3 +86,9 @@ def test_ui_without_a_store(tmp_path: Path) -> None:
 def test_a_command_that_was_renamed_says_so(tmp_path: Path) -> None:
     """In one line, with the exit code of wrong usage."""
     assert harness("bands", "x.yaml", cwd=tmp_path, code=2).stderr == "harness: `bands` is now called `bins`\n"
+
+
+def test_a_chart_is_svg(tmp_path: Path) -> None:
+    """A file with another ending would hold SVG under the name of another format."""
+    refused = harness("bins", "x.yaml", "--plot", "bins.png", cwd=tmp_path, code=2)
+    assert refused.stderr.endswith("--plot bins.png: the chart is SVG; name a file that ends in .svg\n")

@@ -109,7 +109,7 @@ def test_short_documents_have_no_copies(make_data: Callable[..., Path]) -> None:
         ([DOC], [query(end=4200)], "validation.jsonl:1", "not inside 'a', which has 48 characters"),
         ([DOC], [query(start=9, end=9)], "validation.jsonl:1", "span 9-9"),
         ([DOC], [query(start=True)], "validation.jsonl:1", "whole numbers"),
-        ([DOC], [query(start=1, end=43)], "validation.jsonl:1", "it occurs -1 characters away, at 0-42"),
+        ([DOC], [query(start=1, end=43)], "validation.jsonl:1", "it occurs 1 characters earlier, at 0-42"),
         ([DOC], [query(quote="Sugar the water until it tastes of the sea")], "validation.jsonl:1", "does not occur"),
         ([DOC], [{**query(), "irrelevant": "a"}], "validation.jsonl:1", "irrelevant: expected a list of document ids"),
         (

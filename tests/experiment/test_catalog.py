@@ -143,6 +143,13 @@ def test_an_error_in_a_custom_file_shows_its_traceback(own: Path) -> None:
         made("raises.py:X", base_dir=own)
 
 
+def test_a_moved_import_in_a_custom_file_names_its_new_place(own: Path) -> None:
+    """Files written for version 0.1 imported the built-in components from other packages."""
+    (own / "old.py").write_text("from harness.chunkers import Fixed\n")
+    with pytest.raises(ConfigError, match=r"No module named 'harness\.chunkers'; write harness\.components\.chunkers$"):
+        made("old.py:Fixed", base_dir=own)
+
+
 def test_a_subclass_is_not_its_parent(own: Path) -> None:
     """Each class has its own reference and identity, even if both are in one file."""
     (own / "child.py").write_text(

@@ -434,7 +434,7 @@ def test_scheduled_runs_on_a_real_store(harness: Harness, tmp_path: Path, tracki
     """No baseline, a baseline, an identical run, a worse one, another baseline, and the trend of all of them."""
     assert "no baseline of 'nightly' has been accepted" in harness(code=2).stderr
     assert "--why TEXT" in harness("--accept", code=2).stderr
-    assert "Ada accepts launch" in harness("--accept", "--why", "first", "--who", "Ada").stdout
+    assert "accepted by Ada: first" in harness("--accept", "--why", "first", "--who", "Ada").stdout
     fine = harness("--out", "out").stdout
     assert "nightly: fine" in fine
     assert "Ada" in fine
@@ -448,6 +448,12 @@ def test_scheduled_runs_on_a_real_store(harness: Harness, tmp_path: Path, tracki
     output = json.loads((tmp_path / "out/gate.json").read_text())
     assert [run["values"]["gate/recall_03"] for run in output["history"]["base"]] == [0.0, 1.0]
     ElementTree.parse(tmp_path / "out/history.svg")
+    file.write_text("name: nightly\nretriver: bm25\n")
+    harness("--out", "out", code=2)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"gate.md", "gate.json", "junit.xml"}
+    assert "retriver" in (tmp_path / "out/gate.md").read_text()
+    file.write_text(NIGHTLY.replace("top_k: {k: 4}", "threshold: {score: 1000}"))
+    assert "--out does not go with --accept" in harness("--accept", "--why", "x", "--out", "out", code=2).stderr
     harness("--accept", "--why", "an empty selection is wanted now", "--who", "Ben")
     assert "compared with the baseline accepted by Ben" in harness().stdout
 

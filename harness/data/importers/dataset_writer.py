@@ -66,7 +66,7 @@ class DatasetWriter:
             text = f"{title}\n\n{text}"
             self.counts.add("titles put into the text, as its first paragraph")
         elif title:
-            self.counts.add("titles kept beside the text, where only `augmenter: heading` lets them be found")
+            self.counts.add("titles kept separate from the text, where only `augmenter: heading` lets them be found")
         record: dict[str, Any] = {"id": name, "text": text}
         record |= {"title": title} if title else {}
         record |= {"metadata": metadata} if metadata else {}

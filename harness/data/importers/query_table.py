@@ -170,7 +170,7 @@ class QueryTable:
         if document.text[slice(*found[0])] != quote:
             self._writer.counts.add("quotes found but for their white space")
         if len(found) > 1:
-            self._writer.counts.add("quotes that stand several times in their document, all places kept")
+            self._writer.counts.add("quotes that occur several times in their document, all places kept")
         first, *others = (span(document.id, start, end, document.text[start:end]) for start, end in found[:_PLACES])
         return {**first, **({"also": others} if others else {}), **_graded(grade)}
 

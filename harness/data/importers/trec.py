@@ -43,7 +43,7 @@ def import_trec(source: Source, writer: DatasetWriter, options: Options) -> None
         asked = topics[name]
         if not asked:
             asked = {query: Asked(one.line, query, {}) for query, one in found.items()}
-            writer.counts.add("queries without a topic, for which the id stands", len(asked))
+            writer.counts.add("queries without a topic: the id is their text", len(asked))
         write_judged(writer, name, asked, found, qrels[name])
 
 
@@ -98,7 +98,7 @@ def _stand_ins(
                 names.setdefault(columns[2], line)
     for name, line in names.items():
         writer.document(line, name, name)
-    writer.counts.add("documents without a text, for which the id stands", len(names))
+    writer.counts.add("documents without a text: the id is their text", len(names))
 
 
 def _documents(source: Source, path: Path) -> Iterator[tuple[Line, str, str, str]]:

@@ -61,13 +61,13 @@ def test_usable_but_doubtful_spans(make_data: MakeData) -> None:
     [
         (evidence(12, 29, quote="Rest two minutes."), "quote-differs", "the quote does not occur in the document"),
         (evidence(12, 999), "out-of-range", "span 12-999 is not inside 'a', which has 41 characters"),
-        (evidence(90, 99, quote="Rest"), "out-of-range", "it occurs -78 characters away, at 12-16"),
-        (evidence(15, 32, quote="Rest ten minutes."), "shifted", "it occurs -3 characters away, at 12-29"),
-        (evidence(12, 20, quote="Rest ten minutes."), "shifted", "it begins there and ends at 29"),
+        (evidence(90, 99, quote="Rest"), "out-of-range", "it occurs 78 characters earlier, at 12-16"),
+        (evidence(15, 32, quote="Rest ten minutes."), "shifted", "it occurs 3 characters earlier, at 12-29"),
+        (evidence(12, 20, quote="Rest ten minutes."), "shifted", "the quote begins there and ends at 29"),
         (
             evidence(28, 39, quote="Stir twice."),
             "shifted",
-            "it occurs +2 characters away, at 30-41, and at 1 other places",
+            "it occurs 2 characters later, at 30-41, and at 1 other places",
         ),
         (evidence(12, 29, quote="Rest  ten\nminutes. "), "quote-differs", "ignoring white space, it occurs at 12-29"),
         ({"doc": "b"}, "unknown-document", "no document 'b' in the corpus"),

@@ -71,7 +71,7 @@ def test_titles(beir: Path, tmp_path: Path) -> None:
     (table / "documents.jsonl").write_text('{"id": "d#1", "title": "T", "text": "x"}\n{"id": "d2", "text": "y"}\n')
     (table / "queries.jsonl").write_text('{"id": "q1", "text": "?", "doc": "d#1"}\n')
     columns = {"evidence.doc": "doc"}
-    into, beside = "titles put into the text, as its first paragraph", "titles kept beside the text"
+    into, beside = "titles put into the text, as its first paragraph", "titles kept separate from the text"
     for kind, source, usual in (("beir", beir, into), ("jsonl", table, beside)):
         for titles in (None, "text", "separate"):
             target = tmp_path / f"{kind}-{titles}"
