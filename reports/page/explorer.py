@@ -28,8 +28,6 @@ from harness.running.launch_result import Launch
 from harness.running.stages.select import KEPT
 from reports.numbers import outcome_words
 
-_LENGTH_BITS = 24
-"""A passage is encoded as one integer: its start in the corpus, and this many bits for its length."""
 _BLOCK = 400_000
 """Approximate characters of JSON in a block, which the page unpacks to show a query."""
 _PLACES = 8
@@ -52,7 +50,10 @@ class Packed:
 
 
 class _Selected(NamedTuple):
-    """A trial's passages in the order of queries; those of query q are at `bounds[q]` to `bounds[q + 1]`."""
+    """A trial's passages in the order of queries; those of query q are at `bounds[q]` to `bounds[q + 1]`.
+
+    A passage is one integer, of its start in the corpus and its length; the packer then numbers the distinct ones.
+    """
 
     bounds: list[int]
     passage: Ints
@@ -104,6 +105,7 @@ class _Packer:
         self._data: Dataset = session.pipeline(session.trials[0]).data
         lengths = [len(doc.text) + 1 for doc in self._data.documents]
         self._base = np.cumsum([0, *lengths]).astype(np.int64)
+        self._extent = int(self._base[-1]), max(lengths, default=1)
         selected = [self._selected(at) for at in range(len(session.trials))]
         every, numbers = np.unique(np.concatenate([one.passage for one in selected]), return_inverse=True)
         ends = np.cumsum([len(one.passage) for one in selected])
@@ -111,10 +113,9 @@ class _Packer:
             one._replace(passage=part)
             for one, part in zip(selected, np.split(numbers.astype(np.int64), ends[:-1]), strict=True)
         ]
-        at = every >> _LENGTH_BITS
+        at, self._length = np.unravel_index(every, self._extent)
         self._doc = np.searchsorted(self._base, at, "right") - 1
         self._start = at - self._base[self._doc]
-        self._length = every & ((1 << _LENGTH_BITS) - 1)
 
     def _selected(self, number: int) -> _Selected:
         session = self._launch.session
@@ -123,11 +124,11 @@ class _Packer:
         found = session.pipeline(trial).selection(trial)
         columns, order = found.arrays, np.argsort(found.arrays["query"], kind="stable")
         doc, start, end = (columns[name][order].astype(np.int64) for name in ("doc", "start", "end"))
-        where = ((self._base[doc] + start) << _LENGTH_BITS) | np.minimum(end - start, (1 << _LENGTH_BITS) - 1)
+        passage = np.ravel_multi_index((self._base[doc] + start, end - start), self._extent)
         bounds = np.searchsorted(columns["query"][order], np.arange(found.data["queries"] + 1)).tolist()
         score, step, reason = (columns[name][order] for name in ("score", "step", "reason"))
         tokens = (columns["tokens"] + columns["context_tokens"])[order].astype(np.int64)
-        return _Selected(bounds, where, score, tokens, step, reason, found.data["steps"], found.data["reasons"])
+        return _Selected(bounds, passage, score, tokens, step, reason, found.data["steps"], found.data["reasons"])
 
     # -- parts
 
