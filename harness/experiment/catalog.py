@@ -149,7 +149,7 @@ def _set_source(cls: type[Component], reference: str | None = None) -> None:
         file = Path(inspect.getfile(cls)).resolve(strict=True)
     except (TypeError, OSError):
         raise ConfigError(
-            f"class {cls.__name__} has no source file; put it into a .py file, so that its versions can be told apart"
+            f"class {cls.__name__} has no source file; put it into a .py file, so that its source can be hashed"
         ) from None
     cls.source = (reference or f"{file}:{cls.__name__}", hashlib.sha256(file.read_bytes()).hexdigest())
 

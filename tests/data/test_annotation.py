@@ -60,7 +60,7 @@ def test_search() -> None:
 @pytest.fixture
 def data(make_data: Callable[..., Path]) -> Path:
     asked = {"id": "validation-001", "text": "?", "evidence": [{"doc": "pasta", "start": 0, "end": 15}]}
-    return make_data([{"id": "pasta", "text": TEXT}, {"id": "twin", "text": "Drain. Then rest."}], [asked])
+    return make_data([{"id": "pasta", "text": TEXT}, {"id": "copy", "text": "Drain. Then rest."}], [asked])
 
 
 def harness(cwd: Path, *arguments: str, expected: str = "", code: int = 0) -> tuple[str, str]:
@@ -98,7 +98,7 @@ def test_a_quote_becomes_a_record(data: Path, tmp_path: Path) -> None:
         (["--quote", "x"], "--quote needs --query"),
         (["--query", "?", "--quote", "Sugar"], "does not occur in any document"),
         (["--query", "?", "--quote", "Sugar", "--doc", "pasta"], "does not occur in document 'pasta'"),
-        (["--query", "?", "--quote", "Drain."], "occurs in 2 places, in pasta, twin; choose with --doc"),
+        (["--query", "?", "--quote", "Drain."], "occurs in 2 places, in pasta, copy; choose with --doc"),
         (["--query", "?", "--quote", "Boil", "--doc", "pasta"], "occurs 3 times in 'pasta', at 17, 40, 74; quote more"),
         (["--query", "?", "--quote", "Salt the", "--to", "../x"], "'../x': expected a name of letters"),
         (["--query", "?", "--quote", "Salt", "--doc", "zz"], "--doc zz: no such document"),

@@ -156,13 +156,13 @@ def test_other_trials_affect_only_simultaneous_intervals() -> None:
 def test_differences_are_compared_with_a_margin() -> None:
     """Better by 0.1: more than 0.02, less than 0.5; an identical trial is within any margin."""
     better = noisy([0.2 + 0.8 * value for value in HALF], 0.01)
-    made = launch(result("base", HALF), result("b", better), result("twin", HALF))
+    made = launch(result("base", HALF), result("b", better), result("copy", HALF))
     assert [row.matters for row in compare(made).rows] == ["", "", ""]
     assert [row.matters for row in compare(made, margin=0.02).rows] == ["", "yes", "no"]
     assert [row.matters for row in compare(made, margin=0.5).rows] == ["", "no", "no"]
     unsure = launch(result("base", HALF), result("n", noisy(HALF)))
     assert compare(unsure, margin=0.01).rows[1].matters == "cannot tell"
-    message = "compared with the margin of 0.02, the difference is larger for b; smaller for twin"
+    message = "compared with the margin of 0.02, the difference is larger for b; smaller for copy"
     assert message in str(compare(made, margin=0.02))
 
 
@@ -180,8 +180,8 @@ def test_cannot_tell_has_the_queries_needed() -> None:
 def test_the_best_of_the_grid() -> None:
     """One trial is better than the baseline; an identical one cannot be separated from it, and both are named."""
     better = [0.2 + 0.8 * value for value in HALF]
-    best = compare(launch(result("base", HALF), result("b", better), result("twin", better))).best
-    assert (best.name, best.mean, best.not_separable) == ("b", pytest.approx(0.6), ["b", "twin"])
+    best = compare(launch(result("base", HALF), result("b", better), result("copy", better))).best
+    assert (best.name, best.mean, best.not_separable) == ("b", pytest.approx(0.6), ["b", "copy"])
     assert best.corrected == pytest.approx(0.6)
     assert best.low < best.corrected < best.high
 

@@ -221,7 +221,7 @@ def test_compare_by_file_and_by_name(project: Path) -> None:
     by_name = harness(project, "compare", "garden", "--store", "s").stdout
     assert by_file == by_name
     assert "13 queries" not in by_file
-    assert "1 queries without evidence" in by_file
+    assert "1 query without evidence" in by_file
     found = json.loads(harness(project, "compare", "garden", "--store", "s", "--json", "--metric", "mrr").stdout)
     assert found["metric"] == "mrr"
     assert [row["verdict"] for row in found["rows"]].count("baseline") == 1

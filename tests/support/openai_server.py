@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 that speaks OpenAI's chat protocol over real sockets, and misbehaves as it is told."""
+"""A server on 127.0.0.1 that speaks OpenAI's chat protocol over real sockets, and misbehaves as it is asked to."""
 
 import asyncio
 import json

@@ -22,7 +22,7 @@ _COPIED_RUN = 6
 """Consecutive words from the evidence that make a question a copy of it."""
 _SHORTEST_TEXT = 200
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def generate(
     caller: Caller,
     *,
     price: tuple[float, float] | None = None,
-    notify: Tell = lambda _: None,
+    notify: Notify = lambda _: None,
 ) -> Generated:
     """Have queries written until `plan.count` are kept, for at most `ROUNDS` rounds.
 
@@ -150,7 +150,7 @@ def _draw(texts: Sequence[Snippet], kinds: Sequence[str], first: int) -> dict[Ta
 class _Session:
     """Asks the model, after reporting the expected calls and cost."""
 
-    def __init__(self, caller: Caller, price: tuple[float, float] | None, notify: Tell) -> None:
+    def __init__(self, caller: Caller, price: tuple[float, float] | None, notify: Notify) -> None:
         self._caller, self._price, self._notify = caller, price, notify
 
     def write(self, writer: QueryWriter, drawn: Mapping[Task, Snippet], made: Generated) -> list[Candidate]:

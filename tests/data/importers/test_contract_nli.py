@@ -17,7 +17,7 @@ LABELS = {name: {"hypothesis": f"Hypothesis {name}."} for name in ("n1", "n2")}
 
 
 def test_contract_nli(folder: Make) -> None:
-    """A query a pair, told apart by the contract's title; what is not mentioned has no evidence."""
+    """A query a pair, distinguished by the contract's title; what is not mentioned has no evidence."""
     data = loaded("contract-nli", folder({"dev.json": {"documents": [contract(), contract(id=4)], "labels": LABELS}}))
     one, two, *_ = data.query_set.queries
     assert (one.text, text_of(data, spans(one)[0][0])) == ("Secrets (contract-3): Hypothesis n1.", "Keep them.")
