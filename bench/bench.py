@@ -72,7 +72,7 @@ def cold(folder: Path) -> None:
     texts = [sorted(distinct_texts(file, folder), key=len, reverse=True), queries_of(file, folder)]
     (folder / "texts.json").write_text(json.dumps(texts))
     floor, _, _ = children_cpu([sys.executable, "-P", "-c", FLOOR, str(folder / "texts.json")], folder)
-    embedded = next(line for line in printed.splitlines() if "worked out" in line)
+    embedded = next(line for line in printed.splitlines() if "computed: " in line)
     print(
         f"cold grid: {cpu:.1f} CPU s, its {sum(map(len, texts))} distinct texts alone {floor:.1f}: x {cpu / floor:.2f}"
     )
@@ -106,7 +106,7 @@ def warm(folder: Path) -> None:
     print(
         f"warm grid of 100 trials: {again:.1f} CPU s, cold {first:.1f}: x {again / first:.2f}; {memory:.0f} MB at most"
     )
-    print(f"  {next(line for line in printed.splitlines() if 'worked out' in line)}")
+    print(f"  {next(line for line in printed.splitlines() if 'computed: ' in line)}")
 
 
 def selector(folder: Path) -> None:
@@ -153,7 +153,7 @@ def memory(folder: Path) -> None:
         return
     cpu, peak, printed = children_cpu([HARNESS, "run", experiment(folder, COLD, data=data)], folder)
     print(f"cold grid on {data.name}: {cpu:.0f} CPU s, {peak:.0f} MB at most")
-    print(f"  {next(line for line in printed.splitlines() if 'worked out' in line)}")
+    print(f"  {next(line for line in printed.splitlines() if 'computed: ' in line)}")
 
 
 def judging(folder: Path) -> None:
