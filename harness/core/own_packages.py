@@ -1,4 +1,4 @@
-"""The two packages that are installed beside `harness`: their names are common, and another package may hide them."""
+"""The packages that are installed next to `harness`: their names are common, and another package may hide them."""
 
 from functools import lru_cache
 from importlib.util import find_spec
@@ -6,14 +6,14 @@ from pathlib import Path
 
 from harness.core.errors import ConfigError
 
-_BESIDE = ("judges", "reports")
+_PACKAGES = ("judges", "reports")
 _HOME = Path(__file__).resolve().parents[2]
 
 
 @lru_cache(maxsize=1)
 def require_own_packages() -> None:
-    """Raises ConfigError if `judges` or `reports` would be imported from somewhere else than beside `harness`."""
-    for name in _BESIDE:
+    """Raises ConfigError if `judges` or `reports` would be imported from a folder that does not contain `harness`."""
+    for name in _PACKAGES:
         spec = find_spec(name)
         places = list(spec.submodule_search_locations or [str(spec.origin)]) if spec else []
         if not any(Path(place).resolve() == _HOME / name for place in places):

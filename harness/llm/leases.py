@@ -1,4 +1,4 @@
-"""Who is asking what: a question is claimed before it is asked, so that two launches do not both pay."""
+"""Claims of questions: a question is claimed before it is asked, so that two launches do not both pay for it."""
 
 import sqlite3
 import uuid
@@ -14,7 +14,7 @@ class Leases(SqliteFile):
     """Claims of questions, by the addresses of their answers.
 
     A claim holds while its owner holds the lock on a file of its own. The system releases the lock when the process
-    dies, however it dies, so a killed process leaves nothing claimed.
+    dies, so a killed process leaves no claims.
     """
 
     TABLES: ClassVar = {"leases": ("address TEXT", "owner TEXT")}
@@ -25,13 +25,13 @@ class Leases(SqliteFile):
         self._alive: LivenessLock | None = None
 
     def take(self, addresses: Sequence[str]) -> set[str]:
-        """Claim what no living owner has claimed; gives what this one now has."""
+        """Claim the addresses that no living owner has claimed; return those that this owner now holds."""
         if self._alive is None:
             self._alive = LivenessLock(self._owners / self._owner)
         wanted = list(dict.fromkeys(addresses))
 
         def work(db: sqlite3.Connection) -> set[str]:
-            db.execute("BEGIN IMMEDIATE")  # two that look and then write would both find it free
+            db.execute("BEGIN IMMEDIATE")  # else two owners could both find an address free and claim it
             with db:
                 others = self._others(db, wanted)
                 mine = [address for address in wanted if address not in others]
@@ -41,7 +41,7 @@ class Leases(SqliteFile):
         return self.guarded(work)
 
     def _others(self, db: sqlite3.Connection, addresses: Sequence[str]) -> set[str]:
-        """What living owners besides this one have claimed."""
+        """The addresses that other living owners have claimed."""
         alive: dict[str, bool] = {self._owner: False}
         held = set()
         for start in range(0, len(addresses), self.BLOCK):
@@ -55,12 +55,12 @@ class Leases(SqliteFile):
         return held
 
     def release(self, addresses: Sequence[str]) -> None:
-        """Give claims back: what was asked is answered by now, or has failed."""
+        """Release claims, after their questions have been answered or have failed."""
         rows = [(address, self._owner) for address in addresses]
         self.write(lambda db: db.executemany("DELETE FROM leases WHERE address = ? AND owner = ?", rows))
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all claims and close the file."""
         if self._alive is not None:
             self.write(lambda db: db.execute("DELETE FROM leases WHERE owner = ?", (self._owner,)))
             self._alive.close()

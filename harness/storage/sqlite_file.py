@@ -1,4 +1,4 @@
-"""One SQLite file in WAL mode that many processes may use: refusals in one line, damage found, a version kept."""
+"""A SQLite file in WAL mode that several processes share: errors in one line, damage detected, a version number."""
 
 import sqlite3
 import struct
@@ -28,7 +28,7 @@ _REFUSED = {
 
 
 class _ForeignError(sqlite3.DatabaseError):
-    """A file with tables of the same names that were never ours."""
+    """A file of another program whose tables have the same names."""
 
     sqlite_errorname = "SQLITE_CORRUPT"
 
@@ -39,7 +39,7 @@ def column_names(columns: Sequence[str]) -> list[str]:
 
 
 def checksum(values: Iterable[Any]) -> int:
-    """CRC-32 of the values of a row, whatever SQLite gives back for them."""
+    """CRC-32 of the values of a row, of any type that SQLite returns."""
     total = 0
     for value in values:
         if isinstance(value, bytes):
@@ -53,30 +53,33 @@ def checksum(values: Iterable[Any]) -> int:
 
 
 class SqliteFile:
-    """A subclass declares its tables; every access goes through `guarded`.
+    """Base class of the SQLite files of a store. A subclass declares its tables; every access goes through `guarded`.
 
-    The last column of each table is `checksum`, over the columns before it: SQLite itself notices damage to the
-    structure of a file, not to the values in it. `VERSION` is raised when tables change.
+    The last column of each table is `checksum`, over the columns before it: SQLite itself detects damage to the
+    structure of a file, not to its values. `VERSION` is raised when tables change.
     """
 
     VERSION: ClassVar[int] = 1
     TABLES: ClassVar[Mapping[str, Sequence[str]]] = {}
     """The columns of each table, as in CREATE TABLE, without their checksum; the first `KEYS` of them are its key."""
     KEYS: ClassVar[Mapping[str, int]] = {}
-    """How many columns the key of a table has, where it is not one."""
+    """The number of key columns of a table; 1 if it is not listed."""
     BLOCK: ClassVar[int] = 500
-    """Values looked up with one statement."""
+    """The maximum number of keys in one statement."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.damaged = 0
-        """How often a damaged file was found and set aside."""
+        """The number of damaged files that were set aside."""
         self.damaged_rows = 0
-        """How many rows were found damaged, and dropped."""
+        """The number of damaged rows that were dropped."""
         self._db: sqlite3.Connection | None = None
 
     def guarded(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """`work` on the open file; where it turns out damaged, on a new one. Raises StoreError where refused."""
+        """Return the result of `work` on the open file; a damaged file is set aside and `work` repeated on a new one.
+
+        Raises StoreError if the file cannot be used, for example because the disk is full.
+        """
         try:
             return work(self._open())
         except sqlite3.DatabaseError as error:
@@ -87,12 +90,12 @@ class SqliteFile:
                     raise
                 raise StoreError(f"store {self.path}: {refused}") from error
         except UnicodeDecodeError:
-            pass  # SQLite quotes what is damaged in its message, and Python cannot read that
+            pass  # SQLite quotes damaged bytes in its message, which Python cannot decode
         self.set_aside()
         return work(self._open())
 
     def write(self, work: Callable[[sqlite3.Connection], object]) -> None:
-        """`work` as one transaction."""
+        """Run `work` as one transaction."""
 
         def transaction(db: sqlite3.Connection) -> None:
             with db:
@@ -101,13 +104,13 @@ class SqliteFile:
         self.guarded(transaction)
 
     def insert(self, db: sqlite3.Connection, table: str, rows: Iterable[Sequence[Any]], *, replace: bool) -> None:
-        """Insert rows with their checksums; one whose key is there already is kept unless `replace`."""
+        """Insert rows with their checksums. A stored row with the same key is kept unless `replace` is true."""
         marks = ",".join("?" * (len(self.TABLES[table]) + 1))
         statement = f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO {table} VALUES ({marks})"
         db.executemany(statement, ((*row, checksum(row)) for row in rows))
 
     def sound(self, table: str, rows: Iterable[Row]) -> list[Row]:
-        """Whole rows of a table without their checksums; those that do not match it are deleted, to be made again."""
+        """Return complete rows of a table without their checksums; rows that do not match theirs are deleted."""
         good: list[Row] = []
         bad: list[Row] = []
         for row in rows:
@@ -117,7 +120,7 @@ class SqliteFile:
         return [row[:-1] for row in good]
 
     def drop(self, table: str, rows: Sequence[Row]) -> None:
-        """Delete rows that cannot be right."""
+        """Delete damaged rows."""
         keys = self.KEYS.get(table, 1)
         where = " AND ".join(f"{column.split()[0]} IS ?" for column in self.TABLES[table][:keys])
         self.write(lambda db: db.executemany(f"DELETE FROM {table} WHERE {where}", [row[:keys] for row in rows]))
@@ -126,7 +129,10 @@ class SqliteFile:
     def lookup(
         self, query: str, keys: Sequence[Any], *, first: Sequence[Any] = (), last: str = ""
     ) -> list[tuple[Any, ...]]:
-        """The rows of a query that ends in `IN`, for many keys; `first` are the values of what stands before."""
+        """Return the rows of a query that ends in `IN`, for many keys.
+
+        `first` are the values of the placeholders before the `IN`, `last` is SQL that follows the keys.
+        """
         rows: list[tuple[Any, ...]] = []
         for start in range(0, len(keys), self.BLOCK):
             block = keys[start : start + self.BLOCK]
@@ -139,7 +145,7 @@ class SqliteFile:
         return rows
 
     def examine(self) -> None:
-        """Look for damage now rather than in the middle of the work, and set a damaged file aside."""
+        """Check the file for damage before it is used, and set it aside if it is damaged."""
         if self.path.is_file():
             found = self.guarded(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
             if found != "ok":
@@ -160,9 +166,9 @@ class SqliteFile:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 if self.path.is_dir():
                     self.set_aside()
-            # The thread that opens it may differ from the one that goes on with it; two never use it at once.
+            # One thread may open the file and another use it, but never two at once.
             db = sqlite3.connect(self.path, timeout=120, check_same_thread=False)
-            # Text that is no UTF-8 any more fails its checksum, rather than to be read at all.
+            # Damaged text that is not UTF-8 must be readable, so that its checksum can fail.
             db.text_factory = lambda content: content.decode("utf-8", "replace")
             self._db = db
             db.execute("PRAGMA journal_mode=WAL")
@@ -171,7 +177,7 @@ class SqliteFile:
         return self._db
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        """Make the tables, or bring those of an older version up to this one. Raises StoreError for a newer one."""
+        """Create the tables, or upgrade those of an older version. Raises StoreError for a newer version."""
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if db.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
             raise _ForeignError("views and triggers, which are not ours")
@@ -207,32 +213,32 @@ class SqliteFile:
         db.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) WITHOUT ROWID")
 
     def _add_checksums(self, db: sqlite3.Connection, table: str) -> None:
-        """Rewrite a table of the time before there were checksums; what cannot be right is left behind."""
+        """Rewrite a table of a version without checksums; implausible rows are left out."""
         rows = [row for row in db.execute(f"SELECT * FROM {table}").fetchall() if self.plausible(table, row)]
         db.execute(f"DROP TABLE {table}")
         self._create(db, table)
         self.insert(db, table, rows, replace=False)
 
     def plausible(self, table: str, row: Row) -> bool:
-        """Whether a row without a checksum can be what was once written."""
+        """Whether a row without a checksum can have been written by the harness."""
         return True
 
     def set_aside(self) -> None:
-        """Rename what is damaged, and its journals; the next call makes a new file."""
+        """Rename the damaged file and its journals; the next call creates a new file."""
         self._disconnect()
         self.damaged += 1
         with locked(self.path.with_suffix(".lock")):
             aside = free_name(self.path, "damaged")
             if not self.path.exists():
-                return  # another process was quicker
+                return  # another process has done it
             self.path.replace(aside)
             for journal in ("-wal", "-shm"):
-                # What a journal holds belongs to the file it was written for.
-                beside = self.path.with_name(self.path.name + journal)
-                if beside.exists():
-                    beside.replace(aside.with_name(aside.name + journal))
+                # A journal belongs to the file that it was written for.
+                found = self.path.with_name(self.path.name + journal)
+                if found.exists():
+                    found.replace(aside.with_name(aside.name + journal))
         if aside.is_file():
             self.recover(aside)
 
     def recover(self, damaged: Path) -> None:
-        """Carry over what can still be read of a damaged file, where it is worth it."""
+        """Copy what is still readable from a damaged file; a subclass does so if its content is worth it."""

@@ -1,4 +1,4 @@
-"""How well two raters agree, and what a judge's means become once people have graded some of the same; pure numpy."""
+"""Agreement of two raters, and means of a judge corrected by the grades that people gave to a sample."""
 
 import math
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from harness.evaluation.stats.rates import Estimate
 
 
 class Confusion(NamedTuple):
-    """Counts of items by what people (first word) and the judge (second) say of them."""
+    """Counts of items by who calls them relevant: both people and the judge, only one of them, or neither."""
 
     both: int
     people_only: int
@@ -21,7 +21,7 @@ class Confusion(NamedTuple):
 
     @classmethod
     def of(cls, people: Flags, judge: Flags) -> "Confusion":
-        """The counts of items, from whether each is relevant: both arrays have shape (items,)."""
+        """Count the items, given whether each is relevant to people and to the judge; both have shape (items,)."""
         counts = ((people & judge), (people & ~judge), (~people & judge), (~people & ~judge))
         return cls(*(int(count.sum()) for count in counts))
 
@@ -30,7 +30,7 @@ def kappa(table: npt.ArrayLike) -> Floats:
     """Cohen's kappa of confusion counts, last axis (both, people only, judge only, neither): shape (..., 4) to (...).
 
     (observed - expected) / (1 - expected) agreement; Cohen, Educational and Psychological Measurement 20, 1960. NaN
-    where one rater never varies and the other neither.
+    if both raters give all items the same label.
     """
     both, first, second, neither = np.moveaxis(np.asarray(table, np.float64), -1, 0)
     total = both + first + second + neither
@@ -43,7 +43,7 @@ def kappa(table: npt.ArrayLike) -> Floats:
 def graded_kappa(table: npt.ArrayLike) -> float:
     """Cohen's kappa, unweighted, of counts by the first rater's grade (row) and the second's (column).
 
-    NaN where both give one grade alone.
+    NaN if both raters give all items the same grade.
     """
     counts = np.asarray(table, np.float64)
     total = counts.sum()
@@ -54,7 +54,7 @@ def graded_kappa(table: npt.ArrayLike) -> float:
 def kappa_interval(
     people: Flags, judge: Flags, clusters: npt.ArrayLike, *, seed: int, resamples: int = 4000
 ) -> Estimate:
-    """Kappa with a percentile interval that resamples clusters (queries): the items of one are not independent.
+    """Kappa with a percentile interval that resamples clusters (queries), because the items of one are not independent.
 
     With fewer than five clusters the bounds are NaN.
     """
@@ -73,13 +73,13 @@ def kappa_interval(
 
 
 def ppi_by_query(people: Floats, judge: Floats, judge_everywhere: Floats) -> Estimate:
-    """The mean over queries of what people would have said, where they have graded some passages of each.
+    """The estimated mean over queries of the score by people, if people have graded some passages of each query.
 
-    All arrays have shape (queries,). `people` and `judge` estimate a query's score without bias from the graded
-    passages alone, each weighted by the inverse of its chance to be drawn (Horvitz & Thompson, JASA 47, 1952);
+    All arrays have shape (queries,). `people` and `judge` are unbiased estimates of a query's score from the graded
+    passages alone, each weighted by the inverse of its probability of being drawn (Horvitz & Thompson, JASA 47, 1952);
     `judge_everywhere` is the judge's score from all passages. A query's estimate is people - weight * (judge -
     judge_everywhere), with the weight that minimises its variance over queries (PPI++). Passages of one query need
-    not be independent. Differences of two trials go in as differences.
+    not be independent. For the difference of two trials, pass differences.
     """
     slack = judge - judge_everywhere
     spread = float(np.var(slack, ddof=1))
