@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai_server import Asked, Server
+from openai_server import Asked, Server, default_server
 
 from harness import Experiment, Trial, plan, run
 from harness.components.augmenters import Neighbors, NoContext, Questions
@@ -38,9 +38,7 @@ def every_third(asked: Asked) -> Any:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    with Server(every_third) as running:
-        monkeypatch.setenv("OPENAI_API_KEY", "any")
-        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+    with default_server(monkeypatch, every_third) as running:
         yield running
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from openai_server import Asked, Raw, Server, reranked
+from openai_server import Asked, Raw, Server, default_server, reranked
 
 from harness import Experiment, Trial, plan, run
 from harness.components.chunkers import Fixed
@@ -31,9 +31,7 @@ def study(base_dir: Path, *steps: Any, depth: int = 12, grid: Any = ()) -> Exper
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    with Server(reranked) as running:
-        monkeypatch.setenv("OPENAI_API_KEY", "any")
-        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+    with default_server(monkeypatch, reranked) as running:
         monkeypatch.setenv("RERANK_API_KEY", "any")
         yield running
 

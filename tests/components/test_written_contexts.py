@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai_server import Asked, Raw, Server
+from openai_server import Asked, Raw, Server, default_server
 
 from harness import Experiment, Trial, plan, run
 from harness.components.augmenters import Heading, NoContext, Situate, Summary
@@ -31,9 +31,7 @@ def context_of(asked: Asked) -> Any:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Any:
-    with Server(context_of) as running:
-        monkeypatch.setenv("OPENAI_API_KEY", "any")
-        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+    with default_server(monkeypatch, context_of) as running:
         yield running
 
 

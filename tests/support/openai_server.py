@@ -1,12 +1,16 @@
 """A server on 127.0.0.1 that speaks OpenAI's chat protocol over real sockets, and misbehaves as it is asked to."""
 
 import asyncio
+import contextlib
 import json
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
 
 FENCE = re.compile(r"<<(?P<slot>\w+)(?::(?P<code>\w+))?>>\n(?P<text>.*?)\n<</(?P=slot)(?::(?P=code))?>>", re.DOTALL)
 
@@ -212,3 +216,12 @@ class Server:
             writer.write(content)
         await writer.drain()
         return raw.length is None
+
+
+@contextlib.contextmanager
+def default_server(monkeypatch: "pytest.MonkeyPatch", behave: Behaviour) -> Iterator[Server]:
+    """Run a server and make it the default of all components that call a model."""
+    with Server(behave) as running:
+        monkeypatch.setenv("OPENAI_API_KEY", "any")
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        yield running

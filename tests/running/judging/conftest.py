@@ -4,12 +4,10 @@ from typing import Any
 
 import pytest
 from judged_experiments import behave
-from openai_server import Server
+from openai_server import default_server
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Any:
-    with Server(behave) as running:
-        monkeypatch.setenv("OPENAI_API_KEY", "any")
-        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+    with default_server(monkeypatch, behave) as running:
         yield running

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from openai_server import Asked, Server, grade_all
+from openai_server import Asked, default_server, grade_all
 
 from harness import read_experiment
 from harness.core.errors import DataError
@@ -41,9 +41,7 @@ def project(garden_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "selector: {top_k: {k: 6}}\nmetrics: [recall@3]\njudges: [{context_precision: {model: m}}]\n"
         "grid: {selector.k: [3, 6]}\n"
     )
-    with Server(behave) as server:
-        monkeypatch.setenv("OPENAI_API_KEY", "any")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    with default_server(monkeypatch, behave) as server:
         done = harness(tmp_path, "run", "x.yaml", "--no-mlflow")
         assert done.returncode == 0, done.stderr
         yield tmp_path, server
