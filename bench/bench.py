@@ -81,12 +81,12 @@ def cold(folder: Path) -> None:
 
 def distinct_texts(file: str, folder: Path) -> set[str]:
     session = opened(file, folder)
-    return {text for trial in session.trials for text in session.pipeline(trial).passages(trial).texts}
+    return {text for trial in session.trials for text in session.outputs(trial).passages.texts}
 
 
 def queries_of(file: str, folder: Path) -> list[str]:
     session = opened(file, folder)
-    return session.pipeline(session.trials[0]).query_texts
+    return session.outputs(session.trials[0]).work.query_texts
 
 
 def opened(file: str, folder: Path) -> Any:
@@ -132,9 +132,13 @@ def selector(folder: Path) -> None:
     }.items():
         file = experiment(folder, grid % ", ".join(steps), embedder="hashing")
         session = Session(read_experiment(Path(file)), folder / ".harness")
-        queries = len(session.pipeline(session.trials[0]).query_texts)
-        session.pipeline(session.trials[0]).scores(session.trials[0])
-        spent = [cpu_of(session.pipeline(trial).scores, trial) for trial in session.trials[1:]]
+
+        def score(trial: Any, session: Session = session) -> None:
+            session.outputs(trial).scores  # noqa: B018 - reading makes it
+
+        queries = len(session.outputs(session.trials[0]).work.query_texts)
+        score(session.trials[0])
+        spent = [cpu_of(score, trial) for trial in session.trials[1:]]
         per_hundred = 1000 * sum(spent) / len(spent) / queries * 100
         print(f"one more trial, selector {name:<13}: {per_hundred:.0f} CPU ms per 100 queries")
 

@@ -129,7 +129,7 @@ def _drops(launch: Launch, result: TrialResult, before: BaselineTrial, metric: s
     lost = np.nan_to_num(then - now)
     order = [at for at in np.argsort(-lost, kind="stable").tolist() if lost[at] > 1e-9][:_MOST_DROPS]
     session = launch.session
-    texts = session.pipeline(session.trials[0]).query_texts if session else [""] * len(now)
+    texts = session.outputs(session.trials[0]).work.query_texts if session else [""] * len(now)
     return [
         Drop(
             result.name,

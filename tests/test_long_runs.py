@@ -207,7 +207,7 @@ KNOWN = {
     "harness/data/raw_records.py",
     "harness/components/embedders/hashing.py",
     "harness/components/embedders/model_prompts.py",
-    "harness/running/stages/embed.py",
+    "harness/running/stages/embeddings.py",
     "harness/data/passage_search.py",
     "harness/storage/files.py",
     "harness/data/importers/contract_nli.py",

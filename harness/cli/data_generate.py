@@ -64,8 +64,8 @@ def generate(options: argparse.Namespace) -> int:
     from harness.data.synthesis import generate as work
     from harness.data.write import write_set
     from harness.llm import AnswerCache
-    from harness.running.pipeline import ANSWERS
     from harness.running.session import store_folder
+    from harness.running.stages.workspace import ANSWERS
 
     manifest, models, plan = read_manifest(dataset_folder(options.dataset)), models_of(options), _plan(options)
     name, sheet = options.set, options.sheet or Path(f"{options.set}-review.csv")

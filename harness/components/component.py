@@ -4,9 +4,11 @@ import dataclasses
 import re
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import Field
+
+from harness.llm.prompter import Prompter
 
 Positive = Annotated[int, Field(gt=0, le=2**31 - 1)]
 NotNegative = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -27,6 +29,26 @@ def post_answer(default: Any) -> Any:
     Stored answers are reused for all its values.
     """
     return dataclasses.field(default=default, metadata={"post_answer": True}, kw_only=True)
+
+
+T = TypeVar("T")
+
+
+class _Declared(Generic[T]):
+    """A default that instances see and the class does not, so that a subclass may declare a setting without one."""
+
+    def __init__(self, default: T) -> None:
+        self.default = default
+
+    def __get__(self, part: object | None, owner: type) -> T:
+        if part is None:
+            raise AttributeError("a declared default belongs to instances")
+        return self.default
+
+
+def declared(default: T) -> T:
+    """A fact that every component of a role has, with its default; a component may make it one of its settings."""
+    return cast(T, _Declared(default))
 
 
 def post_answer_names(component: "Component") -> set[str]:
@@ -56,6 +78,10 @@ class Component(ABC):
     """The settings that are file paths, relative to the experiment file."""
     source: ClassVar[tuple[str, str] | None] = None
     """For a custom component: the reference it was loaded by and the SHA-256 of its source file."""
+    model: str = declared("")
+    """The name of the model that it uses; empty if it uses none."""
+    max_failed: float = declared(0.0)
+    """The maximum fraction of its questions that its language model may leave unanswered."""
     __pydantic_config__: ClassVar[dict[str, Any]] = {"strict": True, "extra": "forbid"}
 
     @classmethod
@@ -65,6 +91,11 @@ class Component(ABC):
 
     def problem(self) -> str | None:
         """An error message if the settings do not fit together, else None."""
+        return None
+
+    @property
+    def prompter(self) -> Prompter | None:
+        """The component itself if it has questions for a language model, which the harness asks; else None."""
         return None
 
     def packages(self) -> Mapping[str, str]:

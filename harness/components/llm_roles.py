@@ -6,19 +6,25 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from harness.components.component import Component, Fraction, identity, post_answer, post_answer_names, settings
-from harness.components.roles import Augmenter, Chunker, Judge, Reranker
+from harness.components.roles import BaseAugmenter, BaseChunker, BaseReranker, CutInputs, CutRequest, Judge
 from harness.core.errors import JudgeError
 from harness.core.records import Case, Document, Drop, Floats, Hit, Outcome, Query, Spans
-from harness.llm import Failure, Label, Prompter, Task
+from harness.llm import Completion, Failure, Label, Prompter, Task
 from harness.llm import Outcome as Answer
 from harness.storage.digest import digest
 
 
 class LlmComponent(Prompter, Component):
     """A component that calls a language model; its answers are identified by its settings and its prompt."""
+
+    @property
+    def prompter(self) -> Prompter:
+        """The component itself."""
+        return self
 
     def facts(self) -> dict[str, str]:
         """The digest of the prompt, besides the facts of the other base classes."""
@@ -44,7 +50,7 @@ def prompt_digest(prompter: Prompter) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class LlmChunker(LlmComponent, Chunker):
+class LlmChunker(LlmComponent, BaseChunker):
     """Cuts a document at boundaries chosen by a language model; the harness makes the calls, with cache and budget.
 
     At most the fraction `max_failed` of the questions may fail; the results report how many did.
@@ -60,13 +66,17 @@ class LlmChunker(LlmComponent, Chunker):
     def join(self, doc: Document, answers: Sequence[Answer]) -> Spans:
         """Return the chunks, given an answer or a failure for each task."""
 
-    def split(self, doc: Document) -> Spans:
-        """Not supported: always raises TypeError."""
-        raise TypeError("the harness calls the model; see `join`")
+    def request(self, doc: Document) -> CutRequest:
+        """Request answers to `tasks`."""
+        return CutRequest([], self.tasks(doc))
+
+    def cut(self, doc: Document, given: CutInputs) -> list[Spans]:
+        """Return what `join` returns, as the only scale."""
+        return [self.join(doc, given.answers)]
 
 
 @dataclasses.dataclass(frozen=True)
-class LlmAugmenter(LlmComponent, Augmenter):
+class LlmAugmenter(LlmComponent, BaseAugmenter):
     """An augmenter whose contexts a language model writes; the harness makes the calls, with its cache and budget.
 
     At most the fraction `max_failed` of the chunks may be left without a context; the results report how many were.
@@ -79,9 +89,13 @@ class LlmAugmenter(LlmComponent, Augmenter):
     def tasks(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[Task]:
         """One task per span, in order; spans that share a context have equal tasks."""
 
-    def augment(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[str]:
-        """Not supported: always raises TypeError."""
-        raise TypeError("the harness calls the model to write the contexts")
+    def questions(self, doc: Document, spans: Sequence[tuple[int, int]]) -> list[Task]:
+        """Return what `tasks` returns."""
+        return self.tasks(doc, spans)
+
+    def contexts(self, doc: Document, spans: Sequence[tuple[int, int]], answers: Sequence[Answer]) -> list[str]:
+        """Return the text that the model wrote for each span; empty if that failed."""
+        return [answer.text if isinstance(answer, Completion) else "" for answer in answers]
 
 
 UNGRADED = -1.0
@@ -89,7 +103,7 @@ UNGRADED = -1.0
 
 
 @dataclasses.dataclass(frozen=True)
-class LlmReranker(LlmComponent, Reranker):
+class LlmReranker(LlmComponent, BaseReranker):
     """A reranker that lets a language model grade passages; the harness makes the calls, with its cache and budget.
 
     A passage without a grade is dropped with the reason "no grade". If more than the fraction `max_failed` of all
@@ -106,9 +120,13 @@ class LlmReranker(LlmComponent, Reranker):
     def value(self, label: Label) -> float:
         """Convert a label to a score of at least 0."""
 
-    def score(self, query: str, texts: Sequence[str]) -> Floats:
-        """Not supported: always raises TypeError."""
-        raise TypeError("the harness calls the model to grade the passages")
+    def questions(self, query: str, texts: Sequence[str]) -> list[Task]:
+        """Return the `task` of each text."""
+        return [self.task(query, text) for text in texts]
+
+    def rescore(self, query: str, texts: Sequence[str], answers: Sequence[Answer]) -> Floats:
+        """Return the `value` of each grade; UNGRADED if it is missing."""
+        return np.array([self.value(one) if isinstance(one, Label) else UNGRADED for one in answers], np.float64)
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
         """Drop passages without a grade, then rank the others by score and keep the best `k`."""
@@ -118,12 +136,12 @@ class LlmReranker(LlmComponent, Reranker):
         return Outcome(outcome.kept, outcome.dropped + missing)
 
 
-def few_enough(prompter: LlmChunker | LlmAugmenter | LlmReranker, found: Sequence[Answer], what: str) -> int:
+def few_enough(part: BaseChunker | BaseAugmenter | BaseReranker, found: Sequence[Answer], what: str) -> int:
     """Count the failures. Raises JudgeError if they are more than the fraction `max_failed` of all outcomes."""
     failed = [outcome for outcome in found if isinstance(outcome, Failure)]
-    if len(failed) > prompter.max_failed * len(found):
+    if len(failed) > part.max_failed * len(found):
         message = f"{len(failed)} of {len(found)} {what}, such as {failed[0]}"
-        raise JudgeError(f"{prompter.role} {prompter.name()}: {message}; run again to retry them")
+        raise JudgeError(f"{part.role} {part.name()}: {message}; run again to retry them")
     return len(failed)
 
 

@@ -42,6 +42,11 @@ class Rankings(NamedTuple):
         at = slice(self.offsets[query], self.offsets[query + 1])
         return self.ids[at], self.scores[at]
 
+    def only(self, query: int) -> "Rankings":
+        """The ranking of one query."""
+        hits = self.offsets[query + 1] - self.offsets[query]
+        return Rankings(*self.row(query), np.array([0, hits]), self.reaches(query))
+
     def reaches(self, query: int) -> Ints:
         """The `reach` of each of one query's hits, shape (hits,)."""
         return self.reach[self.offsets[query] : self.offsets[query + 1]]

@@ -130,7 +130,9 @@ def _custom_class(role: str, reference: str, where: str, base_dir: Path) -> type
         raise ConfigError(f"{where}: {place} has no class {attribute}.{did_you_mean(attribute, found)}")
     wanted = ROLES[role]
     if not issubclass(cls, wanted):
-        raise ConfigError(f"{where}: {reference} is not a {role}; derive it from harness.{wanted.__name__}")
+        raise ConfigError(
+            f"{where}: {reference} is not a {role}; derive it from harness.{wanted.__name__.removeprefix('Base')}"
+        )
     if "__dataclass_params__" not in vars(cls) or not vars(cls)["__dataclass_params__"].frozen:
         raise ConfigError(f"{where}: put @dataclass(frozen=True) above class {attribute} in {place}")
     missing = ", ".join(sorted(cls.__abstractmethods__))

@@ -3,20 +3,19 @@
 from collections.abc import Sequence
 
 from harness.components.component import step_labels
-from harness.components.llm_roles import LlmReranker
-from harness.components.roles import Judge, Retriever, Selector
+from harness.components.roles import BaseRetriever, Judge, Selector
 from harness.components.selectors import TopK
 from harness.core.errors import ConfigError
 
 _KINDS = {"unit": "between 0 and 1", "cosine": "cosines", "raw": "of unknown range"}
 
 
-def check_steps(retriever: Retriever, steps: Sequence[Selector], judges: Sequence[Judge], where: str) -> None:
+def check_steps(retriever: BaseRetriever, steps: Sequence[Selector], judges: Sequence[Judge], where: str) -> None:
     """Raise ConfigError if a step cannot use the scores it gets, takes more hits than the retriever returns, or uses
     the model of a judge.
     """
     scale, source = retriever.scale, retriever.name()
-    judging = {_bare(model): judge.name() for judge in judges if (model := getattr(judge, "model", None))}
+    judging = {_bare(judge.model): judge.name() for judge in judges if judge.model}
     for label, step in zip(step_labels(steps), steps, strict=True):
         place = f"{where}.{label}"
         if scale not in step.needs:
@@ -26,9 +25,12 @@ def check_steps(retriever: Retriever, steps: Sequence[Selector], judges: Sequenc
         if isinstance(step, TopK) and step.k > retriever.depth:
             message = f"takes {step.k} hits, but the retriever returns {retriever.depth}"
             raise ConfigError(f"{place}: {message}; set retriever.depth to {step.k}")
-        if isinstance(step, LlmReranker) and _bare(step.model) in judging:
-            judge = judging[_bare(step.model)]
-            raise ConfigError(f"{place}: {step.model} is also the model of {judge}, which would judge its own choice")
+        prompter = step.prompter
+        if prompter and _bare(prompter.model) in judging:
+            judge = judging[_bare(prompter.model)]
+            raise ConfigError(
+                f"{place}: {prompter.model} is also the model of {judge}, which would judge its own choice"
+            )
         after = step.scale(scale)
         scale, source = after, label if after != scale else source
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from harness.components.component import Component, snake_case
-from harness.components.roles import Retriever
+from harness.components.roles import BaseRetriever
 from harness.core.errors import ConfigError, did_you_mean
 from harness.experiment.trial_names import SLOTS
 
@@ -51,7 +51,7 @@ def flat_params(prefix: str, values: Mapping[str, Any]) -> dict[str, str]:
 
 def part_depths(part: Component) -> dict[str, str]:
     """The depth params of a fusion's retrievers; the fusion sets their depth, not their own setting."""
-    if not isinstance(part, Retriever) or not part.parts:
+    if not isinstance(part, BaseRetriever) or not part.parts:
         return {}
-    names = [f.name for f in fields(part) if isinstance(getattr(part, f.name), Retriever)]  # type: ignore[arg-type]
+    names = [f.name for f in fields(part) if isinstance(getattr(part, f.name), BaseRetriever)]  # type: ignore[arg-type]
     return {f"retriever.{name}.depth": str(inner.depth) for name, inner in zip(names, part.parts, strict=False)}

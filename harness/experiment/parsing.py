@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.components.component import Component
-from harness.components.roles import ROLES, Reranker, Selector
+from harness.components.roles import ROLES, BaseReranker, Selector
 from harness.components.selectors.presets import DEFAULT_RERANKER, PRESETS
 from harness.core.errors import ConfigError, did_you_mean
 from harness.experiment.catalog import BUILTINS, component
@@ -46,7 +46,7 @@ def _steps(spec: Any, *, where: str, base_dir: Path) -> tuple[Selector, ...]:
     if given["rerank"] in (None, "none"):
         return PRESETS[name].steps(None)
     reranker = component("selector", given["rerank"], where=f"{where}.{name}.rerank", base_dir=base_dir)
-    if not isinstance(reranker, Reranker):
+    if not isinstance(reranker, BaseReranker):
         raise ConfigError(f"{where}.{name}.rerank: {reranker.name()} is not a reranker")
     return PRESETS[name].steps(reranker)
 

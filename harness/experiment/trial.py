@@ -9,7 +9,7 @@ from typing import Any, Literal
 from harness.components.augmenters.none import NoContext
 from harness.components.component import Component, identity, settings, step_labels
 from harness.components.embedders.local import Local
-from harness.components.roles import Augmenter, Chunker, Embedder, EmbeddingChunker, Judge, Retriever, Selector
+from harness.components.roles import BaseAugmenter, BaseChunker, BaseRetriever, Embedder, Judge, Selector
 from harness.core.errors import ConfigError
 from harness.data.manifest import Copies
 from harness.evaluation.metrics.names import parse_metric
@@ -31,11 +31,11 @@ class Trial:
     """One component per slot, the data it runs on, and how it is scored."""
 
     data: str
-    chunker: Chunker
-    retriever: Retriever
+    chunker: BaseChunker
+    retriever: BaseRetriever
     queries: str = "validation"
     tokenizer: str = "o200k_base"
-    augmenter: Augmenter = field(default_factory=NoContext)
+    augmenter: BaseAugmenter = field(default_factory=NoContext)
     embedder: Embedder = field(default_factory=Local)
     selector: tuple[Selector, ...] = ()
     judges: tuple[Judge, ...] = ()
@@ -57,7 +57,7 @@ class Trial:
     def uses_vectors(self) -> bool:
         """Whether any component needs embeddings; if not, the embedder is not part of the trial's identity."""
         compared = any(step.uses_vectors for step in self.selector)
-        return self.embeds_queries or compared or isinstance(self.chunker, EmbeddingChunker)
+        return self.embeds_queries or compared or self.chunker.uses_vectors
 
     def identity(self) -> dict[str, Any]:
         """All settings in the experiment file that affect the trial's results, as JSON-serializable values."""
@@ -95,7 +95,7 @@ class Trial:
                 params |= flat_params(slot, settings(part))
                 params |= part_depths(part)
         for label, judge in zip(step_labels(self.judges), self.judges, strict=True):
-            params[f"judge.{label}"] = str(getattr(judge, "model", "no model"))
+            params[f"judge.{label}"] = judge.model or "no model"
             params |= flat_params(
                 f"judge.{label}", {k: v for k, v in settings(judge).items() if v is not None and k != "model"}
             )
@@ -151,7 +151,7 @@ def trial_of(content: Mapping[str, Any], *, where: str, base_dir: Path) -> Trial
         raise ConfigError(f"{key_path(where, 'coverage')}: expected a number above 0 and at most 1, got {coverage!r}")
     given["coverage"] = float(coverage)
     retriever = given.get("retriever")
-    if isinstance(retriever, Retriever):
+    if isinstance(retriever, BaseRetriever):
         check_steps(retriever, given.get("selector", ()), given["judges"], key_path(where, "selector"))
     if given.get("copies") not in (None, "credit", "ignore"):
         raise ConfigError(f"{key_path(where, 'copies')}: expected credit or ignore, got {given['copies']!r}")

@@ -11,7 +11,6 @@ from harness.data.dataset import Dataset, read_queries
 from harness.experiment.experiment import Experiment
 from harness.experiment.trial import Trial
 from harness.running.session import Session, store_folder
-from harness.running.stages.passages import spans_by_document
 
 
 def suitability(experiment: Experiment, store: Path | str | None = None) -> Iterator[Finding]:
@@ -22,20 +21,23 @@ def suitability(experiment: Experiment, store: Path | str | None = None) -> Iter
     session = Session(experiment, store_folder(store))
     chunkings: dict[str, Trial] = {}
     for trial in session.trials:
-        if not session.pipeline(trial).needs_chunk_calls(trial):
-            chunkings.setdefault(session.pipeline(trial).chunks_address(trial), trial)
+        outputs = session.outputs(trial)
+        chunks = outputs.stages.chunks
+        if not chunks.uses_models or chunks.done(outputs.work):
+            chunkings.setdefault(chunks.address, trial)
     if not chunkings:
         return
     trials = list(chunkings.values())
-    data = session.pipeline(trials[0]).data
-    cuts = [dict(_spans(data, session, trial)) for trial in trials]
+    data = session.outputs(trials[0]).data
+    cuts = [dict(_spans(session, trial)) for trial in trials]
     yield from _evidence_cut(session, data, cuts)
     yield from _same_chunks(session, data, cuts)
 
 
-def _spans(data: Dataset, session: Session, trial: Trial) -> Iterator[tuple[str, Ints]]:
+def _spans(session: Session, trial: Trial) -> Iterator[tuple[str, Ints]]:
     """The spans of each document's chunks, in characters: an array (chunks, 2) per document id."""
-    for doc, spans in spans_by_document(data, session.pipeline(trial).chunks(trial)):
+    outputs = session.outputs(trial)
+    for doc, spans in outputs.stages.corpus.spans(outputs.work):
         yield doc.id, np.array(spans, np.int64).reshape(-1, 2)
 
 

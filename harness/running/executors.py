@@ -1,51 +1,82 @@
-"""Executors for the tasks of a launch: this process, worker processes, or an executor supplied by the user."""
+"""Engines for tasks: this process, worker processes, or an executor supplied by the user."""
 
 import importlib
 import multiprocessing
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from harness.core.errors import ConfigError
 
+STARTING_SECONDS = 1.5
+"""What it costs to start a worker process; light tasks are run in this process until they have taken that long."""
+
 
 class Serial(Executor):
-    """Runs each task in the calling process, so that one worker needs no separate code path.
-
-    A task runs when its result is first requested, so results arrive and can be logged one by one, as from workers.
-    """
+    """Runs each task in the calling process, at once, so that one worker needs no separate code path."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Return a future that runs the task when its result is first requested."""
-        return _Deferred(lambda: fn(*args, **kwargs))
+        """Run the task and return its finished future."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
 
-class _Deferred(Future[Any]):
-    def __init__(self, work: Callable[[], Any]) -> None:
-        super().__init__()
-        self._work = work
+class Engine:
+    """Runs tasks on an executor, `workers` at a time; a context manager that ends the executor.
 
-    def result(self, timeout: float | None = None) -> Any:
-        if not self.done():
-            try:
-                self.set_result(self._work())
-            except Exception as error:
-                self.set_exception(error)
-        return super().result(timeout)
+    `starts_late` says that the executor's workers cost time to start: light tasks are then run in this process as long
+    as no worker has started and they have taken less than STARTING_SECONDS.
+    """
+
+    def __init__(self, executor: Executor, workers: int, *, starts_late: bool = False) -> None:
+        self._executor, self.workers, self._late = executor, workers, starts_late
+        self._serial = Serial()
+        self._spent = 0.0
+
+    @property
+    def at_once(self) -> int:
+        """How many tasks to submit before one is finished; workers do not wait for the next one."""
+        return 1 if isinstance(self._executor, Serial) else 2 * self.workers
+
+    def submit(self, task: Callable[..., Any], /, *arguments: Any, light: bool = False) -> Future[Any]:
+        """Submit a task; `light` says that it probably takes less time than it costs to start a worker."""
+        if self._late and light and self._spent < STARTING_SECONDS:
+            begin = time.perf_counter()
+            future = self._serial.submit(task, *arguments)
+            self._spent += time.perf_counter() - begin
+            return future
+        self._late = False
+        return self._executor.submit(task, *arguments)
+
+    def __enter__(self) -> Self:
+        self._executor.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._executor.shutdown(wait=True, cancel_futures=kind is not None)
 
 
-def open_executor(workers: int = 1, on: str = "processes") -> Executor:
-    """Return an executor that runs `workers` tasks at a time.
+def open_engine(workers: int = 1, on: str = "processes") -> Engine:
+    """Return an engine that runs `workers` tasks at a time.
 
     `on` is `processes`, or `package.module:callable`, which is called with the number of workers and must return a
     `concurrent.futures.Executor` (for example a Dask client's `get_executor()`). Raises ConfigError if it does not.
     """
     if on != "processes":
-        return _custom(on, workers)
+        return Engine(_custom(on, workers), workers)
     if workers == 1:
-        return Serial()
+        return Engine(Serial(), 1)
     # Spawned, not forked: torch's and FAISS' thread pools do not survive a fork.
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    return Engine(pool, workers, starts_late=True)
 
 
 def _custom(reference: str, workers: int) -> Executor:

@@ -30,7 +30,7 @@ def finalists(
     if choose:
         chosen = find_baseline(every, choose, "choose")
     else:
-        missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
+        missing = sum(not session.outputs(trial).stored()["score"] for trial in session.trials)
         if missing:
             message = f"{missing} of {len(every)} trials have not run on '{session.trials[0].queries}'"
             raise ConfigError(f"--final: {message}; run the experiment first, validation chooses the trial")

@@ -14,7 +14,7 @@ from harness.experiment.trial import Trial
 from harness.running.judging.judging import results_of
 from harness.running.launch_result import Launch
 from harness.running.session import Session, store_folder
-from harness.running.trial_result import PriceGiven
+from harness.running.stages.model_access import PriceGiven
 from harness.storage.digest import canonical, digest
 from harness.storage.sealed import read_sealed, write_sealed
 
@@ -103,7 +103,7 @@ def stored_session(experiment: Experiment | str, *, store: Path | str | None = N
 
 
 def _all_stored(session: Session) -> Session:
-    missing = sum(not session.pipeline(trial).stored(trial)["score"] for trial in session.trials)
+    missing = sum(not session.outputs(trial).stored()["score"] for trial in session.trials)
     if missing:
         message = f"{missing} of {len(session.trials)} trials of '{session.experiment.name}'"
         raise ConfigError(f"{message} have not run; run them with `harness run`")

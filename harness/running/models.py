@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from harness.llm.answer_cache import AnswerCache
 from harness.llm.caller import Caller
 from harness.llm.retry_policy import RetryPolicy
-from harness.running.pipeline import ANSWERS
 from harness.running.session import Session
+from harness.running.stages.workspace import ANSWERS
 
 
 def answers_of(session: Session) -> AnswerCache:

@@ -3,15 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from harness.components.llm_roles import LlmJudge
 from harness.experiment.experiment import Experiment
 from harness.llm.prices import dollars
+from harness.running.bounds import select_bounds
 from harness.running.judging.judging import Judging
 from harness.running.models import Models, answers_of
-from harness.running.prefetch import costs, pending_chunk_calls, pending_context_calls, select_bounds
 from harness.running.session import Session, store_folder
+from harness.running.stages.chunk import AskBoundaries, EmbedPieces
+from harness.running.stages.contextualize import AskContexts, EmbedCorpus
+from harness.running.stages.embed import texts_to_embed
+from harness.running.stages.graph import Graph
+from harness.running.stages.model_access import expected_costs
+from harness.running.stages.stage import ModelStage
+from harness.running.stages.workspace import Workspace
 
 
 class PlannedTrial(NamedTuple):
@@ -43,42 +49,57 @@ def plan(experiment: Experiment, *, store: Path | str | None = None, models: Mod
     session = Session(experiment, store_folder(store), price=models.price)
     session.require_packages()
     planned = [
-        PlannedTrial(name, session.pipeline(trial).stored(trial))
+        PlannedTrial(name, session.outputs(trial).stored())
         for trial, name in zip(session.trials, session.names, strict=True)
     ]
+    graph = session.graph()
+    cuts = texts_to_embed(_known(graph, EmbedPieces))
+    wanted = {f"{found.label}, for chunking": found for found in cuts}
+    wanted |= {found.label: found for found in texts_to_embed(_known(graph, EmbedCorpus))}
     texts: dict[str, int] = {}
     tokens: dict[str, int] = {}
     usd: dict[str, float | None] = {}
-    cuts = {f"{label}, for chunking": found for label, found in session.to_cut().items()}
-    for label, (embedder, pipeline, documents, queries) in (cuts | session.to_embed()).items():
-        count = pipeline.tokens
+    for label, (_, embedder, work, documents, queries) in wanted.items():
         texts[label] = len(documents) + len(queries)
-        tokens[label] = sum(map(count, documents)) + sum(map(count, queries))
+        tokens[label] = sum(map(work.tokenizer.count, (*documents, *queries)))
         price = embedder.price_with(models.price)
         usd[label] = None if price is None else tokens[label] * price / 1e6
-    return Plan(planned, texts, tokens, usd, _calls(session, models))
+    return Plan(planned, texts, tokens, usd, _calls(session, graph, models))
 
 
-def _calls(session: Session, models: Models) -> list[str]:
+Kind = TypeVar("Kind", bound=ModelStage)
+
+
+def _known(graph: Graph, kind: type[Kind]) -> list[tuple[Kind, Workspace]]:
+    """The stages of a kind whose questions or texts are known without any model."""
+    return [(stage, work) for stage, work in graph.of_kind(kind) if not graph.waits_for_models(stage)]
+
+
+def _calls(session: Session, graph: Graph, models: Models) -> list[str]:
     """Lines about the calls to language models and rerankers, and their cost."""
     lines = []
-    for wanted in (pending_chunk_calls(session), pending_context_calls(session)):
-        lines += [cost.summary(name) for name, cost in costs(wanted, answers_of(session), models.price).items()]
-    if any(session.pipeline(trial).needs_chunk_calls(trial) for trial in session.trials):
+    for wanted in (
+        [stage.questions(work) for stage, work in _known(graph, AskBoundaries)],
+        [stage.questions(work) for stage, work in _known(graph, AskContexts)],
+    ):
+        costs = expected_costs(wanted, answers_of(session), models.price)
+        lines += [cost.summary(name) for name, cost in costs.items()]
+    stages = [session.outputs(trial).stages for trial in session.trials]
+    if any(one.chunks.uses_models and graph.has(one.chunks) for one in stages):
         message = "what else to embed, retrieve and judge is known once the documents are chunked"
-        return [*lines, *select_bounds(session), message]
+        return [*lines, *select_bounds(session, graph), message]
     if lines:
         lines.append("what else to embed and judge is known once the contexts are written")
-    return [*lines, *select_bounds(session), *_judge_calls(session, models)]
+    return [*lines, *select_bounds(session, graph), *_judge_calls(session, models)]
 
 
 def _judge_calls(session: Session, models: Models) -> list[str]:
     if not session.trials[0].judges:
         return []
     judging = Judging(session, answers_of(session), price=models.price)
-    if not any(isinstance(judge, LlmJudge) for judge in session.trials[0].judges):
+    if not any(judge.prompter for judge in session.trials[0].judges):
         return []
-    if all(session.pipeline(trial).stored(trial)["select"] for trial in session.trials):
+    if all(session.outputs(trial).stored()["select"] for trial in session.trials):
         listing = judging.claims.estimate()
         lines = [listing.summary("claims of reference answers")] if listing.calls else []
         return lines + [summary.cost for summary in judging.summaries() if summary.model]

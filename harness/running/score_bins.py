@@ -3,17 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from harness.components.component import identity, settings
-from harness.components.roles import Embedder, Retriever
+from harness.components.roles import Embedder
 from harness.evaluation.results import ScoreBin, ScoreBins
 from harness.evaluation.stats import clustered_rate
-from harness.experiment.trial import Trial
-from harness.running.pipeline import Pipeline
 from harness.running.session import Session
+from harness.running.stages.retrieve import Retrieve
+from harness.running.stages.score import Relevance
+from harness.running.trial_outputs import TrialOutputs
 from harness.storage.digest import digest
+from harness.storage.store import Artifact
 
 EDGES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """The default edges of the bins, as cosines."""
@@ -24,20 +27,34 @@ def score_bins(session: Session, edges: Sequence[float] = EDGES) -> list[ScoreBi
 
     `edges` are cosines, in any order; the outermost bins are unbounded.
     """
-    found: dict[str, tuple[str, dict[str, tuple[Pipeline, Trial, Retriever]]]] = {}
+    found: dict[str, tuple[str, dict[str, _Searched]]] = {}
     for trial in session.trials:
-        pipeline = session.pipeline(trial)
-        for part in (trial.retriever, *trial.retriever.parts):
+        outputs = session.outputs(trial)
+        rankings = outputs.stages.rankings
+        for searched in (rankings, *rankings.parts):
             # Use exact search: the hits of an approximate index depend on the index too.
-            part = part.exact() or part
+            searched = searched.exact or searched
+            part = searched.retriever
             if part.uses_vectors and not part.parts and part.scale == "cosine":
                 name = _named(trial.embedder)
-                _, rankings = found.setdefault(digest(identity(trial.embedder)), (name, {}))
+                _, known = found.setdefault(digest(identity(trial.embedder)), (name, {}))
                 # Keep the deepest ranking of each chunking; shallower ones are part of it.
-                known = rankings.get(pipeline.passages_address(trial))
-                if known is None or known[2].depth < part.depth:
-                    rankings[pipeline.passages_address(trial)] = (pipeline, trial, part)
+                deepest = known.get(rankings.corpus.address)
+                if deepest is None or deepest.stage.retriever.depth < part.depth:
+                    known[rankings.corpus.address] = _Searched(searched, outputs)
     return [_of(name, list(rankings.values()), edges) for name, rankings in found.values()]
+
+
+class _Searched(NamedTuple):
+    """A ranking by cosine, with the outputs of a trial it belongs to."""
+
+    stage: Retrieve
+    outputs: TrialOutputs
+
+    def relevance(self) -> Artifact:
+        """Which of its hits are relevant; see `Relevance`."""
+        scores = self.outputs.stages.scores
+        return Relevance(self.stage, scores.copies, scores.relevant_from).read(self.outputs.work)
 
 
 def _named(embedder: Embedder) -> str:
@@ -47,12 +64,12 @@ def _named(embedder: Embedder) -> str:
     return " ".join([embedder.label, *lines])
 
 
-def _of(name: str, rankings: Sequence[tuple[Pipeline, Trial, Retriever]], edges: Sequence[float]) -> ScoreBins:
+def _of(name: str, rankings: Sequence[_Searched], edges: Sequence[float]) -> ScoreBins:
     bounds = [np.inf, *sorted(edges, reverse=True), -np.inf]
-    queries = rankings[0][0].data.query_set.queries
+    queries = rankings[0].outputs.queries
     answerable = np.array([bool(query.evidence) for query in queries])
     clusters = [query.cluster for query in queries if query.evidence]
-    marked = [pipeline.relevance(trial, part).arrays for pipeline, trial, part in rankings]
+    marked = [one.relevance().arrays for one in rankings]
     query, scores, good = (np.concatenate([one[name] for one in marked]) for name in ("query", "scores", "relevant"))
     bins = []
     for high, low in pairwise(bounds):

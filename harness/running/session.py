@@ -1,27 +1,27 @@
-"""A session: an experiment with its data and its store, its trials and the pipelines that compute them."""
+"""A session: an experiment with its data and its store, its trials and access to what their stages make."""
 
 import importlib.util
 import os
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
-from harness.components.component import identity
-from harness.components.roles import Embedder, EmbeddingChunker
 from harness.core.errors import ConfigError
 from harness.core.tokenizer import Tokenizer
 from harness.data.dataset import open_query_set, verify
-from harness.data.manifest import Copies, Manifest, find_dataset, read_manifest
+from harness.data.manifest import Manifest, find_dataset, read_manifest
 from harness.evaluation.metrics.loss_attribution import ABSENT
 from harness.evaluation.results import TrialResult
 from harness.experiment.experiment import Experiment
 from harness.experiment.params import find_baseline
 from harness.experiment.trial import Trial
 from harness.experiment.trial_names import names
-from harness.running.pipeline import Pipeline
-from harness.running.trial_result import PriceGiven, trial_result, unpriced
+from harness.running.stages.graph import Graph
+from harness.running.stages.model_access import PriceGiven
+from harness.running.stages.trial_stages import TrialStages
+from harness.running.stages.workspace import StageContext, workspace_for
+from harness.running.trial_outputs import TrialOutputs
+from harness.running.trial_result import trial_result, unpriced
 from harness.storage.digest import digest
 
 
@@ -30,17 +30,8 @@ def store_folder(given: Path | str | None) -> Path:
     return Path(given or os.environ.get("HARNESS_STORE") or ".harness")
 
 
-class ToEmbed(NamedTuple):
-    """The distinct texts that an embedder has no cached vectors for, of documents and of queries."""
-
-    embedder: Embedder
-    pipeline: Pipeline
-    documents: list[str]
-    queries: list[str]
-
-
 class Session:
-    """The trials of an experiment, their data and the pipelines that compute them.
+    """The trials of an experiment, their data and access to what their stages make.
 
     `final` puts all trials on the locked query set. Raises DataError if the data cannot be found or a pinned file has
     changed, ConfigError if no trial is the baseline.
@@ -56,6 +47,7 @@ class Session:
         trials = [replace(trial, copies=trial.copies or self.manifest.copies) for trial in trials]
         every = [trial.params() for trial in trials]
         given = experiment.trial_set.names if experiment.trial_set else ()
+        self._outputs: dict[int, tuple[Trial, TrialOutputs]] = {}
         self.trials, self.names = trials, list(given or names(every))
         # Raises now rather than after the work if no trial is the baseline.
         find_baseline(every, experiment.compare.baseline)
@@ -67,7 +59,7 @@ class Session:
     def require_packages(self) -> None:
         """Raise ConfigError if an unfinished or judged trial needs a package that is not installed."""
         for trial in self.trials:
-            if self.pipeline(trial).stored(trial)["score"] and not trial.judges:
+            if self.outputs(trial).stages.scores.done(self.outputs(trial).work) and not trial.judges:
                 continue
             embedder = [trial.embedder] if trial.uses_vectors else []
             parts = (trial.chunker, trial.augmenter, *embedder, trial.retriever, *trial.selector, *trial.judges)
@@ -99,13 +91,21 @@ class Session:
             lines.append(f"{items} are in documents missing from the corpus and cannot be found")
         return lines
 
-    def pipeline(self, trial: Trial) -> Pipeline:
-        """Return the pipeline for a trial; trials on the same data share one."""
-        return pipeline_for(self.place(trial))
+    def outputs(self, trial: Trial) -> TrialOutputs:
+        """Return access to what a trial's stages made."""
+        if id(trial) not in self._outputs:
+            context = self.context(trial)
+            stages = TrialStages(trial, self.manifest, context.tokenizer_identity)
+            self._outputs[id(trial)] = trial, TrialOutputs(stages, workspace_for(context))
+        return self._outputs[id(trial)][1]
+
+    def graph(self) -> Graph:
+        """Return the graph of what is left to do until all trials are scored."""
+        return Graph((one.stages.scores, one.work) for one in map(self.outputs, self.trials))
 
     def result(self, trial: Trial, name: str) -> TrialResult:
         """Return the result of a trial, computed if needed; with `usd_per_query` if the experiment has a reader."""
-        result = trial_result(self.pipeline(trial), trial, name, self.price)
+        result = trial_result(self.outputs(trial), name, self.price)
         reader = self.experiment.reader
         if reader is None:
             return result
@@ -117,8 +117,8 @@ class Session:
         usd = reader.usd(facts["context_tokens"]) + asked
         return replace(result, efficiency={**facts, "usd_per_query": usd})
 
-    def place(self, trial: Trial) -> "StageContext":
-        """Return what a worker needs to find the trial's pipeline."""
+    def context(self, trial: Trial) -> StageContext:
+        """Return what a process needs besides a stage of the trial to run it."""
         return StageContext(
             str(self.manifest.root),
             self.manifest.corpus.sha256,
@@ -130,83 +130,6 @@ class Session:
             str(self.store),
             self.final,
         )
-
-    def to_embed(self) -> dict[str, ToEmbed]:
-        """Return the texts to embed for retrieval, by embedder: those of unfinished trials that have no cached vector.
-
-        Trials that still wait for chunk boundaries or contexts are skipped: their texts are not known yet.
-        """
-        wanted: dict[str, _Texts] = {}
-        for trial in self.trials:
-            pipeline = self.pipeline(trial)
-            if pipeline.needs_chunk_calls(trial) or pipeline.needs_context_calls(trial):
-                continue
-            if trial.embeds_queries and not pipeline.stored(trial)["retrieve"]:
-                _add(wanted, trial.embedder, pipeline, pipeline.passages(trial).texts)
-        return _left(wanted, queries=True)
-
-    def to_cut(self) -> dict[str, ToEmbed]:
-        """Return the texts to embed for chunking, by embedder, that have no cached vector."""
-        wanted: dict[str, _Texts] = {}
-        for trial in self.trials:
-            pipeline = self.pipeline(trial)
-            if isinstance(trial.chunker, EmbeddingChunker) and pipeline.needs_chunk_calls(trial):
-                _add(wanted, trial.embedder, pipeline, pipeline.piece_texts(trial))
-        return _left(wanted, queries=False)
-
-
-_Texts = tuple[Embedder, Pipeline, dict[str, None]]
-
-
-def _add(wanted: dict[str, _Texts], embedder: Embedder, pipeline: Pipeline, texts: list[str]) -> None:
-    wanted.setdefault(digest(identity(embedder)), (embedder, pipeline, {}))[2].update(dict.fromkeys(texts))
-
-
-def _left(wanted: dict[str, _Texts], *, queries: bool) -> dict[str, ToEmbed]:
-    """The texts that have no vector yet, by a label that is unique to the embedder."""
-    found: dict[str, ToEmbed] = {}
-    for embedder, pipeline, texts in wanted.values():
-        documents = pipeline.vectors.missing(embedder, list(texts))
-        asked = pipeline.vectors.missing(embedder, pipeline.query_texts, queries=True) if queries else []
-        label = embedder.label
-        found[label if label not in found else f"{label} {len(found)}"] = ToEmbed(embedder, pipeline, documents, asked)
-    return found
-
-
-class StageContext(NamedTuple):
-    """What a worker needs besides the trial to find its pipeline. Plain values, so that any executor can send it.
-
-    The hashes and the tokenizer's identity distinguish the current files from earlier versions, for a process that
-    keeps running after a file was edited.
-    """
-
-    root: str
-    corpus_sha256: str
-    queries: str
-    queries_sha256: str
-    tokenizer: str
-    tokenizer_identity: str
-    copies: Copies
-    store: str
-    final: bool
-
-
-_local = threading.local()
-
-
-def pipeline_for(place: StageContext) -> Pipeline:
-    """Return this thread's pipeline for a context, created if needed. Threads never share pipelines."""
-    known: dict[StageContext, Pipeline] = _local.__dict__.setdefault("pipelines", {})
-    if place not in known:
-        known[place] = Pipeline(
-            read_manifest(Path(place.root)),
-            place.queries,
-            Path(place.store),
-            tokenizer=place.tokenizer,
-            copies=place.copies,
-            final=place.final,
-        )
-    return known[place]
 
 
 def _installed(package: str) -> bool:

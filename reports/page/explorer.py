@@ -25,7 +25,7 @@ from harness.evaluation.metrics.intervals import union
 from harness.evaluation.stats import Flags
 from harness.running.judging.verdict_json import verdict_json
 from harness.running.launch_result import Launch
-from harness.running.stages.select import KEPT
+from harness.running.stages.selection_run import KEPT
 from reports.numbers import outcome_words
 
 _BLOCK = 400_000
@@ -102,7 +102,7 @@ class _Packer:
         assert launch.session is not None
         self._launch, self._metrics, session = launch, metrics, launch.session
         self._verdicts: dict[int, list[dict[str, Verdict]]] = {}
-        self._data: Dataset = session.pipeline(session.trials[0]).data
+        self._data: Dataset = session.outputs(session.trials[0]).data
         lengths = [len(doc.text) + 1 for doc in self._data.documents]
         self._base = np.cumsum([0, *lengths]).astype(np.int64)
         self._extent = int(self._base[-1]), max(lengths, default=1)
@@ -121,7 +121,7 @@ class _Packer:
         session = self._launch.session
         assert session is not None
         trial = session.trials[number]
-        found = session.pipeline(trial).selection(trial)
+        found = session.outputs(trial).selection
         columns, order = found.arrays, np.argsort(found.arrays["query"], kind="stable")
         doc, start, end = (columns[name][order].astype(np.int64) for name in ("doc", "start", "end"))
         passage = np.ravel_multi_index((self._base[doc] + start, end - start), self._extent)

@@ -26,7 +26,7 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
     session = launch.session
     assert session is not None
     manifest, trial = session.manifest, session.trials[0]
-    data = session.pipeline(trial).data
+    data = session.outputs(trial).data
     lengths = np.array([len(doc.text) for doc in data.documents])
     yield "data set", manifest.name
     if manifest.licence:
@@ -68,7 +68,7 @@ def queries_of(launch: Launch) -> QueryProfile:
     """Returns the profile of the queries that a launch was evaluated on."""
     session = launch.session
     assert session is not None
-    data = session.pipeline(session.trials[0]).data
+    data = session.outputs(session.trials[0]).data
     return query_profile(data.query_set.name, data.query_set.queries, data.by_id)
 
 

@@ -323,7 +323,7 @@ def _data(material: Material) -> Iterator[Part]:
     yield Facts(list(data_facts(material.launch)))
     session = material.launch.session
     assert session is not None
-    documents = session.pipeline(session.trials[0]).data.documents
+    documents = session.outputs(session.trials[0]).data.documents
     yield Figure(figures.shape_of_data(corpus_profile(documents), queries_of(material.launch)))
 
 

@@ -35,7 +35,7 @@ from harness.components.selectors.wording import mentions
 from harness.core.errors import ConfigError
 from harness.core.records import Chunk, Document, Hit, Outcome, Query, TokenMap
 from harness.core.tokenizer import Tokenizer
-from harness.running.stages.select import _check
+from harness.running.stages.selection_run import _check
 
 ASKED = Query("q", "?")
 

@@ -63,7 +63,7 @@ from harness.core.records import Chunk, Document, Hit, Outcome, Query, Spans, To
 from harness.core.tokenizer import Tokenizer
 from harness.experiment.catalog import BUILTINS, component, describe, to_spec
 from harness.llm import Completion, Failure, Prompter
-from harness.running.stages.select import _check
+from harness.running.stages.selection_run import _check
 
 ALL = [cls for known in BUILTINS.values() for cls in known.values()]
 WORDS = Tokenizer("words")

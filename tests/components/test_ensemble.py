@@ -247,7 +247,7 @@ def test_a_merged_passage_in_a_launch(make_data: Any, tmp_path: Path) -> None:
     assert (kept.mean("recall@5"), dropped.mean("recall@5")) == (1, 0)
     assert (kept.evidence_outcomes, dropped.evidence_outcomes) == ([["found"]], [["dropped:threshold"]])
     session = Session(made, tmp_path / "s")
-    (selection,) = session.pipeline(session.trials[0]).selections(session.trials[0])
+    (selection,) = session.outputs(session.trials[0]).selections
     merged = next(pick for pick in selection.kept if text[pick.start : pick.end].startswith("Rye dough needs hot"))
     assert text[merged.start : merged.end] == "Rye dough needs hot steam early. Rye dough needs dry heat later."
     assert (merged.tokens, merged.context_tokens) == (14, 1)

@@ -208,7 +208,7 @@ def test_missing_grades_are_dropped_or_stop_the_run(server: Server, garden_data:
     from harness.running.session import Session
 
     session = Session(lenient, tmp_path / "s")
-    for selection in session.pipeline(session.trials[0]).selections(session.trials[0]):
+    for selection in session.outputs(session.trials[0]).selections:
         scores = [pick.score for pick in selection.kept]
         assert scores == sorted(scores, reverse=True)
         assert all(score >= 0 for score in scores)

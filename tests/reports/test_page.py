@@ -142,7 +142,7 @@ def test_the_explorer_shows_each_trials_passages(shown: Any, launch: Launch) -> 
     for query, quote in (("the gate of amber", QUOTES[0][1]), ("the ochre bell", QUOTES[1][1])):
         choose(shown, query)
         for name, cards in shown.execute_script(read):
-            rows = list(session.pipeline(session.trials[0]).rows(session.trials[names.index(name)]))
+            rows = list(session.outputs(session.trials[names.index(name)]).rows())
             (row,) = (row for row in rows if query in row["query"])
             assert [text for _, text in cards] == [passage["text"] for passage in row["kept"]]
             for (where, _), passage in zip(cards, row["kept"], strict=True):
@@ -173,7 +173,7 @@ def test_dropped_passages_and_reasons(shown: Any, launch: Launch) -> None:
     wanted, reasons = 0, set()
     for name in output:
         trial = session.trials[names.index(name)]
-        (row,) = (row for row in session.pipeline(trial).rows(trial) if "cedar tower" in row["query"])
+        (row,) = (row for row in session.outputs(trial).rows() if "cedar tower" in row["query"])
         wanted += len(row["dropped"])
         reasons |= {passage["reason"] for passage in row["dropped"]}
     WebDriverWait(shown, 30).until(lambda driver: driver.execute_script(count) == wanted)

@@ -58,7 +58,7 @@ def test_ignored_documents_are_never_retrieved(make_data: Callable[..., Path], t
         launch = run(Experiment("ignores", trial, []), store=tmp_path / "store", log=False)
         session = launch.session
         assert session is not None
-        first, second = session.pipeline(session.trials[0]).selections(session.trials[0])
+        first, second = session.outputs(session.trials[0]).selections
         assert len(first.kept) == len(second.kept) == 3
         assert "a" not in {pick.doc for pick in first.kept}
         assert "a" in {pick.doc for pick in second.kept}

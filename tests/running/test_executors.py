@@ -1,39 +1,52 @@
-"""Executors for tasks in this process, in worker processes and on a custom engine."""
+"""Engines for tasks in this process, in worker processes and on a custom executor."""
+
+import os
+import time
 
 import pytest
 
 from harness.core.errors import ConfigError
-from harness.running.executors import Serial, open_executor
+from harness.running.executors import STARTING_SECONDS, Serial, open_engine
 
 
-def test_serial_executor_is_lazy_and_keeps_exceptions() -> None:
-    """A task runs once, when its result is requested; the future raises what the task raised."""
-    with open_executor() as executor:
-        ran: list[int] = []
-        task = executor.submit(ran.append, 1)
-        assert ran == []
-        task.result()
-        task.result()
-        assert ran == [1]
-        assert executor.submit(pow, 2, 5).result() == 32
-        with pytest.raises(ZeroDivisionError):
-            executor.submit(divmod, 1, 0).result()
+def test_serial_executor_runs_at_once_and_keeps_exceptions() -> None:
+    """A task runs when it is submitted; the future raises what the task raised."""
+    ran: list[int] = []
+    task = Serial().submit(ran.append, 1)
+    assert ran == [1]
+    task.result()
+    task.result()
+    assert ran == [1]
+    assert Serial().submit(pow, 2, 5).result() == 32
+    failed = Serial().submit(divmod, 1, 0)
+    with pytest.raises(ZeroDivisionError):
+        failed.result()
 
 
-def test_tasks_run_in_worker_processes() -> None:
-    """A worker process has a different process id."""
-    import os
+def test_one_worker_is_this_process() -> None:
+    """No process is started for one worker."""
+    with open_engine() as engine:
+        assert engine.submit(os.getpid).result() == os.getpid()
+        assert engine.at_once == 1
 
-    with open_executor(2) as executor:
-        assert executor.submit(os.getpid).result() != os.getpid()
+
+def test_light_tasks_start_no_worker() -> None:
+    """Light tasks run here until they have taken as long as a worker takes to start, or until one has started."""
+    with open_engine(2) as engine:
+        assert engine.submit(os.getpid, light=True).result() == os.getpid()
+        engine.submit(time.sleep, STARTING_SECONDS, light=True)
+        assert engine.submit(os.getpid, light=True).result() != os.getpid()
+    with open_engine(2) as engine:
+        assert engine.submit(os.getpid).result() != os.getpid()
+        assert engine.submit(os.getpid, light=True).result() != os.getpid()
 
 
 def test_a_custom_executor() -> None:
-    """`module:callable` is called with the number of workers and must return an Executor."""
-    with open_executor(3, "concurrent.futures:ThreadPoolExecutor") as executor:
-        assert not isinstance(executor, Serial)
-        assert executor.submit(pow, 2, 3).result() == 8
+    """`module:callable` is called with the number of workers and must return an Executor; it gets every task."""
+    with open_engine(3, "concurrent.futures:ThreadPoolExecutor") as engine:
+        assert engine.submit(pow, 2, 3, light=True).result() == 8
+        assert (engine.workers, engine.at_once) == (3, 6)
     with pytest.raises(ConfigError, match="not a concurrent"):
-        open_executor(3, "builtins:range")
+        open_engine(3, "builtins:range")
     with pytest.raises(ConfigError, match="package.module:callable"):
-        open_executor(3, "nowhere")
+        open_engine(3, "nowhere")

@@ -67,7 +67,7 @@ def test_bins_count_every_hit_once(launched: Any) -> None:
     # Recounted from the per-query rows of the two deep trials.
     relevant = {True: 0, False: 0}
     for trial in (session.trials[0], session.trials[4]):
-        for row in session.pipeline(trial).rows(trial):
+        for row in session.outputs(trial).rows():
             for hit in row["kept"] if row["evidence"] else []:
                 relevant[hit["score"] >= 0.5] += hit["relevant"]
     assert found.bins[0].relevant == relevant[True]

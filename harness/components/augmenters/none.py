@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from harness.components.roles import Augmenter
 from harness.core.records import Document
@@ -10,6 +11,8 @@ from harness.core.records import Document
 @dataclass(frozen=True)
 class NoContext(Augmenter):
     """No context: only the text of the chunk is indexed."""
+
+    adds_context: ClassVar[bool] = False
 
     @classmethod
     def name(cls) -> str:

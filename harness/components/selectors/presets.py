@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from harness.components.roles import Reranker, Selector
+from harness.components.roles import BaseReranker, Selector
 from harness.components.selectors import MMR, Normalize, Rerank, TopK
 
 
@@ -14,7 +14,7 @@ class Preset(NamedTuple):
     k: int
     relevance: float
 
-    def steps(self, reranker: Reranker | None) -> tuple[Selector, ...]:
+    def steps(self, reranker: BaseReranker | None) -> tuple[Selector, ...]:
         """Take `fetch` hits, rerank them if `reranker` is set, and choose `k` by MMR on scores scaled to 0..1."""
         reranked = () if reranker is None else (reranker,)
         return (TopK(k=self.fetch), *reranked, Normalize(), MMR(k=self.k, relevance=self.relevance, fetch=None))

@@ -47,7 +47,7 @@ def agree(
     label, prompter = _judge(experiment, judge)
     caller = models.caller(answers_of(session), notify)
     judging = Judging(session, caller.answers, price=models.price)
-    cases = {case.query.id: case for case in session.pipeline(session.trials[0]).cases(session.trials[0])}
+    cases = {case.query.id: case for case in session.outputs(session.trials[0]).cases()}
     unknown = [row.query for row in graded if row.query not in cases or cases[row.query].query.text != row.question]
     if unknown:
         raise DataError(f"judge agree: the sheet's query '{unknown[0]}' is not one of '{experiment.base.data}'")
@@ -124,7 +124,7 @@ def _selected(session: Session) -> dict[str, dict[str, Case]]:
     found: dict[str, dict[str, Case]] = {}
     depth = judged_depth(session.experiment)
     for trial in session.trials:
-        for case in session.pipeline(trial).cases(trial):
+        for case in session.outputs(trial).cases():
             passages = found.setdefault(case.query.id, {})
             for passage in case.passages[:depth]:
                 passages.setdefault(passage.id, replace(case, passages=(passage,)))

@@ -32,7 +32,7 @@ class Claims:
 
     def _cases(self) -> Iterator[Case]:
         trial = self._session.trials[0]  # all trials have the same queries
-        return self._session.pipeline(trial).cases(trial)
+        return self._session.outputs(trial).cases()
 
     def tasks(self) -> list[tuple[Prompter, list[Task]]]:
         """Return a task for each reference answer without claims in the data, stored or not, for each prompter."""

@@ -89,8 +89,8 @@ def _trial_parts(
     judge's are NaN if a judgment is missing.
     """
     made = []
-    pipeline = session.pipeline(trial)
-    for case, verdicts in zip(pipeline.cases(trial), judging.verdicts(trial), strict=True):
+    outputs = session.outputs(trial)
+    for case, verdicts in zip(outputs.cases(), judging.verdicts(trial), strict=True):
         if case.query.id in whole:
             judged = [finding.judgments[0] for finding in verdicts[label].findings]
             known = not any(isinstance(judgment, Failure) for judgment in judged)

@@ -28,7 +28,7 @@ def sample(
         raise ConfigError("judge sample: --per-query and --queries: expected at least 1")
     session = finished_session(experiment, store, "judge sample")
     pools = passage_pools(session)
-    asked = {case.query.id: case for case in session.pipeline(session.trials[0]).cases(session.trials[0])}
+    asked = {case.query.id: case for case in session.outputs(session.trials[0]).cases()}
     ids = sorted(query for query, pool in pools.items() if pool)
     chosen = random.Random(f"queries {seed}").sample(ids, min(queries, len(ids))) if queries else ids
     rows = []
@@ -43,7 +43,7 @@ def sample(
 def finished_session(experiment: Experiment, store: Path | str | None, command: str) -> Session:
     """Return the experiment's session. Raises ConfigError, naming `command`, if a trial has no stored selection."""
     session = Session(experiment, store_folder(store))
-    missing = sum(not session.pipeline(trial).stored(trial)["select"] for trial in session.trials)
+    missing = sum(not session.outputs(trial).stored()["select"] for trial in session.trials)
     if missing:
         message = f"{missing} of {len(session.trials)} trials of '{experiment.name}' have not run"
         raise ConfigError(f"{command}: {message}; run them with `harness run`")
@@ -61,7 +61,7 @@ def passage_pools(session: Session) -> dict[str, dict[str, None]]:
     pools: dict[str, dict[str, None]] = {}
     depth = judged_depth(session.experiment)
     for trial in session.trials:
-        for case in session.pipeline(trial).cases(trial):
+        for case in session.outputs(trial).cases():
             texts = (passage.text for passage in case.passages[:depth])
             pools.setdefault(case.query.id, {}).update(dict.fromkeys(texts))
     return pools

@@ -41,7 +41,6 @@ from harness.running.judging.judge_summary import JudgeSummary, JudgingReport
 from harness.running.judging.judge_tasks import JudgeTasks
 from harness.running.judging.verdict_json import column, flips, judgments_json, verdict_json
 from harness.running.models import answers_of
-from harness.running.pipeline import Pipeline
 from harness.running.session import Session
 from harness.storage.digest import digest
 
@@ -62,7 +61,7 @@ class Judging:
             self._refuse_unjudgeable(judge)
 
     def _refuse_unjudgeable(self, judge: Judge) -> None:
-        queries = self._session.pipeline(self._session.trials[0]).data.query_set.queries
+        queries = self._session.outputs(self._session.trials[0]).queries
         message = f"judges: {judge.name()}: "
         items = getattr(judge, "of", None)
         answered = any(query.answer or query.metadata.get("claims") for query in queries)
@@ -97,7 +96,7 @@ class Judging:
         return [(pool.prompter, list(pool.tasks)) for pool in self.judge_tasks if pool.prompter]
 
     def _per_judge(self, trial: Trial, judge_tasks: Sequence[JudgeTasks]) -> Iterator[tuple[JudgeTasks, list[Case]]]:
-        cases = list(self._session.pipeline(trial).cases(trial))
+        cases = list(self._session.outputs(trial).cases())
         for pool in judge_tasks:
             prompter = claims_prompter(pool.judge)
             yield pool, self.claims.put_into(cases, prompter) if prompter else cases
@@ -133,15 +132,13 @@ class Judging:
         """
         bounds: dict[str, Estimate] = {}
         for trial in self._session.trials:
-            pipeline = self._session.pipeline(trial)
+            outputs = self._session.outputs(trial)
             limits = [limit for step in trial.selector if isinstance(limit := getattr(step, "k", None), int)]
-            longest = pipeline.longest_chunks(trial, min([trial.retriever.depth, *limits]))
+            longest = outputs.longest_chunks(min([trial.retriever.depth, *limits]))
             for label, judge in self._judges.items():
                 if not isinstance(judge, LlmJudge):
                     continue
-                tasks = [
-                    task for query in pipeline.data.query_set.queries for task in judge.tasks(_unfound(query, longest))
-                ]
+                tasks = [task for query in outputs.queries for task in judge.tasks(_unfound(query, longest))]
                 cost = estimate(self.answers, judge, tasks, self._price)
                 bounds[label] = bounds.get(label, Estimate()).plus(cost)
         return bounds
@@ -256,13 +253,13 @@ class Judging:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors of texts, (texts, dimensions), for judges that call no language model."""
-        vectors = self._session.pipeline(self._session.trials[0]).vectors.embed(Local(), texts).vectors
+        vectors = self._session.outputs(self._session.trials[0]).work.vectors.embed(Local(), texts).vectors
         norms = np.linalg.norm(vectors, axis=1, keepdims=True) if len(vectors) else np.ones((0, 1), np.float32)
         return np.asarray(vectors / np.maximum(norms, 1e-12), np.float32)
 
     def verdicts(self, trial: Trial) -> list[dict[str, Verdict]]:
         """Return the verdicts on each query of a trial, by judge. Raises ConfigError if one is invalid."""
-        rows: list[dict[str, Verdict]] = [{} for _ in self._session.pipeline(trial).query_texts]
+        rows: list[dict[str, Verdict]] = [{} for _ in self._session.outputs(trial).queries]
         for pool, cases in self._per_judge(trial, self.judge_tasks):
             known = self._judgments[pool.name]
             for row, case in zip(rows, cases, strict=True):
@@ -287,8 +284,7 @@ class Judging:
 
     def rows(self, trial: Trial) -> Iterator[dict[str, Any]]:
         """Yield one record per query of a trial, with judgments; those of passages are stored with the passages."""
-        pipeline: Pipeline = self._session.pipeline(trial)
-        for row, judged in zip(pipeline.rows(trial), self.verdicts(trial), strict=True):
+        for row, judged in zip(self._session.outputs(trial).rows(), self.verdicts(trial), strict=True):
             for name, (label, _, measure) in judge_measures(trial.judges).items():
                 score = judged[label].scores[measure]
                 row["scores"][name] = None if score is None else score.value

@@ -1,60 +1,189 @@
-"""Chunks and contexts that depend on models: on vectors, or on the answers of a language model."""
+"""The chunk stage, and what chunkers need of models before it: vectors of pieces, answers about boundaries."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
 
-from harness.components.llm_roles import LlmAugmenter, LlmChunker, few_enough
-from harness.components.roles import Embedder, EmbeddingChunker
+import numpy as np
+
+from harness.components.component import identity
+from harness.components.llm_roles import few_enough
+from harness.components.roles import BaseChunker, CutInputs, CutRequest, Embedder
+from harness.core.blame import blamed
+from harness.core.errors import ConfigError
 from harness.core.rankings import unit_rows
-from harness.core.records import Document, Spans, TokenMap
-from harness.data.dataset import Dataset
-from harness.llm import AnswerCache, Completion, Task, stored
-from harness.running.stages.embed import Embeddings
-from harness.running.stages.passages import Cut, chunk_corpus
-from harness.storage.store import Artifact
+from harness.core.records import Document, Ints, Spans, Vectors
+from harness.llm import Outcome as Answer
+from harness.llm import Task, stored
+from harness.running.stages.embed import EmbedStage
+from harness.running.stages.model_access import ModelAccess, Questions
+from harness.running.stages.stage import ModelStage, Stage, StoredStage
+from harness.running.stages.tokenize import Tokenize
+from harness.running.stages.workspace import Workspace
+from harness.storage.store import Artifact, Key
 
 
-def cut_by_vectors(
-    chunker: EmbeddingChunker, embedder: Embedder, documents: Iterable[Document], vectors: Embeddings
-) -> Cut:
-    """Return a function that cuts a document, given the unit vectors of the pieces that the chunker defines."""
-    pieces = {doc.id: (doc, chunker.pieces(doc)) for doc in documents}
-    texts = {name: [doc.text[start:end] for start, end in spans] for name, (doc, spans) in pieces.items()}
-    # Embed all pieces first: many documents are too short to fill a batch.
-    vectors.fill(embedder, [text for row in texts.values() for text in row])
+@dataclass(frozen=True, eq=False)
+class Chunk(StoredStage):
+    """Cuts the corpus into chunks. `embedder` is None unless vectors decide where to cut."""
 
-    def cut(doc: Document) -> list[Spans]:
-        known, spans = pieces[doc.id]
-        return [chunker.join(known, spans, unit_rows(vectors.embed(embedder, texts[doc.id]).vectors))]
+    tokens: Tokenize
+    chunker: BaseChunker
+    embedder: Embedder | None
 
-    return cut
+    @cached_property
+    def key(self) -> Key:
+        """The corpus, the tokenizer and the chunker."""
+        embedder = {"embedder": identity(self.embedder)} if self.embedder else {}
+        return {**self.tokens.key, "stage": "chunk", "chunker": identity(self.chunker), **embedder}
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The tokens, and what the chunker needs of models."""
+        asked = (AskBoundaries(self),) if self.chunker.prompter else ()
+        embedded = (EmbedPieces(self),) if self.embedder else ()
+        return (self.tokens, *asked, *embedded)
+
+    @property
+    def uses_models(self) -> bool:
+        """Whether models decide where to cut."""
+        return len(self.inputs) > 1
+
+    def requests(self, work: Workspace) -> Iterator[tuple[Document, CutRequest]]:
+        """Yield each document with what the chunker needs to know about it."""
+        for doc in self.tokens.documents(work):
+            with blamed(f"chunker {self.chunker.name()}: document '{doc.id}'"):
+                request = self.chunker.request(doc)
+            yield doc, request
+
+    def build(self, work: Workspace) -> Artifact:
+        """Return all chunks, by document, then start and end, in arrays of shape (chunks,).
+
+        They are `doc` (document number), `start` and `end` (characters), `tokens` and `scale`. Blank and repeated spans
+        are left out; a span in several scales counts as the finest. Raises ConfigError if a chunker returns a span
+        outside the document, something other than spans, or no chunk at all, and JudgeError if too many answers are
+        missing.
+        """
+        requests = list(self.requests(work))
+        answers = self._answers([task for _, request in requests for task in request.tasks], work)
+        vectors = self._vectors(requests, work)
+        parts: list[Ints] = []
+        for number, (doc, request) in enumerate(requests):
+            given = CutInputs(request, next(vectors), [answers[task] for task in request.tasks])
+            with blamed(f"chunker {self.chunker.name()}: document '{doc.id}'"):
+                tilings = self.chunker.cut(doc, given)
+            parts.append(_rows(self.chunker, number, doc, tilings))
+        documents = work.data.documents
+        if not any(map(len, parts)) and any(doc.text.strip() for doc in documents):
+            named = next(doc.id for doc in documents if doc.text.strip())
+            message = f"returned no chunk for any of {len(documents)} documents, such as '{named}'"
+            raise ConfigError(f"chunker {self.chunker.name()}: {message}")
+        table = np.concatenate(parts) if parts else np.empty((0, 5), np.int64)
+        columns = dict(zip(("doc", "start", "end", "tokens", "scale"), table.T.copy(), strict=True))
+        if self.chunker.prompter is None:
+            return Artifact(columns)
+        failed = few_enough(self.chunker, list(answers.values()), "questions have no answer")
+        return Artifact(columns, {"asked": len(answers), "failed": failed})
+
+    def _answers(self, tasks: list[Task], work: Workspace) -> dict[Task, Answer]:
+        if self.chunker.prompter is None:
+            return {}
+        answers = stored(work.answers, self.chunker.prompter, tasks)
+        few_enough(self.chunker, list(answers.values()), "questions have no answer")
+        return answers
+
+    def _vectors(self, requests: Sequence[tuple[Document, CutRequest]], work: Workspace) -> Iterator[Vectors | None]:
+        """The unit vectors of each document's pieces."""
+        texts = [[doc.text[start:end] for start, end in request.pieces] for doc, request in requests]
+        if self.embedder is not None:
+            # All pieces first: many documents are too short to fill a batch.
+            work.vectors.fill(self.embedder, [text for row in texts for text in row])
+        for row in texts:
+            yield None if self.embedder is None else unit_rows(work.vectors.embed(self.embedder, row).vectors)
 
 
-def cut_by_answers(
-    chunker: LlmChunker,
-    data: Dataset,
-    documents: Iterable[Document],
-    maps: Mapping[str, TokenMap],
-    answers: AnswerCache,
-) -> Artifact:
-    """Return the chunked corpus from stored answers of a language model. Raises JudgeError if too many are missing."""
-    by_document = {doc.id: chunker.tasks(doc) for doc in documents}
-    known = stored(answers, chunker, [task for tasks in by_document.values() for task in tasks])
-    failed = few_enough(chunker, list(known.values()), "questions have no answer")
-
-    def cut(doc: Document) -> list[Spans]:
-        return [chunker.join(doc, [known[task] for task in by_document[doc.id]])]
-
-    made = chunk_corpus(chunker, data, maps, cut)
-    return replace(made, data={"asked": len(known), "failed": failed})
+def _rows(chunker: BaseChunker, number: int, doc: Document, tilings: Sequence[Spans]) -> Ints:
+    """The chunks of document `number`: rows of document, start, end, tokens and scale."""
+    scales: dict[tuple[int, int], int] = {}
+    for scale, returned in enumerate(tilings):
+        for span in _spans(chunker, doc, returned):
+            scales.setdefault(span, scale)
+    for start, end in scales:
+        if not 0 <= start <= end <= len(doc.text):
+            message = f"has {len(doc.text)} characters, but the chunker returned the span {start}-{end}"
+            raise ConfigError(f"chunker {chunker.name()}: document '{doc.id}' {message}")
+    spans = sorted(span for span in scales if doc.text[span[0] : span[1]].strip())
+    kept = np.array(spans, np.int64).reshape(-1, 2)
+    tokens = doc.token_map().counts(kept[:, 0], kept[:, 1])
+    levels = np.array([scales[span] for span in spans], np.int64)
+    return np.column_stack([np.full(len(kept), number), kept, tokens, levels])
 
 
-def written_contexts(augmenter: LlmAugmenter, tasks: list[Task], answers: AnswerCache) -> list[str]:
-    """Return the context that a language model wrote for each chunk; empty if that failed.
+def _spans(chunker: BaseChunker, doc: Document, returned: Spans) -> list[tuple[int, int]]:
+    """The spans that a chunker returned for a document, as integers."""
+    try:
+        return [(operator.index(start), operator.index(end)) for start, end in returned]
+    except (TypeError, ValueError):
+        got = f"split returned {returned!r:.60} for document '{doc.id}'"
+        raise ConfigError(f"chunker {chunker.name()}: {got}; expected a list of (start, end) offsets") from None
 
-    Raises JudgeError if too many are missing.
-    """
-    known = stored(answers, augmenter, tasks)
-    outcomes = [known[task] for task in tasks]
-    few_enough(augmenter, outcomes, "chunks have no context")
-    return [outcome.text if isinstance(outcome, Completion) else "" for outcome in outcomes]
+
+@dataclass(frozen=True, eq=False)
+class AskBoundaries(ModelStage):
+    """Asks a chunker's language model where to cut."""
+
+    turn: ClassVar[int] = 10
+    chunk: Chunk
+
+    @cached_property
+    def address(self) -> str:
+        """That of the chunks."""
+        return f"boundaries of {self.chunk.address}"
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The tokens."""
+        return (self.chunk.tokens,)
+
+    def questions(self, work: Workspace) -> Questions:
+        """Return the questions that the chunker has, in corpus order."""
+        assert self.chunk.chunker.prompter is not None
+        requests = self.chunk.requests(work)
+        return self.chunk.chunker.prompter, [task for _, request in requests for task in request.tasks]
+
+    @classmethod
+    def fetch(cls, stages: Sequence[tuple[Self, Workspace]], models: ModelAccess) -> None:
+        """Ask for the answers that are not stored."""
+        models.ask([stage.questions(work) for stage, work in stages], "chunk boundaries")
+
+
+@dataclass(frozen=True, eq=False)
+class EmbedPieces(EmbedStage):
+    """Embeds the pieces of documents whose vectors decide where to cut."""
+
+    turn: ClassVar[int] = 20
+    title: ClassVar[str] = "embed for chunking, {label}"
+    chunk: Chunk
+
+    @cached_property
+    def address(self) -> str:
+        """That of the chunks."""
+        return f"pieces of {self.chunk.address}"
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The tokens."""
+        return (self.chunk.tokens,)
+
+    @property
+    def embedder(self) -> Embedder:
+        """The trial's embedder."""
+        assert self.chunk.embedder is not None
+        return self.chunk.embedder
+
+    def texts(self, work: Workspace) -> list[str]:
+        """Return the texts of all pieces, in corpus order."""
+        requests = self.chunk.requests(work)
+        return [doc.text[start:end] for doc, request in requests for start, end in request.pieces]

@@ -1,107 +1,16 @@
-"""A chunked corpus: spans in arrays, and the chunks, texts and overlapping passages derived from them."""
+"""The chunks of a corpus with their contexts, as trials index and show them."""
 
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from harness.components.roles import Augmenter, Chunker, ScalesChunker
-from harness.core.blame import blamed
-from harness.core.errors import ConfigError
 from harness.core.rankings import Rankings
-from harness.core.records import BETWEEN, Chunk, Document, Ints, Spans, TokenMap, indexed_text
+from harness.core.records import Chunk, Document, Ints, TokenMap, indexed_text
 from harness.data.dataset import Dataset
 from harness.evaluation.metrics.matching import Items, Passage
 from harness.storage.store import Artifact
-
-Cut = Callable[[Document], list[Spans]]
-"""Returns the spans of a document that has its token map: one list per scale, the finest first."""
-
-
-def chunk_corpus(chunker: Chunker, data: Dataset, maps: Mapping[str, TokenMap], cut: Cut) -> Artifact:
-    """Return all chunks, by document, then start and end, in arrays of shape (chunks,).
-
-    They are `doc` (document number), `start` and `end` (characters), `tokens` and `scale`. Blank and repeated spans are
-    left out; a span in several scales counts as the finest. Raises ConfigError if a chunker returns a span outside the
-    document, something other than spans, or no chunk at all.
-    """
-    parts: list[Ints] = []
-    for number, doc in enumerate(data.documents):
-        scales: dict[tuple[int, int], int] = {}
-        with blamed(f"chunker {chunker.name()}: document '{doc.id}'"):
-            tilings = cut(replace(doc, tokens=maps[doc.id]))
-        for scale, returned in enumerate(tilings):
-            for span in _spans(chunker, doc, returned):
-                scales.setdefault(span, scale)
-        for start, end in scales:
-            if not 0 <= start <= end <= len(doc.text):
-                raise ConfigError(
-                    f"chunker {chunker.name()}: document '{doc.id}' has {len(doc.text)} characters, "
-                    f"but the chunker returned the span {start}-{end}"
-                )
-        spans = sorted(span for span in scales if doc.text[span[0] : span[1]].strip())
-        kept = np.array(spans, np.int64).reshape(-1, 2)
-        tokens = maps[doc.id].counts(kept[:, 0], kept[:, 1])
-        levels = np.array([scales[span] for span in spans], np.int64)
-        parts.append(np.column_stack([np.full(len(kept), number), kept, tokens, levels]))
-    if not any(map(len, parts)) and any(doc.text.strip() for doc in data.documents):
-        named = next(doc.id for doc in data.documents if doc.text.strip())
-        raise ConfigError(
-            f"chunker {chunker.name()}: returned no chunk for any of {len(data.documents)} documents, such as '{named}'"
-        )
-    table = np.concatenate(parts) if parts else np.empty((0, 5), np.int64)
-    return Artifact(dict(zip(("doc", "start", "end", "tokens", "scale"), table.T.copy(), strict=True)))
-
-
-def tilings_of(chunker: Chunker) -> Cut:
-    """Return a function that cuts a document with a chunker that uses no model."""
-    if isinstance(chunker, ScalesChunker):
-        return chunker.tilings
-    return lambda doc: [chunker.split(doc)]
-
-
-def _spans(chunker: Chunker, doc: Document, returned: Spans) -> list[tuple[int, int]]:
-    """The spans that a chunker returned for a document, as integers."""
-    try:
-        return [(operator.index(start), operator.index(end)) for start, end in returned]
-    except (TypeError, ValueError):
-        got = f"split returned {returned!r:.60} for document '{doc.id}'"
-        raise ConfigError(f"chunker {chunker.name()}: {got}; expected a list of (start, end) offsets") from None
-
-
-def spans_by_document(data: Dataset, chunks: Artifact) -> Iterator[tuple[Document, list[tuple[int, int]]]]:
-    """Yield each document with the spans of its chunks, in corpus order."""
-    docs, starts, ends = (chunks.arrays[name] for name in ("doc", "start", "end"))
-    bounds = np.searchsorted(docs, np.arange(len(data.documents) + 1))
-    for number, doc in enumerate(data.documents):
-        at = slice(bounds[number], bounds[number + 1])
-        yield doc, list(zip(starts[at].tolist(), ends[at].tolist(), strict=True))
-
-
-def augment_corpus(augmenter: Augmenter, data: Dataset, chunks: Artifact, count: Callable[[str], int]) -> Artifact:
-    """Return one context per chunk. Raises ConfigError if the augmenter does not return one text per chunk."""
-    contexts: list[str] = []
-    for doc, spans in spans_by_document(data, chunks):
-        where = f"augmenter {augmenter.name()}: document '{doc.id}'"
-        with blamed(where, spans):
-            given = augmenter.augment(doc, spans)
-        if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
-            raise ConfigError(f"{where}: augment returned {given!r:.60}; expected a list of texts")
-        if len(given) != len(spans):
-            raise ConfigError(
-                f"augmenter {augmenter.name()}: document '{doc.id}': {len(given)} contexts for {len(spans)} chunks"
-            )
-        contexts += given
-    return context_artifact(contexts, count)
-
-
-def context_artifact(contexts: list[str], count: Callable[[str], int]) -> Artifact:
-    """Return contexts as an artifact, with the number of tokens that each adds to its chunk."""
-    # Chunks often share a context, so each distinct one is counted only once.
-    known = {context: count(context + BETWEEN) if context else 0 for context in set(contexts)}
-    return Artifact({"tokens": np.array([known[context] for context in contexts], np.int64)}, contexts)
 
 
 class Passages:

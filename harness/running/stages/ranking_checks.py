@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.components.roles import Retriever
+from harness.components.roles import BaseRetriever
 from harness.core.blame import understood
 from harness.core.errors import ConfigError
 from harness.core.rankings import Rankings
@@ -30,7 +30,7 @@ def read_rankings(artifact: Artifact) -> Rankings:
 _RANGES = {"unit": (0.0, 1.0), "cosine": (-1.0, 1.0)}
 
 
-def check_rankings(retriever: Retriever, ranked: Rankings, chunks: int, queries: Sequence[str]) -> None:
+def check_rankings(retriever: BaseRetriever, ranked: Rankings, chunks: int, queries: Sequence[str]) -> None:
     """Raise ConfigError if a retriever returned invalid rankings for `queries` (ids) over `chunks` chunks."""
     where = f"retriever {retriever.name()}"
     with understood(where, "Rankings of chunk numbers with scores"):
@@ -50,7 +50,7 @@ def checked_artifact(where: str, made: Any) -> Artifact:
     return made
 
 
-def _require_rankings(where: str, retriever: Retriever, ranked: Any, chunks: int, queries: Sequence[str]) -> None:
+def _require_rankings(where: str, retriever: BaseRetriever, ranked: Any, chunks: int, queries: Sequence[str]) -> None:
     if not isinstance(ranked, Rankings):
         raise ConfigError(f"{where}: search must return Rankings, not {type(ranked).__name__}")
     if ranked.queries != len(queries):

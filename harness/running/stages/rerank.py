@@ -5,42 +5,48 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from harness.components.llm_roles import UNGRADED, LlmReranker, few_enough
-from harness.components.roles import Reranker
+from harness.components.component import identity, post_answer_names
+from harness.components.llm_roles import few_enough
+from harness.components.roles import BaseReranker
 from harness.core.blame import blamed, shown
 from harness.core.errors import ConfigError
 from harness.core.progress import progress
-from harness.llm import AnswerCache, Label, Task, stored
-from harness.running.stages.cache_keys import pair_namespace
+from harness.core.records import Floats
+from harness.llm import AnswerCache, Prompter, Task, stored
+from harness.storage.digest import digest
 from harness.storage.model_outputs import Pair, ScoreCache, Scored
 
 WARM_UP = "warm-up"
 """The text that loads a reranker's model before it is timed."""
 
 
-def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, answers: AnswerCache) -> Mapping[Pair, Scored]:
+def pair_namespace(reranker: BaseReranker) -> str:
+    """Return the cache namespace of a reranker's scores: the settings that affect them, not how many hits are kept."""
+    known = identity(reranker)
+    left_out = post_answer_names(reranker)
+    record = {name: value for name, value in known["settings"].items() if name not in left_out}
+    return digest({**known, "settings": record})
+
+
+def scores(step: BaseReranker, pairs: Sequence[Pair], cache: ScoreCache, answers: AnswerCache) -> Mapping[Pair, Scored]:
     """Return a score for each pair; missing ones are computed query by query, and stored.
 
     A language model is never called here, its grades are read from the cache: raises JudgeError if too many of them are
     missing. Raises ConfigError if the reranker returns invalid scores.
     """
-    if isinstance(step, LlmReranker):
-        return _graded(step, pairs, answers)
+    if step.prompter is not None:
+        return _graded(step, step.prompter, pairs, answers)
     place = pair_namespace(step)
     found = cache.get(place, pairs)
     by_query = _missing(pairs, found)
     if by_query and not step.metered:
-        step.score(WARM_UP, [WARM_UP])  # loads the model, which is not timed
+        step.rescore(WARM_UP, [WARM_UP], ())  # loads the model, which is not timed
     with progress(step.name(), len(by_query)) as advance:
         for query, texts in by_query.items():
             begin = time.perf_counter()
             where = f"selector {step.name()}: query {shown(query)}"
             with blamed(where, texts):
-                given = np.asarray(step.score(query, texts))
-            if given.shape != (len(texts),):
-                raise ConfigError(f"{where}: returned scores of shape {given.shape} for {len(texts)} texts")
-            if given.dtype.kind not in "fiu" or not np.isfinite(given).all():
-                raise ConfigError(f"{where}: returned a score that is not a number")
+                given = _checked(where, step.rescore(query, texts, ()), len(texts))
             ms = (time.perf_counter() - begin) * 1000 / len(texts)
             new = {(query, text): Scored(float(one), ms) for text, one in zip(texts, given, strict=True)}
             cache.put(place, new)
@@ -49,7 +55,16 @@ def scores(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache, answers: An
     return found
 
 
-def unscored(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache) -> int:
+def _checked(where: str, returned: Floats, texts: int) -> Floats:
+    given = np.asarray(returned)
+    if given.shape != (texts,):
+        raise ConfigError(f"{where}: returned scores of shape {given.shape} for {texts} texts")
+    if given.dtype.kind not in "fiu" or not np.isfinite(given).all():
+        raise ConfigError(f"{where}: returned a score that is not a number")
+    return given
+
+
+def unscored(step: BaseReranker, pairs: Sequence[Pair], cache: ScoreCache) -> int:
     """Return the number of requests that `scores` would send for the missing pairs."""
     missing = _missing(pairs, cache.get(pair_namespace(step), pairs))
     return sum(step.requests(len(texts)) for texts in missing.values())
@@ -57,27 +72,31 @@ def unscored(step: Reranker, pairs: Sequence[Pair], cache: ScoreCache) -> int:
 
 def _missing(pairs: Sequence[Pair], found: Mapping[Pair, Scored]) -> dict[str, list[str]]:
     """The texts that have no score yet, by query."""
+    return _by_query([pair for pair in pairs if pair not in found])
+
+
+def _by_query(pairs: Sequence[Pair]) -> dict[str, list[str]]:
     by_query: dict[str, list[str]] = {}
     for query, text in pairs:
-        if (query, text) not in found:
-            by_query.setdefault(query, []).append(text)
+        by_query.setdefault(query, []).append(text)
     return by_query
 
 
-def tasks_of(step: LlmReranker, pairs: Sequence[Pair]) -> dict[Pair, Task]:
-    """Return the task that asks a language model to grade each pair."""
-    return {pair: step.task(*pair) for pair in pairs}
+def questions(step: BaseReranker, pairs: Sequence[Pair]) -> list[Task]:
+    """Return the questions that a step has for its language model about distinct pairs, in their order."""
+    return [task for query, texts in _by_query(pairs).items() for task in step.questions(query, texts)]
 
 
-def _graded(step: LlmReranker, pairs: Sequence[Pair], answers: AnswerCache) -> dict[Pair, Scored]:
-    tasks = tasks_of(step, pairs)
-    known = stored(answers, step, list(tasks.values()))
+def _graded(step: BaseReranker, prompter: Prompter, pairs: Sequence[Pair], answers: AnswerCache) -> dict[Pair, Scored]:
+    asked = {query: (texts, step.questions(query, texts)) for query, texts in _by_query(pairs).items()}
+    tasks = [task for _, tasks in asked.values() for task in tasks]
+    known = stored(answers, prompter, tasks)
     few_enough(step, list(known.values()), "passages have no grade")
-    addresses = dict(zip(tasks, step.addresses(list(tasks.values())), strict=True))
+    addresses = dict(zip(tasks, prompter.addresses(tasks), strict=True))
     shares = answers.shares(list(addresses.values()))
     made = {}
-    for pair, task in tasks.items():
-        label = known[task]
-        value = step.value(label) if isinstance(label, Label) else UNGRADED
-        made[pair] = Scored(value, *shares.get(addresses[pair], (0.0, 0.0)))
+    for query, (texts, own) in asked.items():
+        values = step.rescore(query, texts, [known[task] for task in own])
+        for text, task, value in zip(texts, own, values.tolist(), strict=True):
+            made[query, text] = Scored(value, *shares.get(addresses[task], (0.0, 0.0)))
     return made

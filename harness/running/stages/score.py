@@ -1,24 +1,33 @@
 """The score stage, and the facts that are reported about a finished trial."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from harness.components.component import step_labels
+from harness.components.roles import Selector
 from harness.core.errors import ConfigError
 from harness.core.rankings import Rankings
-from harness.core.records import Floats, Query, TokenMap
+from harness.core.records import Floats, Query
 from harness.core.timing import percentiles
 from harness.data.dataset import Dataset
+from harness.data.manifest import Copies
 from harness.evaluation.metrics import EvidencePath, Items, Ranking, Step, losses, parse_metric, score_queries
 from harness.evaluation.metrics.intervals import size, union
 from harness.evaluation.metrics.matching import Passage
 from harness.evaluation.metrics.measures import JUDGMENT_MEASURES, SPAN_MEASURES
 from harness.evaluation.results import SelectedPassage, Selection
-from harness.experiment.trial import Trial
+from harness.experiment.trial import Unanswerable
 from harness.running.stages.passages import Passages
-from harness.storage.store import Artifact
+from harness.running.stages.ranking_checks import read_rankings
+from harness.running.stages.retrieve import Retrieve
+from harness.running.stages.select import Select
+from harness.running.stages.stage import Stage, StoredStage
+from harness.running.stages.workspace import Workspace
+from harness.storage.store import Artifact, Key
 
 CURVE_RANKS = (1, 2, 3, 5, 8, 10, 15, 20, 30, 50)
 CURVE_TOKENS = (125, 250, 500, 1000, 2000, 4000)
@@ -30,47 +39,97 @@ CURVES = tuple(f"{measure}@{k}" for measure in ("recall", "precision", "ndcg") f
 _METRIC = "metric:"
 
 
-def scored_metrics(trial: Trial) -> list[str]:
-    """Return the metrics to score: those requested, recall at their cutoffs for loss attribution, and the curves."""
-    recalls = (str(parse_metric(name)._replace(measure="recall", level=None)) for name in trial.metrics)
-    return list(dict.fromkeys((*trial.metrics, *recalls, *CURVES)))
+@dataclass(frozen=True, eq=False)
+class Score(StoredStage):
+    """Scores selections. `metrics` are those requested; see `Trial` for the other settings."""
 
+    light: ClassVar[bool] = True
+    selection: Select
+    metrics: tuple[str, ...]
+    coverage: float
+    copies: Copies
+    relevant_from: float
+    unanswerable: Unanswerable
 
-def score_trial(
-    trial: Trial,
-    data: Dataset,
-    passages: Passages,
-    ranked: Rankings,
-    selected: Sequence[Selection],
-    maps: Mapping[str, TokenMap],
-) -> Artifact:
-    """Return per query the value of every metric, the outcome of every evidence item, and the tokens selected.
+    @cached_property
+    def key(self) -> Key:
+        """The selection, the metrics and how they are computed."""
+        return {
+            "stage": "score",
+            "selection": self.selection.address,
+            "coverage": self.coverage,
+            "copies": self.copies,
+            "relevant_from": self.relevant_from,
+            "unanswerable": self.unanswerable,
+            "metrics": self.scored,
+        }
 
-    Arrays have shape (queries,). Raises ConfigError if a requested metric cannot be measured on this data.
-    """
-    _refuse_unmeasurable(trial, data)
-    queries = data.query_set.queries
-    items = [Items.of(query, trial.coverage, trial.relevant_from) for query in queries]
-    kept = [[passage_of(pick) for pick in selection.kept] for selection in selected]
-    metrics = [parse_metric(name) for name in scored_metrics(trial)]
-    values = score_queries(
-        metrics,
-        items,
-        kept,
-        maps,
-        lambda needed, touch: passages.overlapping_chunks(needed, touching=touch),
-        unanswerable=0.0 if trial.unanswerable == "zero" else np.nan,
-    )
-    arrays = {f"{_METRIC}{name}": column for name, column in values.items()}
-    arrays["context_tokens"] = np.array([sum(p.tokens + p.context_tokens for p in row) for row in kept], np.float64)
-    arrays["redundancy"] = np.array([redundancy(row) for row in kept])
-    facts = {
-        "queries": [query.id for query in queries],
-        "clusters": [query.cluster for query in queries],
-        # The name of the key is that of stores written before version 0.2.
-        "fates": list(_evidence_outcomes(trial, passages, ranked, items, selected, kept)),
-    }
-    return Artifact(arrays, facts)
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The selection."""
+        return (self.selection,)
+
+    @cached_property
+    def scored(self) -> list[str]:
+        """The metrics to score: those requested, recall at their cutoffs for loss attribution, and the curves."""
+        recalls = (str(parse_metric(name)._replace(measure="recall", level=None)) for name in self.metrics)
+        return list(dict.fromkeys((*self.metrics, *recalls, *CURVES)))
+
+    def items(self, query: Query) -> Items:
+        """Return the evidence that a query needs."""
+        return Items.of(query, self.coverage, self.relevant_from)
+
+    def build(self, work: Workspace) -> Artifact:
+        """Return per query the value of every metric, the outcome of every evidence item, and the tokens selected.
+
+        Arrays have shape (queries,). Raises ConfigError if a requested metric cannot be measured on this data.
+        """
+        _refuse_unmeasurable(self.metrics, work.data)
+        corpus = self.selection.rankings.corpus
+        passages, queries = corpus.passages(work), work.queries
+        selected, items = self.selection.selections(work), [self.items(query) for query in queries]
+        kept = [[passage_of(pick) for pick in selection.kept] for selection in selected]
+        values = score_queries(
+            [parse_metric(name) for name in self.scored],
+            items,
+            kept,
+            corpus.chunks.tokens.maps(work),
+            lambda needed, touch: passages.overlapping_chunks(needed, touching=touch),
+            unanswerable=0.0 if self.unanswerable == "zero" else np.nan,
+        )
+        arrays = {f"{_METRIC}{name}": column for name, column in values.items()}
+        arrays["context_tokens"] = np.array([sum(p.tokens + p.context_tokens for p in row) for row in kept], np.float64)
+        arrays["redundancy"] = np.array([redundancy(row) for row in kept])
+        ranked = read_rankings(self.selection.rankings.read(work))
+        facts = {
+            "queries": [query.id for query in queries],
+            "clusters": [query.cluster for query in queries],
+            # The name of the key is that of stores written before version 0.2.
+            "fates": list(_evidence_outcomes(self.selection.steps, passages, ranked, items, selected, kept)),
+        }
+        return Artifact(arrays, facts)
+
+    def rows(self, work: Workspace) -> Iterator[dict[str, Any]]:
+        """Yield one record per query: its text, evidence with outcomes, scores, and the passages kept and dropped."""
+        scores, data = self.read(work), work.data
+        values = metric_values(scores)
+        for at, (query, selection) in enumerate(zip(work.queries, self.selection.selections(work), strict=True)):
+            needed = self.items(query)
+            shown = Ranking([passage_of(pick) for pick in selection.kept], needed)
+            evidence_outcomes = zip(needed.evidence, scores.data["fates"][at], strict=True)
+            relevant = [shown.is_relevant(passage_of(pick)) for pick in selection.kept]
+            yield {
+                "query_id": query.id,
+                "query": query.text,
+                "type": query.metadata.get("type"),
+                "evidence": [{**item.places[0]._asdict(), "outcome": outcome} for item, outcome in evidence_outcomes],
+                "scores": {name: _number(values[name][at]) for name in self.metrics},
+                "kept": [
+                    _passage_row(pick, data) | {"relevant": found}
+                    for pick, found in zip(selection.kept, relevant, strict=True)
+                ],
+                "dropped": [pick._asdict() for pick in selection.dropped],
+            }
 
 
 def metric_values(scores: Artifact) -> dict[str, Floats]:
@@ -79,15 +138,15 @@ def metric_values(scores: Artifact) -> dict[str, Floats]:
     return {name.removeprefix(_METRIC): column for name, column in arrays if name.startswith(_METRIC)}
 
 
-def _refuse_unmeasurable(trial: Trial, data: Dataset) -> None:
-    asked = [name for name in trial.metrics if parse_metric(name).measure in SPAN_MEASURES]
+def _refuse_unmeasurable(metrics: Sequence[str], data: Dataset) -> None:
+    asked = [name for name in metrics if parse_metric(name).measure in SPAN_MEASURES]
     evident = [query for query in data.query_set.queries if query.evidence]
     if asked and evident and all(query.by_document for query in evident):
         raise ConfigError(
             f"metrics: {asked[0]} measures characters, but '{data.name}' has only document-level evidence; "
             "use recall, hit, mrr, ndcg, map or precision"
         )
-    judged = [name for name in trial.metrics if parse_metric(name).measure in JUDGMENT_MEASURES]
+    judged = [name for name in metrics if parse_metric(name).measure in JUDGMENT_MEASURES]
     if judged and evident and not any(query.by_document for query in evident):
         raise ConfigError(
             f"metrics: {judged[0]} needs document-level judgments, but the evidence of '{data.name}' is spans; "
@@ -96,7 +155,7 @@ def _refuse_unmeasurable(trial: Trial, data: Dataset) -> None:
 
 
 def _evidence_outcomes(
-    trial: Trial,
+    selector: Sequence[Selector],
     passages: Passages,
     ranked: Rankings,
     items: Sequence[Items],
@@ -108,7 +167,7 @@ def _evidence_outcomes(
         def trace(number: int = number, needed: Items = needed, selection: Selection = selection) -> EvidencePath:
             steps = [
                 Step(label, step.spends_budget, [passage_of(pick) for pick in selection.dropped if pick.step == label])
-                for label, step in zip(step_labels(trial.selector), trial.selector, strict=True)
+                for label, step in zip(step_labels(selector), selector, strict=True)
             ]
             candidates = [Passage(chunk.doc, chunk.start, chunk.end) for chunk in passages.hits(ranked, number)]
             return EvidencePath(passages.overlapping_chunks(needed, copies=True), candidates, steps)
@@ -116,38 +175,30 @@ def _evidence_outcomes(
         yield losses(needed, row, trace)
 
 
-def query_rows(
-    trial: Trial, data: Dataset, scores: Artifact, selected: Sequence[Selection]
-) -> Iterator[dict[str, Any]]:
-    """Yield one record per query: its text, evidence with outcomes, scores, and the passages kept and dropped."""
-    values = metric_values(scores)
-    for at, (query, selection) in enumerate(zip(data.query_set.queries, selected, strict=True)):
-        needed = Items.of(query, trial.coverage, trial.relevant_from)
-        shown = Ranking([passage_of(pick) for pick in selection.kept], needed)
-        evidence_outcomes = zip(needed.evidence, scores.data["fates"][at], strict=True)
-        yield {
-            "query_id": query.id,
-            "query": query.text,
-            "type": query.metadata.get("type"),
-            "evidence": [{**item.places[0]._asdict(), "outcome": outcome} for item, outcome in evidence_outcomes],
-            "scores": {name: _number(values[name][at]) for name in trial.metrics},
-            "kept": [
-                _passage_row(pick, data) | {"relevant": shown.is_relevant(passage_of(pick))} for pick in selection.kept
-            ],
-            "dropped": [pick._asdict() for pick in selection.dropped],
-        }
+@dataclass(frozen=True, eq=False)
+class Relevance(StoredStage):
+    """Which hits of a ranking are relevant, as in `precision@k`."""
 
+    rankings: Retrieve
+    copies: Copies
+    relevant_from: float
 
-def relevance(
-    queries: Sequence[Query], ranked: Rankings, passages: Passages, *, relevant_from: float = 0.0
-) -> Artifact:
-    """Return which hits are relevant as in `precision@k`: arrays `query`, `scores`, `relevant`, one entry per hit."""
-    number = np.repeat(np.arange(ranked.queries), np.diff(ranked.offsets))
-    found: list[bool] = []
-    for at, query in enumerate(queries):
-        row = Ranking([], Items.of(query, relevant_from=relevant_from))
-        found += [row.is_relevant(Passage(hit.doc, hit.start, hit.end)) for hit in passages.hits(ranked, at)]
-    return Artifact({"query": number, "scores": ranked.scores, "relevant": np.array(found, np.bool_)})
+    @cached_property
+    def key(self) -> Key:
+        """The rankings, the queries and how relevance is decided."""
+        counted = {"copies": self.copies, "relevant_from": self.relevant_from}
+        rankings = self.rankings
+        return {"stage": "relevance", "rankings": rankings.address, "queries": rankings.queries, **counted}
+
+    def build(self, work: Workspace) -> Artifact:
+        """Return arrays `query`, `scores`, `relevant`, one entry per hit."""
+        ranked, passages = read_rankings(self.rankings.read(work)), self.rankings.corpus.passages(work)
+        number = np.repeat(np.arange(ranked.queries), np.diff(ranked.offsets))
+        found: list[bool] = []
+        for at, query in enumerate(work.queries):
+            row = Ranking([], Items.of(query, relevant_from=self.relevant_from))
+            found += [row.is_relevant(Passage(hit.doc, hit.start, hit.end)) for hit in passages.hits(ranked, at)]
+        return Artifact({"query": number, "scores": ranked.scores, "relevant": np.array(found, np.bool_)})
 
 
 def efficiency(ranked: Artifact, selection: Artifact, scores: Artifact, embedding_ms: Floats) -> dict[str, float]:

@@ -1,196 +1,159 @@
-"""The select stage: apply a trial's selector steps to the rankings and record each drop with its step and reason."""
+"""The select stage, and what selector steps need of models before it: rerank scores, and vectors of the hits."""
 
-import math
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
 
-import numpy as np
-
-from harness.components.component import step_labels
-from harness.components.llm_roles import UNGRADED, LlmReranker
-from harness.components.roles import Reranker, Selector
-from harness.core.blame import blamed, understood
-from harness.core.errors import ConfigError
-from harness.core.rankings import Rankings
-from harness.core.records import Chunk, Hit, Outcome, Query
-from harness.core.timing import TIMED_QUERIES
-from harness.evaluation.results import SelectedPassage, Selection
-from harness.running.stages.passages import Passages
-from harness.storage.model_outputs import Pair, Scored
-from harness.storage.store import Artifact
-
-_COLUMNS = ("query", "doc", "start", "end", "score", "tokens", "context_tokens", "step", "reason")
-KEPT = -1
-"""The value of the column `step` for a passage that was kept."""
+from harness.components.component import identity
+from harness.components.roles import BaseReranker, Embedder, Selector
+from harness.core.records import Chunk
+from harness.evaluation.results import Selection
+from harness.running.stages.embed import EmbedStage
+from harness.running.stages.model_access import ModelAccess, Questions
+from harness.running.stages.ranking_checks import read_rankings
+from harness.running.stages.rerank import pair_namespace, questions, scores, unscored
+from harness.running.stages.retrieve import Retrieve
+from harness.running.stages.selection_run import ModelLookups, SelectionRun, read_selections
+from harness.running.stages.stage import ModelStage, Stage, StoredStage
+from harness.running.stages.workspace import Workspace
+from harness.storage.digest import digest
+from harness.storage.model_outputs import Pair
+from harness.storage.store import Artifact, Key
 
 
-class ModelLookups(NamedTuple):
-    """Functions that supply the outputs of models to selector steps.
+@dataclass(frozen=True, eq=False)
+class Select(StoredStage):
+    """Applies selector steps to rankings. `embedder` is None unless a step uses vectors."""
 
-    `with_vectors` returns the same chunks with their unit vectors, `scores` a reranker's scores of pairs.
-    """
+    light: ClassVar[bool] = True
+    rankings: Retrieve
+    steps: tuple[Selector, ...]
+    embedder: Embedder | None
 
-    with_vectors: Callable[[Sequence[Chunk]], list[Chunk]]
-    scores: Callable[[Reranker, Sequence[Pair]], Mapping[Pair, Scored]]
+    @cached_property
+    def key(self) -> Key:
+        """The rankings and the steps."""
+        embedder = {"embedder": identity(self.embedder)} if self.embedder else {}
+        steps = [identity(step) for step in self.steps]
+        return {"stage": "select", "rankings": self.rankings.address, "steps": steps, **embedder}
 
+    @cached_property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The rankings, and what the steps need of models."""
+        return (self.rankings, *self.model_stages)
 
-class SelectionRun:
-    """The hits of all queries while a trial's selector steps are applied one after another."""
+    @cached_property
+    def model_stages(self) -> "tuple[_StepStage, ...]":
+        """A stage for each step that needs model outputs for its hits."""
+        found: list[_StepStage] = []
+        for place, step in enumerate(self.steps, 1):
+            until = (self.rankings, self.steps[:place], self.embedder, tuple(found))
+            if step.reranker:
+                found.append(Rerank(*until))
+            # A retriever that searches vectors has had the whole corpus embedded.
+            if step.uses_vectors and self.embedder and (self.rankings.embedder is None or self.embedder.metered):
+                found.append(EmbedHits(*until))
+        return tuple(found)
 
-    def __init__(self, queries: Sequence[Query], ranked: Rankings, passages: Passages, lookups: ModelLookups) -> None:
-        # A selector must not see more than a production system: neither evidence nor answer.
-        self.queries = [replace(query, evidence=(), answer=None) for query in queries]
-        self.hits = [_hits(ranked, at, passages) for at in range(len(queries))]
-        self._lookups = lookups
-        self._table = _Table()
-        self._ms = [0.0] * min(TIMED_QUERIES, len(queries))
-        self._usd = 0.0
-        self._embedded: dict[tuple[str, int, int], int] = {}
-        self._asked = self._ungraded = 0
-        self._requests: dict[int, int] = {}
+    def build(self, work: Workspace) -> Artifact:
+        """Return the passages kept for each query, and those dropped with step and reason; see `read_selections`.
 
-    def pairs(self) -> list[Pair]:
-        """Return the distinct pairs of query and passage text among the current hits."""
-        rows = zip(self.queries, self.hits, strict=True)
-        return list(dict.fromkeys((query.text, hit.chunk.indexed) for query, hits in rows for hit in hits))
-
-    def take(self, place: int, step: Selector) -> None:
-        """Apply step number `place`. Raises ConfigError if it returns an invalid outcome."""
-        if isinstance(step, Reranker):
-            self._requests[place] = sum(step.requests(len({hit.chunk.indexed for hit in hits})) for hits in self.hits)
-            self._rescore(step)
-        if step.uses_vectors:
-            self._add_vectors()
-        for at, (query, hits) in enumerate(zip(self.queries, self.hits, strict=True)):
-            begin = time.perf_counter()
-            with blamed(f"selector {step.name()}: query '{query.id}'", hits):
-                outcome = step.select(query, hits)
-            if at < len(self._ms):
-                self._ms[at] += (time.perf_counter() - begin) * 1000
-            where = f"selector {step.name()}: query '{query.id}'"
-            with understood(where, "Outcome(kept, dropped), lists of hits and of drops"):
-                _check(where, hits, outcome)
-            self._table.count(place, hits, outcome.kept)
-            for drop in outcome.dropped:
-                self._table.add(at, drop.hit, place, drop.reason)
-            self.hits[at] = outcome.kept
-
-    def _rescore(self, step: Reranker) -> None:
-        scored = self._lookups.scores(step, self.pairs())
-        self._usd += math.fsum(one.usd for one in scored.values())
-        if isinstance(step, LlmReranker):
-            self._asked += len(scored)
-            self._ungraded += sum(one.score == UNGRADED for one in scored.values())
-        for at, (query, hits) in enumerate(zip(self.queries, self.hits, strict=True)):
-            found = [scored[query.text, hit.chunk.indexed] for hit in hits]
-            if not all(math.isfinite(one.score) for one in found):
-                raise ConfigError(f"selector {step.name()}: returned a score that is not a number")
-            self.hits[at] = [hit._replace(score=one.score) for hit, one in zip(hits, found, strict=True)]
-            if at < len(self._ms):
-                # A text that several hits share was scored only once.
-                self._ms[at] += sum({hit.chunk.indexed: one.ms for hit, one in zip(hits, found, strict=True)}.values())
-
-    def _add_vectors(self) -> None:
-        every = self._lookups.with_vectors([hit.chunk for hits in self.hits for hit in hits])
-        self._embedded |= {(chunk.doc, chunk.start, chunk.end): chunk.tokens for chunk in every}
-        chunks = iter(every)
-        self.hits = [[hit._replace(chunk=next(chunks)) for hit in hits] for hits in self.hits]
-
-    def artifact(self, steps: Sequence[Selector], number: Mapping[str, int]) -> Artifact:
-        """Return the passages kept and dropped for all queries, one row per passage; see `read_selections`.
-
-        `number` maps a document's id to its position in the corpus.
+        Raises ConfigError if a step returns an invalid outcome, and JudgeError if too many grades are missing.
         """
-        for at, hits in enumerate(self.hits):
-            for hit in hits:
-                self._table.add(at, hit, KEPT, "")
-        facts = {"steps": step_labels(steps), "queries": len(self.queries), "usd": self._usd}
-        facts |= {"asked": self._asked, "ungraded": self._ungraded, "requests": list(self._requests.items())}
-        facts["embedded_tokens"] = sum(self._embedded.values())
-        return self._table.artifact(self._ms, facts, number)
+        return _run(self.rankings, self.steps, self.embedder, work).artifact(self.steps, work.data.number)
+
+    def selections(self, work: Workspace) -> list[Selection]:
+        """Return the output as records, one per query."""
+        return read_selections(self.read(work), [doc.id for doc in work.data.documents])
 
 
-def _hits(ranked: Rankings, query: int, passages: Passages) -> list[Hit]:
-    return [Hit(*pair) for pair in zip(passages.hits(ranked, query), ranked.row(query)[1].tolist(), strict=True)]
+def _run(rankings: Retrieve, steps: Sequence[Selector], embedder: Embedder | None, work: Workspace) -> SelectionRun:
+    """The hits of all queries after some steps."""
+
+    def with_vectors(chunks: Sequence[Chunk]) -> list[Chunk]:
+        assert embedder is not None
+        return work.vectors.of_chunks(embedder, chunks)
+
+    lookups = ModelLookups(with_vectors, lambda step, pairs: scores(step, pairs, work.scored, work.answers))
+    ranked = read_rankings(rankings.read(work))
+    run = SelectionRun(work.queries, ranked, rankings.corpus.passages(work), lookups)
+    for place, step in enumerate(steps):
+        run.take(place, step)
+    return run
 
 
-def read_selections(artifact: Artifact, documents: Sequence[str]) -> list[Selection]:
-    """Return the selections stored by `SelectionRun.artifact`, one per query; `documents` are ids in corpus order."""
-    names, reasons = artifact.data["steps"], artifact.data["reasons"]
-    made = [Selection([], []) for _ in range(artifact.data["queries"])]
-    columns = (artifact.arrays[name].tolist() for name in _COLUMNS)
-    for query, doc, start, end, score, tokens, context_tokens, step, reason in zip(*columns, strict=True):
-        span = (documents[doc], start, end, score, tokens, context_tokens)
-        if step == KEPT:
-            made[query].kept.append(SelectedPassage(*span))
-        else:
-            made[query].dropped.append(SelectedPassage(*span, names[step], reasons[reason]))
-    return made
+@dataclass(frozen=True, eq=False)
+class _StepStage(ModelStage):
+    """What the last of `steps` needs of models for the hits that the steps before it keep."""
+
+    turn: ClassVar[int] = 50
+    rankings: Retrieve
+    steps: tuple[Selector, ...]
+    steps_embedder: Embedder | None
+    before: "tuple[_StepStage, ...]"
+
+    @cached_property
+    def address(self) -> str:
+        """The rankings and the steps."""
+        steps = [identity(step) for step in self.steps]
+        embedder = identity(self.steps_embedder) if self.steps_embedder else None
+        return f"{type(self).__name__} {digest([self.rankings.address, steps, embedder])}"
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The rankings, and what the steps before it need of models."""
+        return (self.rankings, *self.before)
+
+    @property
+    def round(self) -> tuple[int, int]:
+        """First all first steps, then all second ones."""
+        return (self.turn, len(self.steps))
+
+    def pairs(self, work: Workspace) -> list[Pair]:
+        """Return the distinct pairs of query and passage text that the step receives from the steps before it."""
+        return _run(self.rankings, self.steps[:-1], self.steps_embedder, work).pairs()
 
 
-class _Table:
-    """The rows of a selection artifact under construction."""
+@dataclass(frozen=True, eq=False)
+class Rerank(_StepStage):
+    """Has the hits of a reranking step scored."""
 
-    def __init__(self) -> None:
-        self._rows: list[tuple[int, str, int, int, float, int, int, int, int]] = []
-        self._reasons: dict[str, int] = {}
-        self._statistics: dict[int, list[float]] = {}
+    @property
+    def step(self) -> BaseReranker:
+        """The reranking step."""
+        assert self.steps[-1].reranker is not None
+        return self.steps[-1].reranker
 
-    def add(self, query: int, hit: Hit, step: int, reason: str) -> None:
-        chunk = hit.chunk
-        code = self._reasons.setdefault(reason, len(self._reasons))
-        tokens = chunk.tokens - chunk.context_tokens
-        self._rows.append(
-            (query, chunk.doc, chunk.start, chunk.end, hit.score, tokens, chunk.context_tokens, step, code)
-        )
-
-    def count(self, step: int, before: Sequence[Hit], after: Sequence[Hit]) -> None:
-        totals = self._statistics.setdefault(step, [0.0] * 5)
-        facts = (len(before), len(after), sum(hit.chunk.tokens for hit in after), sum(hit.score for hit in after), 1)
-        for place, fact in enumerate(facts):
-            totals[place] += fact
-
-    def artifact(self, ms: list[float], facts: Mapping[str, Any], number: Mapping[str, int]) -> Artifact:
-        columns: list[Any] = [list(column) for column in zip(*self._rows, strict=True)] or [[] for _ in _COLUMNS]
-        columns[1] = [number[doc] for doc in columns[1]]
-        arrays = {
-            name: np.array(column, np.float64 if name == "score" else np.int32)
-            for name, column in zip(_COLUMNS, columns, strict=True)
-        }
-        # The score is a mean over the kept passages, the others are means over queries.
-        statistics = [
-            {"input": given / n, "kept": kept / n, "tokens": tokens / n, "score": score / kept if kept else 0.0}
-            for given, kept, tokens, score, n in self._statistics.values()
-        ]
-        data = {**facts, "reasons": list(self._reasons), "statistics": statistics}
-        return Artifact({**arrays, "ms": np.array(ms)}, data)
+    @classmethod
+    def fetch(cls, stages: Sequence[tuple[Self, Workspace]], models: ModelAccess) -> None:
+        """Compute or ask for the scores that are not stored."""
+        wanted: list[Questions] = []
+        for stage, work in stages:
+            step, pairs = stage.step, stage.pairs(work)
+            if step.prompter is not None:
+                wanted.append((step.prompter, questions(step, pairs)))
+                continue
+            with work.scored.alone(pair_namespace(step)):
+                models.charge_reranking(step, unscored(step, pairs, work.scored))
+                scores(step, pairs, work.scored, work.answers)
+        if wanted:
+            models.ask(wanted, "rerank")
 
 
-def _check(where: str, hits: Sequence[Hit], outcome: Outcome) -> None:
-    """Raise ConfigError unless each hit is kept, cut, part of a kept passage or dropped, and named only once."""
-    if not isinstance(outcome, Outcome):
-        raise ConfigError(f"{where}: select must return an Outcome(kept, dropped), not {type(outcome).__name__}")
-    if not all(math.isfinite(hit.score) for hit in (*hits, *outcome.kept)):
-        raise ConfigError(f"{where}: a score is not a number")
-    kept = {(hit.chunk.doc, hit.chunk.start, hit.chunk.end) for hit in outcome.kept}
-    if len(kept) < len(outcome.kept):
-        raise ConfigError(f"{where}: kept the same passage twice")
-    given = {id(hit.chunk) for hit in hits}
-    text = {id(hit.chunk) for hit in outcome.kept} | {id(drop.hit.chunk) for drop in outcome.dropped}
-    if text == given and len(outcome.kept) + len(outcome.dropped) == len(hits):
-        return
-    dropped = {drop.hit.chunk.id for drop in outcome.dropped}
-    for hit in hits:
-        chunk = hit.chunk
-        part = any(
-            doc == chunk.doc and (start == chunk.start or (start <= chunk.start and chunk.end <= end))
-            for doc, start, end in kept
-        )
-        if not part and chunk.id not in dropped:
-            raise ConfigError(
-                f"{where}: {chunk.id} is neither kept nor dropped; name it in Outcome.dropped with a reason"
-            )
-    if len(dropped) < len(outcome.dropped) or len(kept) + len(dropped) > len(hits):
-        raise ConfigError(f"{where}: returned a hit twice; each must be either kept or dropped")
+@dataclass(frozen=True, eq=False)
+class EmbedHits(EmbedStage, _StepStage):
+    """Embeds the hits of a step that uses vectors, after a retriever that does not."""
+
+    turn: ClassVar[int] = 50
+    title: ClassVar[str] = "embed hits"
+
+    @property
+    def embedder(self) -> Embedder:
+        """The trial's embedder."""
+        assert self.steps_embedder is not None
+        return self.steps_embedder
+
+    def texts(self, work: Workspace) -> list[str]:
+        """Return the indexed texts of the hits."""
+        return [text for _, text in self.pairs(work)]

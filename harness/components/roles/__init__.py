@@ -1,0 +1,61 @@
+"""The component roles of a trial: the inputs and outputs of each.
+
+A role says what it needs (vectors, answers of a language model, the corpus, rankings); the harness provides it.
+"""
+
+from collections.abc import Mapping
+
+from harness.components.component import Component
+from harness.components.roles.augmenter import Augmenter, BaseAugmenter
+from harness.components.roles.chunker import (
+    BaseChunker,
+    Chunker,
+    CutInputs,
+    CutRequest,
+    EmbeddingChunker,
+    ScalesChunker,
+)
+from harness.components.roles.embedder import Embedder
+from harness.components.roles.judge import Judge, LocalJudge, judge_measures
+from harness.components.roles.retriever import (
+    BaseRetriever,
+    Fusion,
+    FusionContext,
+    Replay,
+    Retriever,
+    Scale,
+    SearchInputs,
+)
+from harness.components.roles.selector import BaseReranker, Reranker, Selector, best_hits_first
+
+__all__ = [
+    "ROLES",
+    "Augmenter",
+    "BaseAugmenter",
+    "BaseChunker",
+    "BaseReranker",
+    "BaseRetriever",
+    "Chunker",
+    "CutInputs",
+    "CutRequest",
+    "Embedder",
+    "EmbeddingChunker",
+    "Fusion",
+    "FusionContext",
+    "Judge",
+    "LocalJudge",
+    "Replay",
+    "Reranker",
+    "Retriever",
+    "Scale",
+    "ScalesChunker",
+    "SearchInputs",
+    "Selector",
+    "best_hits_first",
+    "judge_measures",
+]
+
+ROLES: Mapping[str, type[Component]] = {
+    role.role: role for role in (BaseChunker, BaseAugmenter, Embedder, BaseRetriever, Selector, Judge)
+}
+"""The base class of each role, by the role's name."""

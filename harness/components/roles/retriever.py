@@ -1,0 +1,186 @@
+"""The retriever role: rank chunks for queries."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from harness.components.component import Component, settings
+from harness.core.blame import blamed
+from harness.core.rankings import Rankings, Row
+from harness.core.records import Corpus, Floats, Ints, Vectors
+from harness.storage.store import Artifact
+
+Scale = Literal["unit", "cosine", "raw"]
+"""The kind of scores: between 0 and 1; cosines; or of unknown range, such as BM25's."""
+
+
+@dataclass(frozen=True, eq=False)
+class SearchInputs:
+    """What the harness provides to a retriever for a number of queries.
+
+    `ids` and `texts` are those of the queries. `index` is what the retriever's `index` returned. `corpus_vectors` has
+    one vector per chunk, (chunks, dimensions), `query_vectors` one per query, (queries, dimensions); both are None
+    unless the retriever sets `uses_vectors`. `parts` are the rankings of its `parts`, `run_file` is the file of its
+    `run`, and `first_chunks` returns the first chunk of each document, by document id.
+    """
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    index: Artifact
+    corpus: Corpus
+    corpus_vectors: Vectors | None = None
+    query_vectors: Vectors | None = None
+    parts: Sequence[Rankings] = ()
+    run_file: Path | None = None
+    first_chunks: Callable[[], Mapping[str, int]] = dict
+
+    def only(self, query: int) -> "SearchInputs":
+        """Return the inputs of one query; its parts are the same rankings, reduced to it."""
+        vectors = None if self.query_vectors is None else self.query_vectors[query : query + 1]
+        parts = [ranked.only(query) for ranked in self.parts]
+        at = slice(query, query + 1)
+        return replace(self, ids=self.ids[at], texts=self.texts[at], query_vectors=vectors, parts=parts)
+
+
+class BaseRetriever(Component):
+    """The role of all retrievers; derive a new one from Retriever, Fusion or Replay."""
+
+    role: ClassVar[str] = "retriever"
+    uses_vectors: ClassVar[bool] = False
+    unit_vectors: ClassVar[bool] = False
+    """Whether the vectors it gets must have unit length."""
+    timed: ClassVar[bool] = True
+    """Whether its latency is that of a search and worth reporting."""
+    depth: int
+
+    @property
+    def scale(self) -> Scale:
+        """The kind of scores it returns."""
+        return "raw"
+
+    @property
+    def parts(self) -> "tuple[BaseRetriever, ...]":
+        """The retrievers that a fusion merges; empty for a retriever that searches an index itself."""
+        return ()
+
+    @property
+    def recorded(self) -> str | None:
+        """The name of the run, in the data set's manifest, that it reads its rankings from; None if it searches."""
+        return None
+
+    @property
+    def indexes(self) -> bool:
+        """Whether it needs an index besides the vectors."""
+        return False
+
+    def index_settings(self) -> dict[str, Any]:
+        """The settings that decide the index; trials that differ only in other settings share it."""
+        return {name: value for name, value in settings(self).items() if name != "depth"}
+
+    def index(self, texts: Sequence[str], corpus: Vectors | None = None) -> Artifact:
+        """Build what a search needs besides vectors.
+
+        `texts` are the chunks; `corpus` has one vector per chunk, (chunks, dimensions), or is None unless
+        `uses_vectors` is true.
+        """
+        return Artifact()
+
+    def exact(self) -> "BaseRetriever | None":
+        """For approximate search: the exact retriever that its recall is measured against; else None."""
+        return None
+
+    @abstractmethod
+    def rank(self, given: SearchInputs) -> Rankings:
+        """Rank chunks for all queries: at most `depth` chunk numbers per query, best first."""
+
+
+class Retriever(BaseRetriever):
+    """Ranks chunks for queries; `search` returns at most `depth` chunk numbers per query, best first."""
+
+    @property
+    def indexes(self) -> bool:
+        """Always true; the index may be empty."""
+        return True
+
+    @abstractmethod
+    def search(
+        self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
+    ) -> Rankings:
+        """Rank chunks for all queries in one call.
+
+        `texts` are the queries. `corpus` has one vector per chunk, (chunks, dimensions), and `vectors` one per query,
+        (queries, dimensions); both are None unless `uses_vectors` is true.
+        """
+
+    def rank(self, given: SearchInputs) -> Rankings:
+        """Return what `search` returns."""
+        asked = list(given.texts)
+        with blamed(f"retriever {self.name()}: {len(asked)} queries", asked):
+            return self.search(given.index, given.corpus_vectors, asked, given.query_vectors)
+
+
+class Replay(BaseRetriever):
+    """A retriever that reads its rankings from a file, listed as a `run` in the data set's manifest."""
+
+    timed: ClassVar[bool] = False
+    run: str
+
+    @property
+    def recorded(self) -> str | None:
+        """The run's name in the manifest."""
+        return self.run
+
+    @abstractmethod
+    def replay(self, path: Path, queries: Sequence[str], first: Mapping[str, int]) -> Rankings:
+        """Read the rankings for query ids, in their order; `first` maps each document id to its first chunk."""
+
+    def rank(self, given: SearchInputs) -> Rankings:
+        """Return what `replay` returns."""
+        assert given.run_file is not None
+        return self.replay(given.run_file, given.ids, given.first_chunks())
+
+
+class FusionContext(NamedTuple):
+    """The inputs of a fusion besides the rankings: one query, the result of its own `index`, and the corpus.
+
+    `vector` has shape (dimensions,) and `vectors` (chunks, dimensions), both of unit length; both are None unless the
+    fusion itself sets `uses_vectors`.
+    """
+
+    query: str
+    own: Artifact
+    corpus: Corpus
+    vector: Vectors | None = None
+    vectors: Vectors | None = None
+
+
+class Fusion(BaseRetriever):
+    """A retriever that merges the rankings of its parts; each part is searched and stored separately."""
+
+    unit_vectors: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[BaseRetriever, ...]:
+        """The retrievers whose rankings are merged."""
+
+    @property
+    def indexes(self) -> bool:
+        """Whether the fusion has an `index` of its own."""
+        return type(self).index is not BaseRetriever.index
+
+    @abstractmethod
+    def fuse(self, rankings: Sequence[tuple[Ints, Floats]], searched: FusionContext) -> Row:
+        """Merge the parts' hits for one query, `(chunk numbers, scores)` each, into one ranking, best first."""
+
+    def rank(self, given: SearchInputs) -> Rankings:
+        """Return what `fuse` returns for each query."""
+        rows = []
+        for at, (query, text) in enumerate(zip(given.ids, given.texts, strict=True)):
+            vector = None if given.query_vectors is None else given.query_vectors[at]
+            searched = FusionContext(text, given.index, given.corpus, vector, given.corpus_vectors)
+            with blamed(f"retriever {self.name()}: query '{query}'"):
+                rows.append(self.fuse([ranked.row(at) for ranked in given.parts], searched))
+        return Rankings.of(rows)

@@ -1,0 +1,161 @@
+"""The execution of a graph: stages are made on an executor as soon as their inputs are, and models asked in between."""
+
+import contextlib
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from typing import NamedTuple
+
+from harness.core.errors import HarnessError
+from harness.core.progress import progress
+from harness.running.executors import Engine
+from harness.running.stages.graph import Graph
+from harness.running.stages.model_access import ModelAccess
+from harness.running.stages.stage import StoredStage
+from harness.running.stages.stage_json import stage_json
+from harness.running.stages.workspace import StageContext
+from harness.running.task import Done, Work, counted, make_stages
+
+TASK_SECONDS = 1.0
+"""How long a task should take at least, so that what it costs to send does not matter."""
+
+
+class _Task(NamedTuple):
+    """A stage to send, with those that only it needs: they are made with it."""
+
+    address: str
+    members: tuple[str, ...]
+    stage: StoredStage
+    context: StageContext
+    light: bool
+
+
+class Execution:
+    """Makes all stages of a graph. `work` counts what was done."""
+
+    def __init__(self, graph: Graph, engine: Engine, models: ModelAccess) -> None:
+        self._graph, self._engine, self._models = graph, engine, models
+        self.work = Work({}, [])
+        self._made: set[str] = set()
+        self._pace: dict[str, tuple[int, float]] = {}
+        self._progress = self._all()
+
+    def until(self, address: str) -> None:
+        """Go on until a stage is made. Raises HarnessError for every problem that the user can fix."""
+        while address in self._graph.nodes and address not in self._made:
+            next(self._progress)
+
+    def finish(self) -> None:
+        """Make what is left."""
+        for _ in self._progress:
+            pass
+
+    def _all(self) -> Iterator[None]:
+        for stages in self._graph.rounds():
+            yield from self._make(self._graph.before(stage for stage, _ in stages))
+            with contextlib.ExitStack() as stack:
+                spaces = {id(work): work for _, work in stages}
+                counts = [stack.enter_context(counted(work)) for work in spaces.values()]
+                type(stages[0][0]).fetch(stages, self._models)
+            for done in counts:
+                self.work.add(done)
+            self._made.update(stage.address for stage, _ in stages)
+        yield from self._make(self._graph.stored())
+
+    def _make(self, addresses: Sequence[str]) -> Iterator[None]:
+        """Make stages, listed after their inputs; yield whenever some are made."""
+        tasks = self._tasks([address for address in addresses if address not in self._made])
+        waits = {task.address: self._inputs_of(task, tasks) for task in tasks.values()}
+        users: dict[str, list[str]] = {}
+        for address, inputs in waits.items():
+            for needed in inputs:
+                users.setdefault(needed, []).append(address)
+        ready = deque(task for task in tasks.values() if not waits[task.address])
+        running: dict[Future[Done], list[_Task]] = {}
+        with progress(_title(tasks.values()), len(tasks)) as advance:
+            while ready or running:
+                while ready and len(running) < self._engine.at_once:
+                    batch = self._batch(ready)
+                    texts = [stage_json(task.stage) for task in batch]
+                    idle = not running and not ready and len(batch) == 1
+                    light = idle or all(task.light for task in batch)
+                    running[self._engine.submit(make_stages, texts, batch[0].context, light=light)] = batch
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    batch = running.pop(future)
+                    self._record(batch, _result(future))
+                    advance(len(batch))
+                    for task in batch:
+                        for user in users.get(task.address, ()):
+                            waits[user].discard(task.address)
+                            if not waits[user]:
+                                ready.append(tasks[user])
+                yield
+
+    def _tasks(self, addresses: Sequence[str]) -> dict[str, _Task]:
+        """A task for each stage, but none for a stage that only one of the others needs."""
+        chosen, merged = set(addresses), set()
+        for address in addresses:
+            merged |= {part for part in self._graph.nodes[address].inputs if part in chosen and self._only_once(part)}
+        tasks = {}
+        for address in addresses:
+            if address not in merged:
+                members = tuple(self._with_merged(address, merged))
+                stages = [self._stage(member) for member in members]
+                context = self._graph.nodes[address].work.context
+                light = all(stage.light for stage in stages)
+                tasks[address] = _Task(address, members, self._stage(address), context, light)
+        return tasks
+
+    def _only_once(self, address: str) -> bool:
+        return not self._graph.is_shared(address)
+
+    def _with_merged(self, address: str, merged: set[str]) -> Iterator[str]:
+        yield address
+        for part in self._graph.nodes[address].inputs:
+            if part in merged:
+                yield from self._with_merged(part, merged)
+
+    def _stage(self, address: str) -> StoredStage:
+        stage = self._graph.nodes[address].stage
+        assert isinstance(stage, StoredStage)
+        return stage
+
+    def _inputs_of(self, task: _Task, tasks: dict[str, _Task]) -> set[str]:
+        """The other tasks that this one waits for."""
+        needed = {part for member in task.members for part in self._graph.nodes[member].inputs}
+        return needed & tasks.keys()
+
+    def _batch(self, ready: "deque[_Task]") -> list[_Task]:
+        """Take the next tasks of one kind and context that together last about TASK_SECONDS."""
+        batch = [ready.popleft()]
+        count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))
+        size = math.ceil(TASK_SECONDS * count / seconds) if seconds else 1
+        size = min(size, math.ceil((len(ready) + 1) / self._engine.workers))
+        while ready and len(batch) < size and _alike(batch[0], ready[0]):
+            batch.append(ready.popleft())
+        return batch
+
+    def _record(self, batch: Sequence[_Task], done: Done) -> None:
+        self.work.add(done.work)
+        count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))
+        self._pace[batch[0].stage.name] = count + len(batch), seconds + done.seconds
+        self._made.update(member for task in batch for member in task.members)
+
+
+def _alike(one: _Task, other: _Task) -> bool:
+    return one.stage.name == other.stage.name and one.context == other.context
+
+
+def _title(tasks: Iterable[_Task]) -> str:
+    return ", ".join(dict.fromkeys(task.stage.name for task in tasks))
+
+
+def _result(future: "Future[Done]") -> Done:
+    try:
+        return future.result()
+    except BrokenExecutor as error:
+        raise HarnessError(
+            "a worker process died (killed, or out of memory); run again to resume, with fewer --workers"
+        ) from error

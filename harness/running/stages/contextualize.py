@@ -1,0 +1,188 @@
+"""The contextualize stage: a context for each chunk, which is indexed with it but never counted as evidence."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+
+from harness.components.component import identity
+from harness.components.llm_roles import few_enough
+from harness.components.roles import BaseAugmenter, Embedder
+from harness.core.blame import blamed
+from harness.core.errors import ConfigError
+from harness.core.records import BETWEEN, Document
+from harness.core.timing import TIMED_QUERIES, milliseconds
+from harness.llm import stored
+from harness.running.stages.chunk import Chunk
+from harness.running.stages.embed import EmbedStage
+from harness.running.stages.model_access import ModelAccess, Questions
+from harness.running.stages.passages import Passages
+from harness.running.stages.stage import ModelStage, Stage, StoredStage
+from harness.running.stages.tokenize import FORMAT
+from harness.running.stages.workspace import Workspace
+from harness.storage.digest import digest
+from harness.storage.store import Artifact, Key
+
+
+@dataclass(frozen=True, eq=False)
+class Contextualize(StoredStage):
+    """Adds contexts to chunks. Nothing is stored if the augmenter adds none."""
+
+    chunks: Chunk
+    augmenter: BaseAugmenter
+
+    @cached_property
+    def key(self) -> Key:
+        """The chunks and the augmenter."""
+        return {"stage": "augment", "chunks": self.chunks.address, "augmenter": identity(self.augmenter)}
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The chunks, and what the augmenter asks its language model."""
+        return (self.chunks, *((AskContexts(self),) if self.augmenter.prompter else ()))
+
+    def done(self, work: Workspace) -> bool:
+        """Whether the chunks and their contexts are stored."""
+        return work.store.has(self.key) if self.augmenter.adds_context else self.chunks.done(work)
+
+    def make(self, work: Workspace) -> None:
+        """Build and store what is missing."""
+        self.passages(work)
+
+    def spans(self, work: Workspace) -> Iterator[tuple[Document, list[tuple[int, int]]]]:
+        """Yield each document with the spans of its chunks, in corpus order."""
+        arrays = self.chunks.read(work).arrays
+        docs, starts, ends = (arrays[name] for name in ("doc", "start", "end"))
+        bounds = np.searchsorted(docs, np.arange(len(work.data.documents) + 1))
+        for number, doc in enumerate(work.data.documents):
+            at = slice(bounds[number], bounds[number + 1])
+            yield doc, list(zip(starts[at].tolist(), ends[at].tolist(), strict=True))
+
+    def build(self, work: Workspace) -> Artifact:
+        """Return one context per chunk, and `tokens`, the number of tokens that each adds to its chunk.
+
+        Raises ConfigError if the augmenter does not return one text per chunk, and JudgeError if too many answers are
+        missing.
+        """
+        augmenter = self.augmenter
+        rows = [(doc, spans, augmenter.questions(doc, spans)) for doc, spans in self.spans(work)]
+        tasks = [task for _, _, asked in rows for task in asked]
+        answers = stored(work.answers, augmenter.prompter, tasks) if augmenter.prompter else {}
+        few_enough(augmenter, [answers[task] for task in tasks], "chunks have no context")
+        contexts: list[str] = []
+        for doc, spans, asked in rows:
+            where = f"augmenter {augmenter.name()}: document '{doc.id}'"
+            with blamed(where, spans):
+                given = augmenter.contexts(doc, spans, [answers[task] for task in asked])
+            if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+                raise ConfigError(f"{where}: augment returned {given!r:.60}; expected a list of texts")
+            if len(given) != len(spans):
+                raise ConfigError(f"{where}: {len(given)} contexts for {len(spans)} chunks")
+            contexts += given
+        # Chunks often share a context, so each distinct one is counted only once.
+        count = work.tokenizer.count
+        known = {context: count(context + BETWEEN) if context else 0 for context in set(contexts)}
+        return Artifact({"tokens": np.array([known[context] for context in contexts], np.int64)}, contexts)
+
+    def contexts(self, work: Workspace) -> Artifact | None:
+        """Return the contexts; None if the augmenter adds none."""
+        return self.read(work) if self.augmenter.adds_context else None
+
+    def passages(self, work: Workspace) -> Passages:
+        """Return the chunked and augmented corpus."""
+
+        def read() -> Passages:
+            return Passages(work.data, self.chunks.tokens.maps(work), self.chunks.read(work), self.contexts(work))
+
+        return work.kept("passages", self.address, read)
+
+
+@dataclass(frozen=True, eq=False)
+class AskContexts(ModelStage):
+    """Has an augmenter's language model write the contexts."""
+
+    turn: ClassVar[int] = 30
+    contexts: Contextualize
+
+    @cached_property
+    def address(self) -> str:
+        """That of the contexts."""
+        return f"answers for {self.contexts.address}"
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The chunks."""
+        return (self.contexts.chunks,)
+
+    def questions(self, work: Workspace) -> Questions:
+        """Return the questions that the augmenter has, in corpus order."""
+        augmenter = self.contexts.augmenter
+        assert augmenter.prompter is not None
+        rows = self.contexts.spans(work)
+        return augmenter.prompter, [task for doc, spans in rows for task in augmenter.questions(doc, spans)]
+
+    @classmethod
+    def fetch(cls, stages: Sequence[tuple[Self, Workspace]], models: ModelAccess) -> None:
+        """Ask for the answers that are not stored."""
+        models.ask([stage.questions(work) for stage, work in stages], "write contexts")
+
+
+@dataclass(frozen=True, eq=False)
+class EmbedCorpus(EmbedStage):
+    """Embeds a chunked corpus and the queries."""
+
+    turn: ClassVar[int] = 40
+    corpus: Contextualize
+    model: Embedder
+    queries: str
+    """The SHA-256 of the query set."""
+
+    @cached_property
+    def address(self) -> str:
+        """The corpus, the queries and the embedder."""
+        return digest([self.corpus.address, self.queries, identity(self.model)])
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The chunks with their contexts."""
+        return (self.corpus,)
+
+    @property
+    def embedder(self) -> Embedder:
+        """The trial's embedder."""
+        return self.model
+
+    def texts(self, work: Workspace) -> list[str]:
+        """Return the indexed texts."""
+        return self.corpus.passages(work).texts
+
+    def query_texts(self, work: Workspace) -> list[str]:
+        """Return the texts of the queries."""
+        return work.query_texts
+
+    def finish(self, work: Workspace) -> None:
+        """Measure the latency of embedding a query."""
+        QueryLatency(self.model, self.queries).read(work)
+
+
+@dataclass(frozen=True, eq=False)
+class QueryLatency(StoredStage):
+    """Measures how long it takes to embed one query."""
+
+    embedder: Embedder
+    queries: str
+
+    @cached_property
+    def key(self) -> Key:
+        """The embedder and the queries."""
+        return {"stage": "time", "format": FORMAT, "embedder": identity(self.embedder), "queries": self.queries}
+
+    def build(self, work: Workspace) -> Artifact:
+        """Return array `ms`: milliseconds to embed each timed query alone; empty if the embedder charges money."""
+        if self.embedder.metered:
+            return Artifact({"ms": np.zeros(0)})
+        texts = work.query_texts[:TIMED_QUERIES]
+        self.embedder.embed(texts[:1], queries=True)  # loads the model, which is not timed
+        return Artifact({"ms": np.array(milliseconds(lambda text: self.embedder.embed([text], queries=True), texts))})

@@ -1,0 +1,144 @@
+"""Vectors of texts. Each text is embedded once per embedder, for all chunkers, trials and launches."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from harness.components.component import identity
+from harness.components.roles import Embedder
+from harness.core.blame import blamed, shown
+from harness.core.errors import ConfigError
+from harness.core.rankings import unit_rows
+from harness.core.records import Chunk, Embedded
+from harness.storage.digest import digest
+from harness.storage.locks import locked
+from harness.storage.model_outputs import VectorCache
+
+_SLAB = 256
+"""The number of texts embedded between two writes to the cache, which is what a killed launch can lose."""
+
+_GREATEST = 1e18
+"""The square of a larger number overflows float32."""
+
+_WORD = re.compile(r"\w")
+"""A text without a match has nothing to embed; the built-in `hashing` returns zeros for it."""
+
+_SEEN = 100_000
+"""The number of chunks kept in memory with their vectors, for the selector steps of many trials."""
+
+Progress = Callable[[int], None]
+
+
+def namespace(embedder: Embedder, *, queries: bool) -> str:
+    """Return the cache namespace of an embedder's vectors; queries and documents may have different prompts."""
+    return digest({"embedder": identity(embedder), "queries": queries})
+
+
+class Embeddings:
+    """Vectors from a cache, computed if they are missing. `built["embed"]` counts the texts embedded."""
+
+    def __init__(self, cache: VectorCache, built: dict[str, int]) -> None:
+        self._cache, self._built = cache, built
+        self._alone: set[str] = set()
+        self._dimensions: dict[str, int] = {}
+        self._seen: dict[str, dict[int, tuple[Chunk, Chunk]]] = {}
+
+    @property
+    def damaged(self) -> int:
+        """How often the cache was found damaged: set aside completely, or with rows that were dropped."""
+        return self._cache.damaged + bool(self._cache.damaged_rows)
+
+    def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> list[str]:
+        """Return the distinct texts that have no vector yet."""
+        return self._cache.missing(namespace(embedder, queries=queries), texts)
+
+    @contextlib.contextmanager
+    def alone(self, embedder: Embedder) -> Iterator[None]:
+        """Lock out other launches on the store, so that they do not embed, and pay for, the same texts meanwhile."""
+        name = digest(identity(embedder))[:24]
+        if name in self._alone:
+            yield
+            return
+        with locked(self._cache.path.parent / "locks" / f"embed-{name}"):
+            self._alone.add(name)
+            try:
+                yield
+            finally:
+                self._alone.discard(name)
+
+    def fill(
+        self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False, progress: Progress | None = None
+    ) -> None:
+        """Compute the missing vectors, longest texts first, and cache them in batches; `progress` gets their sizes."""
+        if self.missing(embedder, texts, queries=queries):
+            with self.alone(embedder):
+                self._fill(embedder, texts, queries=queries, progress=progress)
+
+    def _fill(self, embedder: Embedder, texts: Sequence[str], *, queries: bool, progress: Progress | None) -> None:
+        place = namespace(embedder, queries=queries)
+        left = sorted(self._cache.missing(place, texts), key=lambda text: (-len(text), text))
+        for start in range(0, len(left), _SLAB):
+            slab = left[start : start + _SLAB]
+            self._cache.put(place, slab, self._embedded(embedder, slab, queries=queries))
+            self._built["embed"] = self._built.get("embed", 0) + len(slab)
+            if progress:
+                progress(len(slab))
+
+    def embed(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Embedded:
+        """Return vectors for all texts, in order; missing ones are computed. Raises ConfigError if they are invalid."""
+        place = namespace(embedder, queries=queries)
+        found = self._cache.get(place, texts)
+        if found is None:
+            self.fill(embedder, texts, queries=queries)
+            found = self._cache.get(place, texts)
+            if found is None:
+                self._cache.set_aside()  # what was written cannot be read back
+        # If the file was damaged between writing and reading, it was set aside: continue without it.
+        return found if found is not None else self._embedded(embedder, texts, queries=queries)
+
+    def _embedded(self, embedder: Embedder, texts: Sequence[str], *, queries: bool) -> Embedded:
+        """An embedder's output for texts, checked before use. Raises ConfigError if it is invalid."""
+        where, given = f"embedder {embedder.name()}", list(texts)
+        with blamed(f"{where}: text {shown(given[0])}", given):
+            made = embedder.embed(given, queries=queries)
+        if not isinstance(made, Embedded):
+            raise ConfigError(f"{where}: embed must return an Embedded(vectors, truncated), not {type(made).__name__}")
+        vectors, truncated = np.asarray(made.vectors), np.asarray(made.truncated)
+        if vectors.ndim != 2 or len(vectors) != len(texts) or truncated.shape != (len(texts),):
+            raise ConfigError(
+                f"{where}: returned vectors of shape {vectors.shape} and truncated {truncated.shape} for {len(texts)} "
+                f"texts, the first {shown(given[0])}; expected ({len(texts)}, dimensions) and ({len(texts)},)"
+            )
+        if vectors.dtype.kind not in "fiu":
+            raise ConfigError(f"{where}: returned type {vectors.dtype} for {shown(given[0])}; expected float32")
+        with np.errstate(over="ignore", invalid="ignore"):
+            vectors = np.ma.getdata(vectors).astype(np.float32)
+            bad = np.flatnonzero(~(np.abs(vectors) < _GREATEST).all(axis=1))
+        if len(bad):
+            raise ConfigError(f"{where}: returned NaN or a number that is too large for {shown(given[bad[0]])}")
+        empty = [at for at in np.flatnonzero(~vectors.any(axis=1)).tolist() if _WORD.search(given[at])]
+        if empty:
+            raise ConfigError(f"{where}: returned a vector of zeros for {shown(given[empty[0]])}; it has no direction")
+        wide = self._dimensions.setdefault(digest(identity(embedder)), vectors.shape[1])
+        if vectors.shape[1] != wide or not wide:
+            raise ConfigError(
+                f"{where}: returned {vectors.shape[1]} dimensions for {shown(given[0])}, but {wide} for other texts"
+            )
+        return Embedded(vectors, truncated.astype(np.bool_, copy=False))
+
+    def of_chunks(self, embedder: Embedder, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """Return the chunks with the unit vectors of their indexed texts."""
+        # Passages creates each chunk once, so id() identifies it; keeping the chunk keeps its id from being reused.
+        seen = self._seen.setdefault(namespace(embedder, queries=False), {})
+        new = {id(chunk): chunk for chunk in chunks if id(chunk) not in seen}
+        if len(seen) + len(new) > _SEEN:
+            seen.clear()
+            new = {id(chunk): chunk for chunk in chunks}
+        if new:
+            rows = unit_rows(self.embed(embedder, [chunk.indexed for chunk in new.values()]).vectors)
+            for chunk, row in zip(new.values(), rows, strict=True):
+                seen[id(chunk)] = chunk, replace(chunk, vector=row)
+        return [seen[id(chunk)][1] for chunk in chunks]

@@ -1,0 +1,68 @@
+"""Access to models that may charge money: what is lacking is priced, reported, charged to the budget, and requested."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from harness.components.component import Component
+from harness.components.llm_roles import LlmComponent
+from harness.components.roles import BaseReranker, Embedder
+from harness.core.tokenizer import Tokenizer
+from harness.llm import AnswerCache, BatchRunner, Caller, Estimate, Prompter, Task, all_missing, estimate
+from harness.llm.prices import dollars
+
+PriceGiven = tuple[float, float] | None
+"""Dollars per million tokens of prompts and of answers, if the user specifies them."""
+
+Questions = tuple[Prompter, Sequence[Task]]
+
+
+@dataclass(frozen=True)
+class ModelAccess:
+    """The caller that holds the budget, the prices given by the user, and where to report costs before they arise."""
+
+    caller: Caller
+    price: PriceGiven
+    notify: Callable[[str], None]
+
+    def ask(self, wanted: Sequence[Questions], title: str) -> None:
+        """Have questions answered, except those whose answers are stored. Raises KeyboardInterrupt if stopped."""
+        for name, cost in expected_costs(wanted, self.caller.answers, self.price).items():
+            if cost.calls:
+                self.notify(cost.summary(name))
+        BatchRunner(self.caller).ask(wanted, title)
+        if self.caller.stopped:
+            raise KeyboardInterrupt
+
+    def charge_embedding(self, embedder: Embedder, texts: Sequence[str], tokenizer: Tokenizer) -> None:
+        """Report and charge the cost of embedding texts. Raises JudgeError if they must not be sent."""
+        if embedder.metered and texts:
+            tokens, price = sum(map(tokenizer.count, texts)), embedder.price_with(self.caller.price_given)
+            usd = None if price is None else tokens * price / 1e6
+            name = labelled(embedder)
+            self.notify(f"{name}: {len(texts)} texts to embed, {tokens} tokens, {dollars(usd)}")
+            requests = math.ceil(len(texts) / embedder.batch)
+            key = f"embedder.{embedder.name()}.usd_per_million_tokens, or with --price"
+            self.caller.charge(requests, usd, name, key)
+
+    def charge_reranking(self, step: BaseReranker, requests: int) -> None:
+        """Report and charge the cost of requests to a reranker, before they are sent."""
+        if step.metered and requests:
+            usd, name = step.usd(requests), labelled(step)
+            self.notify(f"{name}: {requests} requests, {dollars(usd)}")
+            self.caller.charge(requests, usd, name, f"selector.{step.name()}.usd_per_thousand")
+
+
+def expected_costs(wanted: Sequence[Questions], answers: AnswerCache, price: PriceGiven) -> dict[str, Estimate]:
+    """Return the expected cost by component and model; answers that are stored cost nothing."""
+    found: dict[str, Estimate] = {}
+    for (prompter, _), left in zip(wanted, all_missing(answers, wanted), strict=True):
+        assert isinstance(prompter, LlmComponent)
+        name = labelled(prompter)
+        found[name] = found.get(name, Estimate()).plus(estimate(answers, prompter, left, price))
+    return found
+
+
+def labelled(part: Component) -> str:
+    """The component's name and its model."""
+    return f"{part.name()} ({part.model})"

@@ -1,0 +1,71 @@
+"""The stages of a trial, from its settings to its scores."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from harness.data.manifest import Manifest
+from harness.experiment.trial import Trial
+from harness.running.stages.chunk import Chunk
+from harness.running.stages.contextualize import Contextualize, QueryLatency
+from harness.running.stages.retrieve import Retrieve
+from harness.running.stages.score import Score
+from harness.running.stages.select import Select
+from harness.running.stages.stage import StoredStage
+from harness.running.stages.tokenize import Tokenize
+
+
+@dataclass(frozen=True)
+class TrialStages:
+    """The stages of a trial on a data set. `tokenizer` is the tokenizer's identity."""
+
+    trial: Trial
+    manifest: Manifest
+    tokenizer: str
+
+    @property
+    def _queries(self) -> str:
+        return self.manifest.query_set(self.trial.queries).sha256
+
+    @cached_property
+    def chunks(self) -> Chunk:
+        """The chunk stage."""
+        chunker = self.trial.chunker
+        tokens = Tokenize(self.manifest.corpus.sha256, self.tokenizer)
+        return Chunk(tokens, chunker, self.trial.embedder if chunker.uses_vectors else None)
+
+    @cached_property
+    def corpus(self) -> Contextualize:
+        """The contextualize stage."""
+        return Contextualize(self.chunks, self.trial.augmenter)
+
+    @cached_property
+    def rankings(self) -> Retrieve:
+        """The retrieve stage."""
+        retriever = self.trial.retriever
+        recorded = None if retriever.recorded is None else self.manifest.run(retriever.recorded).sha256
+        embedder = self.trial.embedder if self.trial.embeds_queries else None
+        return Retrieve(self.corpus, retriever, embedder, self._queries, recorded)
+
+    @cached_property
+    def selection(self) -> Select:
+        """The select stage."""
+        steps = self.trial.selector
+        compared = any(step.uses_vectors for step in steps)
+        return Select(self.rankings, steps, self.trial.embedder if compared else None)
+
+    @cached_property
+    def scores(self) -> Score:
+        """The score stage."""
+        trial = self.trial
+        copies = trial.copies or self.manifest.copies
+        return Score(self.selection, trial.metrics, trial.coverage, copies, trial.relevant_from, trial.unanswerable)
+
+    @property
+    def query_latency(self) -> QueryLatency | None:
+        """The stage that times the embedding of queries; None if the trial embeds none."""
+        return QueryLatency(self.trial.embedder, self._queries) if self.trial.embeds_queries else None
+
+    @property
+    def by_name(self) -> dict[str, StoredStage]:
+        """The stages that a plan shows, by name."""
+        return {"chunk": self.chunks, "retrieve": self.rankings, "select": self.selection, "score": self.scores}

@@ -1,0 +1,51 @@
+"""The task of every executor: make stages. Workers receive stages as JSON and a context, never pickled components."""
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from harness.running.stages.stage_json import read_stage
+from harness.running.stages.workspace import StageContext, Workspace, workspace_for
+
+
+class Work(NamedTuple):
+    """Work done: the number of artifacts built, by stage (texts for `embed`), and the damaged files found."""
+
+    built: dict[str, int]
+    damaged: list[str]
+
+    def add(self, done: "Work") -> None:
+        """Add other work."""
+        for stage, count in done.built.items():
+            self.built[stage] = self.built.get(stage, 0) + count
+        self.damaged.extend(done.damaged)
+
+
+class Done(NamedTuple):
+    """A finished task: what it built and how long it took, in seconds."""
+
+    work: Work
+    seconds: float
+
+
+def make_stages(stages: Sequence[str], context: StageContext) -> Done:
+    """Make stages of one context, each with what it needs."""
+    begin, work = time.perf_counter(), workspace_for(context)
+    with counted(work) as done:
+        for text in stages:
+            read_stage(text).make(work)
+    return Done(done, time.perf_counter() - begin)
+
+
+@contextlib.contextmanager
+def counted(work: Workspace) -> Iterator[Work]:
+    """Count what is built in a workspace inside the block. The yielded Work is filled in when the block ends."""
+    done = Work({}, [])
+    before, damaged, files = dict(work.store.built), len(work.store.damaged), work.vectors.damaged
+    yield done
+    for stage, count in work.store.built.items():
+        if count > before.get(stage, 0):
+            done.built[stage] = count - before.get(stage, 0)
+    done.damaged.extend(work.store.damaged[damaged:])
+    done.damaged.extend(["vectors.sqlite"] * (work.vectors.damaged - files))
