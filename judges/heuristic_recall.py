@@ -30,7 +30,7 @@ class HeuristicRecall(LocalJudge):
     sentences: bool = False
 
     measures: ClassVar[tuple[str, ...]] = ("heuristic_recall",)
-    of: ClassVar[str] = "evidence"
+    of = "evidence"
 
     def caution(self) -> str:
         """A note on how to read the scores."""

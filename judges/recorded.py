@@ -35,6 +35,11 @@ class Recorded(LocalJudge):
     measures: ClassVar[tuple[str, ...]] = ("recorded_precision", "recorded_ap_retrieved", "recorded_ap_at_k")
     divided_by_k: ClassVar[tuple[str, ...]] = ("recorded_precision", "recorded_ap_at_k")
 
+    @property
+    def grader(self) -> str:
+        """The name of the file of grades."""
+        return Path(self.labels).stem
+
     def problem(self) -> str | None:
         """Why these settings cannot be used, or None."""
         if not self.labels:

@@ -284,7 +284,7 @@ def _capped(launch: Launch, metric: str) -> list[str]:
     judges = judge_measures(launch.experiment.base.judges)
     if metric in judges:
         _, judge, measure = judges[metric]
-        k = getattr(judge, "k", None) if measure in judge.divided_by_k else None
+        k = judge.k if measure in judge.divided_by_k else None
     else:
         cut = parse_metric(metric)
         k = cut.k if cut.measure == "precision" else None

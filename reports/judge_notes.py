@@ -88,7 +88,7 @@ def judge_notes(launch: Launch) -> list[str]:
 
 
 def _of_judge(summary: JudgeSummary, judge: Judge) -> list[str]:
-    message = f"{summary.model}, {summary.calibration}" if judge.uses_model else judge.caution()
+    message = f"{summary.model}, {summary.calibration}" if judge.prompter else judge.caution()
     notes = [f"{summary.judge}: {message}"] if message else []
     if summary.calibration.startswith("uncalibrated"):
         notes[0] += "; interpret differences with care; `harness judge sample` starts a calibration"

@@ -4,7 +4,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -156,16 +156,10 @@ class LlmJudge(LlmComponent, Judge):
     repeats: Annotated[int, Field(gt=0, le=10)] = post_answer(1)
     max_failed: Fraction = post_answer(0.02)
 
-    uses_model: ClassVar[bool] = True
-
     def labelling(self) -> dict[str, Any]:
         """What identifies a stored answer; includes whether each passage is judged in a call of its own."""
         # Passages in the same call can influence each other, so answers from single-passage calls are kept separate.
-        return super().labelling() | {"isolated": getattr(self, "batch", 0) == 1}
-
-    def claims(self) -> Prompter | None:
-        """The prompter that lists the claims of a reference answer, if the judge needs them; see `claims_task`."""
-        return None
+        return super().labelling() | {"isolated": self.batch == 1}
 
 
 def claims_task(case: Case) -> Task:

@@ -138,7 +138,7 @@ def test_query_adaptive(text: str, name: str, count: int) -> None:
 )
 def test_task_k(text: str, metadata: dict[str, str], k: int) -> None:
     """Base by task, factor by complexity, both from the metadata if set there."""
-    assert TaskK().k(Query("q", text, metadata=metadata))[0] == k
+    assert TaskK().hits_for(Query("q", text, metadata=metadata))[0] == k
 
 
 def test_mentions_whole_words_and_phrases() -> None:

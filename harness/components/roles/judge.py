@@ -2,32 +2,58 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from harness.components.component import Component, step_labels
+from harness.components.component import Component, declared, step_labels
 from harness.components.verdict import Verdict
 from harness.core.errors import ConfigError
 from harness.core.records import Case, Vectors
 from harness.llm.answers import Judgment
-from harness.llm.prompter import Task
+from harness.llm.prompter import Prompter, Task
 
 
 class Judge(Component):
     """Scores how good a selection is for a query. A failed judgment stays a failure and never becomes a number.
 
-    `measures` are the names of its scores, the primary metric first.
+    `measures` are the names of its scores, the primary metric first. The attributes below have defaults that a judge
+    may override, or make settings. If more than the fraction `max_failed` of the queries has no value, no mean is
+    reported.
     """
 
     role: ClassVar[str] = "judge"
     measures: ClassVar[tuple[str, ...]] = ()
-    uses_model: ClassVar[bool] = False
-    """Whether it calls a language model; its scores are uncalibrated until compared with human labels."""
+    k: int | None = declared(None)
+    """It looks at the first `k` passages; None if it looks at all."""
+    of: Literal["evidence", "answer"] | None = declared(None)
+    """What it looks for in the passages: the items of evidence or the claims of the reference answer; else None."""
+    relevant_from: int | None = declared(None)
+    """The lowest grade of a relevant passage; None if it does not grade passages."""
+    repeats: int = declared(1)
+    """How often each task is judged; the scores are averaged."""
+    batch: int = declared(0)
+    """The maximum number of passages in one call of its language model; 0 if there is no such setting."""
     divided_by_k: ClassVar[tuple[str, ...]] = ()
     """The measures that divide by the judge's `k` even if fewer passages are selected."""
 
     def caution(self) -> str:
         """A caution for readers of scores from a judge that uses no model; empty if there is none."""
         return ""
+
+    @property
+    def grader(self) -> str:
+        """What made its judgments: the name of its model; empty if it has none."""
+        return self.model
+
+    def claims(self) -> Prompter | None:
+        """Return the prompter that lists the claims of a reference answer, if it needs them; see `claims_task`."""
+        return None
+
+    def decide(self, tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -> Mapping[Task, Judgment]:
+        """Return a judgment for each task, unless a language model judges them.
+
+        `embed` returns unit vectors of texts, (texts, dimensions) float32.
+        """
+        return {}
 
     @abstractmethod
     def tasks(self, case: Case) -> Sequence[Task]:

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from harness.components.component import Component, Positive
+from harness.components.component import Component, Positive, declared
 from harness.components.roles.retriever import Scale
 from harness.core.records import Drop, Floats, Hit, Outcome, Query
 from harness.llm.answers import Outcome as Answer
@@ -20,6 +20,9 @@ class Selector(Component):
     """Whether loss attribution counts what this step drops as lost to a budget."""
     needs: ClassVar[tuple[Scale, ...]] = ("unit", "cosine", "raw")
     """The kinds of scores that this step accepts."""
+
+    k: int | None = declared(None)
+    """The maximum number of hits that it keeps; None if it has no such setting."""
 
     @property
     def uses_vectors(self) -> bool:

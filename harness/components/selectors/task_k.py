@@ -28,7 +28,7 @@ class TaskK(Selector):
     "also" or "additionally", moderate with more than 15 words, else simple. Only whole words match; halves round up.
     """
 
-    def k(self, query: Query) -> tuple[int, str]:
+    def hits_for(self, query: Query) -> tuple[int, str]:
         """The number of hits, and the complexity and task that it follows from."""
         text = query.text
         task = query.metadata.get("task") or ("code" if mentions(text, _CODE) else "qa")
@@ -39,5 +39,5 @@ class TaskK(Selector):
 
     def select(self, query: Query, hits: Sequence[Hit]) -> Outcome:
         """Keep the first `k` hits for the query's task and complexity."""
-        k, why = self.k(query)
+        k, why = self.hits_for(query)
         return cut(hits, k, f"{why}: below rank {k}")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.components.llm_roles import LlmJudge
+from harness.components.roles import Judge
 from harness.storage.digest import digest
 from harness.storage.sealed import read_sealed, write_sealed
 
@@ -16,18 +16,19 @@ ENOUGH = 100
 """The number of labels by people from which on a judge counts as calibrated."""
 
 
-def _file(prompter: LlmJudge, store: Path, data: str) -> Path:
+def _file(judge: Judge, store: Path, data: str) -> Path:
+    assert judge.prompter is not None
     # Agreement depends on the threshold of relevance and on the data, so both identify the file.
-    known = [prompter.namespace(), getattr(prompter, "relevant_from", None), data]
+    known = [judge.prompter.namespace(), judge.relevant_from, data]
     return store / "calibrations" / f"{digest(known)[:24]}.json"
 
 
-def keep_agreement(prompter: LlmJudge, store: Path, data: str, found: Mapping[str, Any]) -> int:
+def keep_agreement(judge: Judge, store: Path, data: str, found: Mapping[str, Any]) -> int:
     """Store an agreement (`labels`, `kappa`, `low`, `high`) unless one on more labels is stored.
 
     Returns the number of labels of the one that is then stored. `data` identifies the corpus and the queries.
     """
-    file = _file(prompter, store, data)
+    file = _file(judge, store, data)
     known = read_sealed(file, FORMAT)
     if known and known["labels"] > found["labels"]:
         return int(known["labels"])
@@ -37,12 +38,12 @@ def keep_agreement(prompter: LlmJudge, store: Path, data: str, found: Mapping[st
     return int(found["labels"])
 
 
-def stored_agreement(prompter: LlmJudge, store: Path, data: str) -> str:
+def stored_agreement(judge: Judge, store: Path, data: str) -> str:
     """Return the judge's kappa on these data with its number of labels, as text; `uncalibrated` if none is stored.
 
     With fewer than `ENOUGH` labels, the text begins with `uncalibrated` and still shows kappa.
     """
-    file = _file(prompter, store, data)
+    file = _file(judge, store, data)
     found = read_sealed(file, FORMAT)
     if not found:
         return "uncalibrated"

@@ -3,16 +3,26 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from harness.components.labels import Labels
-from harness.components.llm_roles import LlmJudge
-from harness.components.roles import Judge, LocalJudge, judge_measures
+from harness.components.roles import Judge, judge_measures
 from harness.core.errors import ConfigError, DataError
 from harness.core.records import Case, Chunk
 from harness.evaluation.stats.rates import Estimate, wilson
 from harness.experiment.experiment import Experiment
-from harness.llm import SWAPPED, BatchRunner, Caller, Failure, Judgment, Label, Task, estimate, missing, stored
+from harness.llm import (
+    SWAPPED,
+    BatchRunner,
+    Caller,
+    Failure,
+    Judgment,
+    Label,
+    Prompter,
+    Task,
+    estimate,
+    missing,
+    stored,
+)
 from harness.running.judging.agreement import Agreement, agreement_of
 from harness.running.judging.agreement_store import keep_agreement
 from harness.running.judging.corrected_means import corrected_means
@@ -44,7 +54,9 @@ def agree(
     graded = [row for row in rows if row.grade is not None]
     if not graded:
         raise DataError("judge agree: the sheet has no grades; add them with `harness judge label`")
-    label, prompter = _judge(experiment, judge)
+    label, grader = _judge(experiment, judge, asks_model=True)
+    prompter = grader.prompter
+    assert prompter is not None
     caller = models.caller(answers_of(session), notify)
     judging = Judging(session, caller.answers, price=models.price)
     cases = {case.query.id: case for case in session.outputs(session.trials[0]).cases()}
@@ -52,18 +64,18 @@ def agree(
     if unknown:
         raise DataError(f"judge agree: the sheet's query '{unknown[0]}' is not one of '{experiment.base.data}'")
     single = [replace(cases[row.query], passages=(Chunk("", 0, 0, row.passage),)) for row in graded]
-    tasks = {row: prompter.tasks(case) for row, case in zip(graded, single, strict=True)}
+    tasks = {row: grader.tasks(case) for row, case in zip(graded, single, strict=True)}
     wanted = [task for row in graded for task in tasks[row]]
     swapped = _swapped(judging, label, {row.question for row in graded}) if swap else []
-    _notify(judging, prompter, [*wanted, *swapped], models, notify)
+    _notify(judging, grader, [*wanted, *swapped], models, notify)
     BatchRunner(caller).ask([(prompter, [*wanted, *swapped])], "judge")
     known = _known(caller, prompter, wanted)
-    grades = {row: _grade(prompter, case, known) for row, case in zip(graded, single, strict=True)}
+    grades = {row: _grade(grader, case, known) for row, case in zip(graded, single, strict=True)}
     found = [row for row in graded if grades[row] is not None]
-    line = int(getattr(prompter, "relevant_from", 2))
+    line = grader.relevant_from or 2
     pairs = [(row.query, row.grade or 0, grades[row] or 0) for row in found]
     missing_here = len(graded) - len(found)
-    named, corrected, uncorrected = corrected_means(session, judging, label, prompter, rows, line)
+    named, corrected, uncorrected = corrected_means(session, judging, label, grader, rows, line)
     made = replace(
         agreement_of(label, prompter.model, pairs, missing=missing_here, relevant_from=line),
         swap_flips=_swap_flips(caller, prompter, swapped, line),
@@ -73,7 +85,7 @@ def agree(
         notes=uncorrected,
     )
     kept = {"labels": made.labels, "kappa": made.kappa.value, "low": made.kappa.low, "high": made.kappa.high}
-    best = keep_agreement(prompter, session.store, session.data, kept)
+    best = keep_agreement(grader, session.store, session.data, kept)
     return replace(made, calibrated_on=best)
 
 
@@ -94,7 +106,7 @@ def agree_with_labels(
     """
     models = models or Models()
     session = finished_session(experiment, store, "judge agree")
-    label, grader = _judge(experiment, judge, (LlmJudge, LocalJudge))
+    label, grader = _judge(experiment, judge, asks_model=False)
     caller = models.caller(answers_of(session), notify)
     judging = Judging(session, caller.answers, price=models.price)
     pairs: list[tuple[Case, int]] = []
@@ -106,17 +118,16 @@ def agree_with_labels(
     if not pairs:
         raise DataError(f"judge agree: {people.path} grades no passage that the trials of '{experiment.name}' select")
     wanted = list(dict.fromkeys(task for case, _ in pairs for task in grader.tasks(case)))
-    if isinstance(grader, LlmJudge):
+    if grader.prompter:
         _notify(judging, grader, wanted, models, notify)
-        BatchRunner(caller).ask([(grader, wanted)], "judge")
-        known = _known(caller, grader, wanted)
+        BatchRunner(caller).ask([(grader.prompter, wanted)], "judge")
+        known = _known(caller, grader.prompter, wanted)
     else:
         known = dict(grader.decide(wanted, judging.embed))
     graded = [(case, grade, _grade(grader, case, known)) for case, grade in pairs]
     found = [(case.query.id, people, judged) for case, people, judged in graded if judged is not None]
-    line = int(getattr(grader, "relevant_from", 2))
-    model = str(getattr(grader, "model", "")) or Path(str(getattr(grader, "labels", ""))).stem
-    return agreement_of(label, model, found, missing=len(graded) - len(found), relevant_from=line)
+    line = grader.relevant_from or 2
+    return agreement_of(label, grader.grader, found, missing=len(graded) - len(found), relevant_from=line)
 
 
 def _selected(session: Session) -> dict[str, dict[str, Case]]:
@@ -131,12 +142,12 @@ def _selected(session: Session) -> dict[str, dict[str, Case]]:
     return found
 
 
-def _judge(experiment: Experiment, wanted: str | None, kinds: tuple[type[Judge], ...] = (LlmJudge,)) -> tuple[str, Any]:
-    """The wanted judge and its label; by default the first that grades passages."""
+def _judge(experiment: Experiment, wanted: str | None, *, asks_model: bool) -> tuple[str, Judge]:
+    """The wanted judge and its label, by default the first that grades passages; `asks_model` leaves out the others."""
     found = {
         label: judge
         for label, judge, _ in judge_measures(experiment.base.judges).values()
-        if isinstance(judge, kinds) and hasattr(judge, "relevant_from")
+        if judge.relevant_from is not None and (judge.prompter or not asks_model)
     }
     if not found or (wanted and wanted not in found):
         known = ", ".join(found) or "none"
@@ -147,10 +158,12 @@ def _judge(experiment: Experiment, wanted: str | None, kinds: tuple[type[Judge],
 
 
 def _notify(
-    judging: Judging, prompter: LlmJudge, tasks: Sequence[Task], models: Models, notify: Callable[[str], None]
+    judging: Judging, judge: Judge, tasks: Sequence[Task], models: Models, notify: Callable[[str], None]
 ) -> None:
-    cost = estimate(judging.answers, prompter, missing(judging.answers, prompter, tasks), models.price)
-    notify(cost.summary(f"{prompter.name()} ({prompter.model})"))
+    assert judge.prompter is not None
+    left = missing(judging.answers, judge.prompter, tasks)
+    cost = estimate(judging.answers, judge.prompter, left, models.price)
+    notify(cost.summary(f"{judge.name()} ({judge.model})"))
 
 
 def _swapped(judging: Judging, label: str, questions: set[str]) -> list[Task]:
@@ -158,17 +171,17 @@ def _swapped(judging: Judging, label: str, questions: set[str]) -> list[Task]:
     return [task._replace(take=SWAPPED) for task in pool.tasks if task.query in questions and task.take == 0]
 
 
-def _known(caller: Caller, prompter: LlmJudge, tasks: Sequence[Task]) -> dict[Task, Judgment]:
+def _known(caller: Caller, prompter: Prompter, tasks: Sequence[Task]) -> dict[Task, Judgment]:
     return {t: j for t, j in stored(caller.answers, prompter, tasks).items() if isinstance(j, Label | Failure)}
 
 
-def _grade(prompter: Judge, case: Case, known: Mapping[Task, Judgment]) -> int | None:
+def _grade(judge: Judge, case: Case, known: Mapping[Task, Judgment]) -> int | None:
     """The judge's grade of a case's only passage, from the first repeat; None if that failed."""
-    judgment = prompter.score(case, known).findings[0].judgments[0]
+    judgment = judge.score(case, known).findings[0].judgments[0]
     return None if isinstance(judgment, Failure) else judgment.grade
 
 
-def _swap_flips(caller: Caller, prompter: LlmJudge, swapped: Sequence[Task], line: int) -> Estimate | None:
+def _swap_flips(caller: Caller, prompter: Prompter, swapped: Sequence[Task], line: int) -> Estimate | None:
     if not swapped:
         return None
     there = _known(caller, prompter, swapped)

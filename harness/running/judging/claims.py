@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from harness.components.llm_roles import LlmJudge, claims_task
+from harness.components.llm_roles import claims_task
 from harness.components.roles import Judge
 from harness.core.records import Case
 from harness.llm import (
@@ -28,7 +28,7 @@ class Claims:
         self, session: Session, answers: AnswerCache, judges: Sequence[Judge], price: tuple[float, float] | None
     ) -> None:
         self._session, self._answers, self._price = session, answers, price
-        self._prompters = [prompter for judge in judges if (prompter := claims_prompter(judge))]
+        self._prompters = [prompter for judge in judges if (prompter := judge.claims())]
 
     def _cases(self) -> Iterator[Case]:
         trial = self._session.trials[0]  # all trials have the same queries
@@ -73,11 +73,6 @@ class Claims:
 
     def __bool__(self) -> bool:
         return bool(self._prompters)
-
-
-def claims_prompter(judge: Judge) -> Prompter | None:
-    """Return the prompter that extracts the claims a judge needs; None if it needs none."""
-    return judge.claims() if isinstance(judge, LlmJudge) else None
 
 
 def given(case: Case) -> tuple[str, ...] | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from harness.components.llm_roles import LlmJudge
+from harness.components.roles import Judge
 from harness.core.records import Case, Floats
 from harness.evaluation.stats.rater_agreement import ppi_by_query
 from harness.evaluation.stats.rates import Estimate
@@ -23,7 +23,7 @@ FEWEST = 50
 
 
 def corrected_means(
-    session: Session, judging: Judging, label: str, prompter: LlmJudge, rows: Sequence[Row], line: int
+    session: Session, judging: Judging, label: str, judge: Judge, rows: Sequence[Row], line: int
 ) -> tuple[str, list[Corrected], list[str]]:
     """Return the baseline's name, each trial's means over the fully graded queries, and notes on the correction.
 
@@ -45,7 +45,7 @@ def corrected_means(
     if mismatch:
         enough = False
         notes.append(f"no corrected means: {mismatch}; draw a new sheet with `harness judge sample`")
-    parts = [_trial_parts(session, judging, trial, label, prompter, whole, line) for trial in session.trials]
+    parts = [_trial_parts(session, judging, trial, label, judge, whole, line) for trial in session.trials]
     at = find_baseline([trial.params() for trial in session.trials], session.experiment.compare.baseline)
     corrected = []
     for name, part in zip(session.names, parts, strict=True):
@@ -79,7 +79,7 @@ def _trial_parts(
     judging: Judging,
     trial: Trial,
     label: str,
-    prompter: LlmJudge,
+    judge: Judge,
     whole: Mapping[str, Mapping[str, Row]],
     line: int,
 ) -> Floats:
@@ -95,10 +95,8 @@ def _trial_parts(
             judged = [finding.judgments[0] for finding in verdicts[label].findings]
             known = not any(isinstance(judgment, Failure) for judgment in judged)
             relevant = [isinstance(judgment, Label) and judgment.grade >= line for judgment in judged]
-            people, judge, everywhere = _query_parts(
-                case, relevant, whole[case.query.id], getattr(prompter, "k", None), line
-            )
-            made.append((people, judge, everywhere) if known else (people, np.nan, np.nan))
+            parts = _query_parts(case, relevant, whole[case.query.id], judge.k, line)
+            made.append(parts if known else (parts[0], np.nan, np.nan))
     return np.array(made, np.float64).reshape(-1, 3).T
 
 

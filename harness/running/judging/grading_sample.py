@@ -52,7 +52,7 @@ def finished_session(experiment: Experiment, store: Path | str | None, command: 
 
 def judged_depth(experiment: Experiment) -> int | None:
     """Return the number of top passages that the judges use; None if one of them uses all."""
-    depths = [getattr(judge, "k", None) for judge in experiment.base.judges]
+    depths = [judge.k for judge in experiment.base.judges]
     return None if not depths or None in depths else max(depth for depth in depths if depth)
 
 

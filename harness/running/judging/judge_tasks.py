@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from harness.components.llm_roles import LlmJudge
 from harness.components.roles import Judge
-from harness.llm.prompter import Task
+from harness.llm.prompter import Prompter, Task
 
 
 @dataclass
@@ -21,6 +20,6 @@ class JudgeTasks:
     empty: int = 0
 
     @property
-    def prompter(self) -> LlmJudge | None:
-        """The judge if it calls a language model, else None."""
-        return self.judge if isinstance(self.judge, LlmJudge) else None
+    def prompter(self) -> Prompter | None:
+        """What asks a language model for the judgments; None if the judge decides itself."""
+        return self.judge.prompter

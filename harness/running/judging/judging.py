@@ -3,14 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from harness.components.component import step_labels
 from harness.components.embedders import Local
-from harness.components.llm_roles import LlmJudge
-from harness.components.roles import Judge, LocalJudge, judge_measures
+from harness.components.roles import Judge, judge_measures
 from harness.components.verdict import Verdict
 from harness.core.blame import blamed, understood
 from harness.core.errors import ConfigError
@@ -36,7 +35,7 @@ from harness.llm import (
 )
 from harness.running.judging.agreement_store import stored_agreement
 from harness.running.judging.checked_verdict import checked_verdict
-from harness.running.judging.claims import Claims, claims_prompter, given
+from harness.running.judging.claims import Claims, given
 from harness.running.judging.judge_summary import JudgeSummary, JudgingReport
 from harness.running.judging.judge_tasks import JudgeTasks
 from harness.running.judging.verdict_json import column, flips, judgments_json, verdict_json
@@ -63,11 +62,11 @@ class Judging:
     def _refuse_unjudgeable(self, judge: Judge) -> None:
         queries = self._session.outputs(self._session.trials[0]).queries
         message = f"judges: {judge.name()}: "
-        items = getattr(judge, "of", None)
+        items = judge.of
         answered = any(query.answer or query.metadata.get("claims") for query in queries)
         spans = any(query.evidence and not query.by_document for query in queries)
         if items == "evidence" and any(query.by_document for query in queries):
-            other = "; set `of: answer`" if answered and judge.uses_model else ""
+            other = "; set `of: answer`" if answered and judge.prompter else ""
             raise ConfigError(f"{message}document-level evidence has no text to look for; use recall@k{other}")
         if items == "answer" and not answered:
             raise ConfigError(f"{message}no query has an answer{'; set `of: evidence`' if spans else ''}")
@@ -87,7 +86,7 @@ class Judging:
                 pool.naive += len(pool.prompter.batches(list(tasks))) if pool.prompter else 0
                 pool.tasks.update(tasks)
         for pool in judge_tasks:
-            if pool.prompter and pool.prompter.repeats > 1 and pool.tasks and not any(task.take for task in pool.tasks):
+            if pool.prompter and pool.judge.repeats > 1 and pool.tasks and not any(task.take for task in pool.tasks):
                 raise ConfigError(f"judge {pool.name}: repeats: its tasks have no `take`; leave repeats out")
         return judge_tasks
 
@@ -98,7 +97,7 @@ class Judging:
     def _per_judge(self, trial: Trial, judge_tasks: Sequence[JudgeTasks]) -> Iterator[tuple[JudgeTasks, list[Case]]]:
         cases = list(self._session.outputs(trial).cases())
         for pool in judge_tasks:
-            prompter = claims_prompter(pool.judge)
+            prompter = pool.judge.claims()
             yield pool, self.claims.put_into(cases, prompter) if prompter else cases
 
     def _shared(self, task: Task) -> Task:
@@ -133,13 +132,13 @@ class Judging:
         bounds: dict[str, Estimate] = {}
         for trial in self._session.trials:
             outputs = self._session.outputs(trial)
-            limits = [limit for step in trial.selector if isinstance(limit := getattr(step, "k", None), int)]
+            limits = [step.k for step in trial.selector if isinstance(step.k, int)]
             longest = outputs.longest_chunks(min([trial.retriever.depth, *limits]))
             for label, judge in self._judges.items():
-                if not isinstance(judge, LlmJudge):
+                if judge.prompter is None:
                     continue
                 tasks = [task for query in outputs.queries for task in judge.tasks(_unfound(query, longest))]
-                cost = estimate(self.answers, judge, tasks, self._price)
+                cost = estimate(self.answers, judge.prompter, tasks, self._price)
                 bounds[label] = bounds.get(label, Estimate()).plus(cost)
         return bounds
 
@@ -186,10 +185,16 @@ class Judging:
                     models=self.answers.served(addresses),
                     flips=self.flips(pool.name),
                     suspicious=flagged,
-                    calibration=stored_agreement(prompter, self._session.store, self._session.data) if prompter else "",
+                    calibration=stored_agreement(pool.judge, self._session.store, self._session.data)
+                    if prompter
+                    else "",
                 )
             )
         return made
+
+    def _calibration(self, pool: JudgeTasks) -> str:
+        """The agreement of a judge with people, as text; empty if it asks no language model."""
+        return stored_agreement(pool.judge, self._session.store, self._session.data) if pool.prompter else ""
 
     def flips(self, label: str) -> float | None:
         """Return the fraction of a judge's repeated judgments that disagree; None without repeats."""
@@ -203,11 +208,11 @@ class Judging:
         """
         found = {}
         for pool, cases in self._per_judge(trial, self.judge_tasks):
-            prompter = pool.prompter
-            if prompter is None or prompter.repeats < 2:
+            prompter, judge = pool.prompter, pool.judge
+            if prompter is None or judge.repeats < 2:
                 continue
-            once = replace(prompter, repeats=1)
-            takes = [self._as_only_take(pool, take) for take in range(prompter.repeats)]
+            once = cast(Judge, replace(cast(Any, judge), repeats=1))
+            takes = [self._as_only_take(pool, take) for take in range(judge.repeats)]
             values = np.array([[_primary(once.score(case, known)) for known in takes] for case in cases])
             complete = ~np.isnan(values).any(axis=1)
             if complete.sum() < 2:
@@ -235,20 +240,18 @@ class Judging:
         for pool in self.judge_tasks:
             if pool.prompter:
                 known = stored(self.answers, pool.prompter, list(pool.tasks))
-                listing = claims_prompter(pool.judge)
+                listing = pool.judge.claims()
                 if listing:
                     # If claims could not be extracted, the failure takes their place.
                     known |= stored(self.answers, listing, self.claims.tasks()[0][1])
                 made[pool.name] = {t: found for t, found in known.items() if not isinstance(found, Completion)}
-            elif isinstance(pool.judge, LocalJudge):
+            else:
                 tasks = list(pool.tasks)
                 with blamed(f"judge {pool.name}: {len(tasks)} judgments", tasks):
                     made[pool.name] = dict(pool.judge.decide(tasks, self.embed))
                 missing = next((task for task in tasks if task not in made[pool.name]), None)
                 if missing is not None:
                     raise ConfigError(f"judge {pool.name}: decide returned no judgment for query {missing.query!r:.60}")
-            else:
-                made[pool.name] = {}
         return made
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -277,7 +280,7 @@ class Judging:
         for name, (label, judge, measure) in judge_measures(trial.judges).items():
             scores = [row[label].scores[measure] for row in rows]
             values, low, high = (column(scores, side) for side in ("value", "low", "high"))
-            measures[name] = Judged(label, values, low, high, getattr(judge, "max_failed", 0.0))
+            measures[name] = Judged(label, values, low, high, judge.max_failed)
         lines = [[verdict_json(verdict) for verdict in row.values()] for row in rows]
         fingerprint = digest({"trial": result.fingerprint, "judges": trial.identity()["judges"], "verdicts": lines})
         return replace(result, judged=measures, fingerprint=fingerprint)

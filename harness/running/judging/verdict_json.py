@@ -48,9 +48,9 @@ def flips(judge: Judge, judgments: Mapping[Task, Judgment]) -> float | None:
 
     If the judge has a threshold of relevance, judgments disagree if they are on different sides of it.
     """
-    if getattr(judge, "repeats", 1) < 2:
+    if judge.repeats < 2:
         return None
-    line = getattr(judge, "relevant_from", None)
+    line = judge.relevant_from
     sides: dict[Task, list[int]] = {}
     for task, judgment in judgments.items():
         if isinstance(judgment, Label):
