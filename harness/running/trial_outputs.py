@@ -9,8 +9,8 @@ import numpy as np
 
 from harness.core.records import Case, Chunk, Query
 from harness.data.dataset import Dataset
-from harness.evaluation.results import Selection
 from harness.running.stages.passages import Passages
+from harness.running.stages.selections import Selections
 from harness.running.stages.trial_stages import TrialStages
 from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact
@@ -49,7 +49,7 @@ class TrialOutputs:
         return self.stages.selection.read(self.work)
 
     @property
-    def selections(self) -> list[Selection]:
+    def selections(self) -> Selections:
         """The passages kept and dropped, one record per query."""
         return self.stages.selection.selections(self.work)
 
@@ -68,10 +68,10 @@ class TrialOutputs:
 
     def cases(self) -> Iterator[Case]:
         """Yield what judges see of each query: the query, the text of its evidence, and the selected passages."""
-        text = self.work.text
-        for query, selection in zip(self.queries, self.selections, strict=True):
+        text, selections = self.work.text, self.selections
+        for at, query in enumerate(self.queries):
             evidence = tuple(text(*item.places[0]) for item in query.evidence if not item.whole)
-            passages = tuple(Chunk(p.doc, p.start, p.end, text(p.doc, p.start, p.end)) for p in selection.kept)
+            passages = tuple(Chunk(p.doc, p.start, p.end, text(p.doc, p.start, p.end)) for p in selections.kept(at))
             # Judges treat two Unicode forms of the same query as one.
             yield Case(replace(query, text=unicodedata.normalize("NFC", query.text)), evidence, passages)
 

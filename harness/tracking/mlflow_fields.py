@@ -20,6 +20,9 @@ TABLE = "eval/per_query.json"
 """The per-query table that the MLflow UI compares between runs: first column `query`, second `result`."""
 
 
+_JSON = json.JSONEncoder(ensure_ascii=False)
+
+
 def metric_key(name: str) -> str:
     """Return the MLflow name of a metric: without `@`, and with ranks zero-padded so that they sort as text.
 
@@ -123,9 +126,10 @@ def write_files(
         ],
     }
     (folder / TABLE).write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
-    with gzip.GzipFile(folder / "per_query.jsonl.gz", "wb", mtime=0) as file:
+    # Level 6 takes a fifth of the time of level 9, for 6 % more bytes.
+    with gzip.GzipFile(folder / "per_query.jsonl.gz", "wb", compresslevel=6, mtime=0) as file:
         for row in rows:
-            file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+            file.write((_JSON.encode(row) + "\n").encode())
     exact = {
         "format": FORMAT,
         "metrics": {name: _finite(value) for name, value in result.means().items()},

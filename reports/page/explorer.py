@@ -25,7 +25,7 @@ from harness.evaluation.metrics.intervals import union
 from harness.evaluation.stats import Flags
 from harness.running.judging.verdict_json import verdict_json
 from harness.running.launch_result import Launch
-from harness.running.stages.selection_run import KEPT
+from harness.running.stages.selections import KEPT
 from reports.numbers import outcome_words
 
 _BLOCK = 400_000

@@ -1,6 +1,8 @@
 """The cluster bootstrap: means and their intervals from resampled clusters of queries, for all trials at once."""
 
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +10,9 @@ import numpy.typing as npt
 from harness.evaluation.stats.clusters import BLOCK, FEWEST_CLUSTERS, Floats, cluster_sums
 
 RESAMPLES = 10_000
+
+_KEPT = 2**24
+"""The maximum number of counts kept in memory for one seed: 10,000 resamples of 1,677 clusters."""
 
 
 class Intervals(NamedTuple):
@@ -26,14 +31,35 @@ def bootstrap_means(sums: Floats, sizes: Floats, *, seed: int, resamples: int = 
     over their total size (the ratio estimator; Davison & Hinkley, Bootstrap Methods and their Application, 1997,
     section 3.8; Field & Welsh, JRSS B 69, 2007). All trials share the resamples.
     """
-    rng, count = np.random.default_rng(seed), len(sizes)
     means = np.empty((resamples, len(sums)))
+    start = 0
     # One matrix product computes the means of a block of resamples.
+    for drawn in _blocks(seed, len(sizes), resamples):
+        counts = drawn.astype(np.float64)
+        means[start : start + len(drawn)] = (counts @ sums.T) / (counts @ sizes)[:, None]
+        start += len(drawn)
+    return means
+
+
+def _blocks(seed: int, count: int, resamples: int) -> Iterable[npt.NDArray[Any]]:
+    """How often each cluster is drawn in each resample, in blocks of resamples; small ones are kept in memory."""
+    if count * resamples > _KEPT:
+        return _drawn(seed, count, resamples)
+    return _kept_blocks(seed, count, resamples)
+
+
+@lru_cache(maxsize=4)
+def _kept_blocks(seed: int, count: int, resamples: int) -> list[npt.NDArray[Any]]:
+    # The trials of a grid share the draws of each metric; drawing costs much more than computing with them.
+    kind = np.uint8 if count < 256 else np.uint16
+    return [drawn.astype(kind) for drawn in _drawn(seed, count, resamples)]
+
+
+def _drawn(seed: int, count: int, resamples: int) -> Iterator[Floats]:
+    rng = np.random.default_rng(seed)
     rows = max(1, min(1000, BLOCK // count))
     for start in range(0, resamples, rows):
-        drawn = times_drawn(rng, count, min(rows, resamples - start))
-        means[start : start + len(drawn)] = (drawn @ sums.T) / (drawn @ sizes)[:, None]
-    return means
+        yield times_drawn(rng, count, min(rows, resamples - start))
 
 
 def times_drawn(rng: np.random.Generator, count: int, resamples: int) -> Floats:

@@ -56,8 +56,9 @@ class Passages:
 
     def hits(self, ranked: Rankings, query: int) -> Iterator[Chunk]:
         """Yield the hits of a ranking for a query, best first, each as long as the ranking says."""
-        rows = zip(ranked.row(query)[0].tolist(), ranked.reaches(query).tolist(), strict=True)
-        return (self.chunk(number, reach) for number, reach in rows)
+        made = self._made
+        for hit in zip(ranked.row(query)[0].tolist(), ranked.reaches(query).tolist(), strict=True):
+            yield made.get(hit) or self.chunk(*hit)
 
     def _document(self, number: int) -> Document:
         if number not in self._documents:

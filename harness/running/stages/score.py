@@ -19,12 +19,13 @@ from harness.evaluation.metrics import EvidencePath, Items, Ranking, Step, losse
 from harness.evaluation.metrics.intervals import size, union
 from harness.evaluation.metrics.matching import Passage
 from harness.evaluation.metrics.measures import JUDGMENT_MEASURES, SPAN_MEASURES
-from harness.evaluation.results import SelectedPassage, Selection
+from harness.evaluation.results import SelectedPassage
 from harness.experiment.trial import Unanswerable
 from harness.running.stages.passages import Passages
 from harness.running.stages.ranking_checks import read_rankings
 from harness.running.stages.retrieve import Retrieve
 from harness.running.stages.select import Select
+from harness.running.stages.selections import Selections
 from harness.running.stages.stage import Stage, StoredStage
 from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact, Key
@@ -88,7 +89,7 @@ class Score(StoredStage):
         corpus = self.selection.rankings.corpus
         passages, queries = corpus.passages(work), work.queries
         selected, items = self.selection.selections(work), [self.items(query) for query in queries]
-        kept = [[passage_of(pick) for pick in selection.kept] for selection in selected]
+        kept = [[passage_of(pick) for pick in selected.kept(at)] for at in range(len(selected))]
         values = score_queries(
             [parse_metric(name) for name in self.scored],
             items,
@@ -112,12 +113,12 @@ class Score(StoredStage):
     def rows(self, work: Workspace) -> Iterator[dict[str, Any]]:
         """Yield one record per query: its text, evidence with outcomes, scores, and the passages kept and dropped."""
         scores, data = self.read(work), work.data
-        values = metric_values(scores)
-        for at, (query, selection) in enumerate(zip(work.queries, self.selection.selections(work), strict=True)):
-            needed = self.items(query)
-            shown = Ranking([passage_of(pick) for pick in selection.kept], needed)
+        values, selected = metric_values(scores), self.selection.selections(work)
+        for at, query in enumerate(work.queries):
+            needed, kept = self.items(query), selected.kept(at)
+            shown = Ranking([passage_of(pick) for pick in kept], needed)
             evidence_outcomes = zip(needed.evidence, scores.data["fates"][at], strict=True)
-            relevant = [shown.is_relevant(passage_of(pick)) for pick in selection.kept]
+            relevant = [shown.is_relevant(passage_of(pick)) for pick in kept]
             yield {
                 "query_id": query.id,
                 "query": query.text,
@@ -125,10 +126,9 @@ class Score(StoredStage):
                 "evidence": [{**item.places[0]._asdict(), "outcome": outcome} for item, outcome in evidence_outcomes],
                 "scores": {name: _number(values[name][at]) for name in self.metrics},
                 "kept": [
-                    _passage_row(pick, data) | {"relevant": found}
-                    for pick, found in zip(selection.kept, relevant, strict=True)
+                    _passage_row(pick, data) | {"relevant": found} for pick, found in zip(kept, relevant, strict=True)
                 ],
-                "dropped": [pick._asdict() for pick in selection.dropped],
+                "dropped": selected.dropped_rows(at),
             }
 
 
@@ -159,15 +159,16 @@ def _evidence_outcomes(
     passages: Passages,
     ranked: Rankings,
     items: Sequence[Items],
-    selected: Sequence[Selection],
+    selected: Selections,
     kept: Sequence[list[Passage]],
 ) -> Iterator[list[str]]:
-    for number, (needed, selection, row) in enumerate(zip(items, selected, kept, strict=True)):
+    labels = step_labels(selector)
+    for number, (needed, row) in enumerate(zip(items, kept, strict=True)):
 
-        def trace(number: int = number, needed: Items = needed, selection: Selection = selection) -> EvidencePath:
+        def trace(number: int = number, needed: Items = needed) -> EvidencePath:
+            dropped = selected.dropped(number)
             steps = [
-                Step(label, step.spends_budget, [passage_of(pick) for pick in selection.dropped if pick.step == label])
-                for label, step in zip(step_labels(selector), selector, strict=True)
+                Step(label, step.spends_budget, dropped[label]) for label, step in zip(labels, selector, strict=True)
             ]
             candidates = [Passage(chunk.doc, chunk.start, chunk.end) for chunk in passages.hits(ranked, number)]
             return EvidencePath(passages.overlapping_chunks(needed, copies=True), candidates, steps)

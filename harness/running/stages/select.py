@@ -8,13 +8,13 @@ from typing import ClassVar, Self
 from harness.components.component import identity
 from harness.components.roles import BaseReranker, Embedder, Selector
 from harness.core.records import Chunk
-from harness.evaluation.results import Selection
 from harness.running.stages.embed import EmbedStage
 from harness.running.stages.model_access import ModelAccess, Questions
 from harness.running.stages.ranking_checks import read_rankings
 from harness.running.stages.rerank import pair_namespace, questions, scores, unscored
 from harness.running.stages.retrieve import Retrieve
-from harness.running.stages.selection_run import ModelLookups, SelectionRun, read_selections
+from harness.running.stages.selection_run import ModelLookups, SelectionRun
+from harness.running.stages.selections import Selections
 from harness.running.stages.stage import ModelStage, Stage, StoredStage
 from harness.running.stages.workspace import Workspace
 from harness.storage.digest import digest
@@ -57,15 +57,19 @@ class Select(StoredStage):
         return tuple(found)
 
     def build(self, work: Workspace) -> Artifact:
-        """Return the passages kept for each query, and those dropped with step and reason; see `read_selections`.
+        """Return the passages kept for each query, and those dropped with step and reason; see `Selections`.
 
         Raises ConfigError if a step returns an invalid outcome, and JudgeError if too many grades are missing.
         """
         return _run(self.rankings, self.steps, self.embedder, work).artifact(self.steps, work.data.number)
 
-    def selections(self, work: Workspace) -> list[Selection]:
+    def selections(self, work: Workspace) -> Selections:
         """Return the output as records, one per query."""
-        return read_selections(self.read(work), [doc.id for doc in work.data.documents])
+
+        def read() -> Selections:
+            return Selections(self.read(work), [doc.id for doc in work.data.documents])
+
+        return work.kept("selections", self.address, read, limit=1)
 
 
 def _run(rankings: Retrieve, steps: Sequence[Selector], embedder: Embedder | None, work: Workspace) -> SelectionRun:

@@ -16,14 +16,10 @@ from harness.core.errors import ConfigError
 from harness.core.rankings import Rankings
 from harness.core.records import Chunk, Hit, Outcome, Query
 from harness.core.timing import TIMED_QUERIES
-from harness.evaluation.results import SelectedPassage, Selection
 from harness.running.stages.passages import Passages
+from harness.running.stages.selections import COLUMNS, KEPT
 from harness.storage.model_outputs import Pair, Scored
 from harness.storage.store import Artifact
-
-_COLUMNS = ("query", "doc", "start", "end", "score", "tokens", "context_tokens", "step", "reason")
-KEPT = -1
-"""The value of the column `step` for a passage that was kept."""
 
 
 class ModelLookups(NamedTuple):
@@ -101,7 +97,7 @@ class SelectionRun:
         self.hits = [[hit._replace(chunk=next(chunks)) for hit in hits] for hits in self.hits]
 
     def artifact(self, steps: Sequence[Selector], number: Mapping[str, int]) -> Artifact:
-        """Return the passages kept and dropped for all queries, one row per passage; see `read_selections`.
+        """Return the passages kept and dropped for all queries, one row per passage; see `Selections`.
 
         `number` maps a document's id to its position in the corpus.
         """
@@ -115,21 +111,7 @@ class SelectionRun:
 
 
 def _hits(ranked: Rankings, query: int, passages: Passages) -> list[Hit]:
-    return [Hit(*pair) for pair in zip(passages.hits(ranked, query), ranked.row(query)[1].tolist(), strict=True)]
-
-
-def read_selections(artifact: Artifact, documents: Sequence[str]) -> list[Selection]:
-    """Return the selections stored by `SelectionRun.artifact`, one per query; `documents` are ids in corpus order."""
-    names, reasons = artifact.data["steps"], artifact.data["reasons"]
-    made = [Selection([], []) for _ in range(artifact.data["queries"])]
-    columns = (artifact.arrays[name].tolist() for name in _COLUMNS)
-    for query, doc, start, end, score, tokens, context_tokens, step, reason in zip(*columns, strict=True):
-        span = (documents[doc], start, end, score, tokens, context_tokens)
-        if step == KEPT:
-            made[query].kept.append(SelectedPassage(*span))
-        else:
-            made[query].dropped.append(SelectedPassage(*span, names[step], reasons[reason]))
-    return made
+    return list(map(Hit, passages.hits(ranked, query), ranked.row(query)[1].tolist()))
 
 
 class _Table:
@@ -155,11 +137,11 @@ class _Table:
             totals[place] += fact
 
     def artifact(self, ms: list[float], facts: Mapping[str, Any], number: Mapping[str, int]) -> Artifact:
-        columns: list[Any] = [list(column) for column in zip(*self._rows, strict=True)] or [[] for _ in _COLUMNS]
+        columns: list[Any] = [list(column) for column in zip(*self._rows, strict=True)] or [[] for _ in COLUMNS]
         columns[1] = [number[doc] for doc in columns[1]]
         arrays = {
             name: np.array(column, np.float64 if name == "score" else np.int32)
-            for name, column in zip(_COLUMNS, columns, strict=True)
+            for name, column in zip(COLUMNS, columns, strict=True)
         }
         # The score is a mean over the kept passages, the others are means over queries.
         statistics = [
