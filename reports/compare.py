@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.components.roles import judge_measures
-from harness.evaluation.metrics import parse_metric
+from harness.evaluation.metrics import split_metric
 from harness.evaluation.results import TrialResult
 from harness.evaluation.stats import (
     FEW_CLUSTERS,
@@ -256,7 +256,7 @@ def losses_at(result: TrialResult, metric: str) -> dict[str, int]:
     lost = result.losses()
     if metric in result.judged:
         return lost
-    cut = parse_metric(metric)
+    cut = split_metric(metric)
     at_cutoff = result.scores.get(str(cut._replace(measure="recall")))
     if at_cutoff is None or (cut.k is None and cut.tokens is None):
         return lost
@@ -286,7 +286,7 @@ def _capped(launch: Launch, metric: str) -> list[str]:
         _, judge, measure = judges[metric]
         k = judge.k if measure in judge.divided_by_k else None
     else:
-        cut = parse_metric(metric)
+        cut = split_metric(metric)
         k = cut.k if cut.measure == "precision" else None
     limits: dict[int, list[str]] = {}
     for result in launch.results if k else ():
@@ -313,7 +313,7 @@ def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
     elif clusters < FEW_CLUSTERS:
         warnings.append(f"only {clusters} clusters of queries: the intervals are approximate")
     judged = metric in launch.results[0].judged
-    if chunkings(launch.results) > 1 and (judged or parse_metric(metric).k is not None):
+    if chunkings(launch.results) > 1 and (judged or split_metric(metric).k is not None):
         warnings.append(
             f"chunk sizes differ: {metric} compares contexts of different size; use a metric such as recall@1000t"
         )

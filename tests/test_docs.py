@@ -46,7 +46,7 @@ def test_the_components_of_the_docs_run_in_one_grid(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(
         f"name: own\ndata: {ROOT / 'datasets/cookbook'}\ntokenizer: words\nchunker: {{fixed: {{size: 300}}}}\n"
         "embedder: own1.py:Letters\nselector: [own3.py:PerDocument, own4.py:Shortest]\n"
-        "judges: [own5.py:AnswerWords]\n"
+        "metrics: [recall@5, 'own5.py:NuggetRecall@5']\njudges: [own6.py:AnswerWords]\n"
         "grid: {retriever: [dense, own2.py:SharedWords], augmenter: [none, own0.py:Category]}\n"
     )
     done = subprocess.run(
@@ -69,7 +69,7 @@ def test_the_model_judge_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     from harness.experiment.catalog import component
 
-    (tmp_path / "own.py").write_text(blocks("docs/components.md", "python")[6])
+    (tmp_path / "own.py").write_text(blocks("docs/components.md", "python")[7])
     judge = component("judge", {"own.py:Standalone": {"model": "m"}}, where="x", base_dir=tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     with Server(

@@ -19,10 +19,10 @@ def _list_options(parser: argparse.ArgumentParser) -> None:
 
 def _list(options: argparse.Namespace) -> int:
     if options.role == "metrics":
-        from harness.evaluation.metrics.measures import LEVEL_MEASURES, MEASURES
+        from harness.evaluation.metrics import MEASURES
 
-        for name, measure in (*MEASURES.items(), *((f"{name}@0.1", one) for name, one in LEVEL_MEASURES.items())):
-            print(f"{name:<24} {(measure.__doc__ or '').splitlines()[0]}")
+        for name, measure in MEASURES.items():
+            print(f"{name + ('@0.1' if measure.cutoff == 'level' else ''):<24} {measure.help}")
         return OK
     from harness.experiment.catalog import describe
 

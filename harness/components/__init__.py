@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from harness.components.roles import FusionContext as FusionContext
     from harness.components.roles import Judge as Judge
     from harness.components.roles import LocalJudge as LocalJudge
+    from harness.components.roles import Metric as Metric
     from harness.components.roles import Replay as Replay
     from harness.components.roles import Reranker as Reranker
     from harness.components.roles import Retriever as Retriever
     from harness.components.roles import ScalesChunker as ScalesChunker
+    from harness.components.roles import Selected as Selected
     from harness.components.roles import Selector as Selector
     from harness.components.roles import best_hits_first as best_hits_first
     from harness.components.verdict import Finding as Finding

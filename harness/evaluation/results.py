@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.core.records import Floats
-from harness.evaluation.metrics.measures import GEOMETRIC_FLOOR, GEOMETRIC_MEASURES
+from harness.evaluation.metrics.measures import GEOMETRIC_FLOOR, MEASURES
 from harness.storage.digest import digest
 
 
@@ -153,7 +153,7 @@ class TrialResult:
             return self.judged[metric].mean
         values = self.scores[metric]
         values = values[~np.isnan(values)]
-        if metric in GEOMETRIC_MEASURES and len(values):
+        if metric in MEASURES and MEASURES[metric].geometric and len(values):
             return math.exp(math.fsum(np.log(np.maximum(values, GEOMETRIC_FLOOR))) / len(values))
         # fsum, so that the mean does not depend on numpy's order of summation.
         return math.fsum(values) / len(values) if len(values) else math.nan

@@ -30,7 +30,9 @@ _PACKAGES = {
     "judge": judges,
 }
 BUILTINS: Mapping[str, Mapping[str, type[Component]]] = {
-    role: {cls.name(): cls for cls in package.BUILTINS} for role, package in _PACKAGES.items()
+    **{role: {cls.name(): cls for cls in package.BUILTINS} for role, package in _PACKAGES.items()},
+    # Built-in measures are functions; components of this role are a researcher's own.
+    "metric": {},
 }
 
 

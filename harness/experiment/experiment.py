@@ -63,8 +63,13 @@ class Experiment:
         """
         held = self.published.metrics if self.published else ()
         named = (self.compare.on, *self.compare.show, *self.gate.margins, *held)
-        wanted = (*self.base.metrics, *(name for name in named if name and is_metric(name)))
+        wanted = (*self.base.metrics, *(name for name in named if name and is_metric(name, self.own_metrics)))
         return tuple(dict.fromkeys(name for name in wanted if name not in self.judged))
+
+    @property
+    def own_metrics(self) -> tuple[str, ...]:
+        """The names of the researcher's own measures."""
+        return tuple(metric.name() for metric in self.base.own_metrics)
 
     @property
     def chosen(self) -> str:

@@ -9,12 +9,12 @@ from typing import Any, Literal
 from harness.components.augmenters.none import NoContext
 from harness.components.component import Component, identity, settings, step_labels
 from harness.components.embedders.local import Local
-from harness.components.roles import BaseAugmenter, BaseChunker, BaseRetriever, Embedder, Judge, Selector
+from harness.components.roles import BaseAugmenter, BaseChunker, BaseRetriever, Embedder, Judge, Metric, Selector
 from harness.core.errors import ConfigError
 from harness.data.manifest import Copies
-from harness.evaluation.metrics.names import parse_metric
 from harness.experiment.catalog import component, to_spec
 from harness.experiment.compatibility import check_steps
+from harness.experiment.metric_specs import metrics_of
 from harness.experiment.params import flat_params, part_depths
 from harness.experiment.parsing import key_path, slot_value
 from harness.experiment.trial_names import SLOTS
@@ -40,6 +40,8 @@ class Trial:
     selector: tuple[Selector, ...] = ()
     judges: tuple[Judge, ...] = ()
     metrics: tuple[str, ...] = METRICS
+    own_metrics: tuple[Metric, ...] = ()
+    """The researcher's own metrics that `metrics` names, such as `nugget_recall@5`."""
     coverage: float = 0.5
     copies: Copies | None = None
     """Whether verbatim copies of evidence count as evidence; None uses the setting of the data set."""
@@ -72,6 +74,7 @@ class Trial:
             "selector": [identity(step) for step in self.selector],
             "judges": [identity(judge) for judge in self.judges],
             "metrics": list(self.metrics),
+            **({"own_metrics": [identity(metric) for metric in self.own_metrics]} if self.own_metrics else {}),
             "coverage": self.coverage,
             "copies": self.copies,
             "relevant_from": self.relevant_from,
@@ -100,6 +103,8 @@ class Trial:
                 f"judge.{label}", {k: v for k, v in settings(judge).items() if v is not None and k != "model"}
             )
             params |= flat_params(f"judge.{label}", {"version": judge.version, **judge.facts()})
+        for metric in self.own_metrics:
+            params |= flat_params(f"metric.{metric.name()}", {**settings(metric), "version": metric.version})
         return params | {
             "data": self.data,
             "queries": self.queries,
@@ -113,7 +118,7 @@ class Trial:
     def to_json(self) -> str:
         """The trial as JSON text; `from_json` returns an equal trial in any process on this machine."""
         value: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in (*SLOTS, "judges"):
+        for name in (*SLOTS, "judges", "own_metrics"):
             part = value[name]
             value[name] = [to_spec(p) for p in part] if isinstance(part, tuple | list) else to_spec(part)
         return canonical(value)
@@ -137,15 +142,13 @@ def trial_of(content: Mapping[str, Any], *, where: str, base_dir: Path) -> Trial
         component("judge", spec, where=f"{key_path(where, 'judges')}[{at}]", base_dir=base_dir)
         for at, spec in enumerate(listed)
     )
-    metrics = given.get("metrics", METRICS)
-    if not isinstance(metrics, list | tuple) or not metrics or not all(isinstance(metric, str) for metric in metrics):
-        raise ConfigError(f"{key_path(where, 'metrics')}: expected a list of names such as recall@5")
-    for at, metric in enumerate(metrics):
-        try:
-            parse_metric(metric)
-        except ConfigError as error:
-            raise ConfigError(f"{key_path(where, 'metrics')}[{at}]: {error}") from None
-    given["metrics"] = tuple(dict.fromkeys(metrics))
+    given["metrics"], given["own_metrics"] = metrics_of(
+        given.get("metrics", METRICS),
+        given.get("own_metrics", ()),
+        where=key_path(where, "metrics"),
+        own_where=key_path(where, "own_metrics"),
+        base_dir=base_dir,
+    )
     coverage = given.get("coverage", 0.5)
     if isinstance(coverage, bool) or not isinstance(coverage, int | float) or not 0 < coverage <= 1:
         raise ConfigError(f"{key_path(where, 'coverage')}: expected a number above 0 and at most 1, got {coverage!r}")

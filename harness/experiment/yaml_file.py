@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -61,7 +61,8 @@ def read_experiment(path: Path) -> Experiment:
                 raise ConfigError(f"{where}: {slot}: is missing; name one here or in every part of the grid")
             base[slot] = first[0]
     trial = trial_of(base, where=f"{where}:", base_dir=path.parent)
-    compare = _compare(content.get("compare"), where, tuple(judge_measures(trial.judges)))
+    measures = _Measures(tuple(judge_measures(trial.judges)), tuple(metric.name() for metric in trial.own_metrics))
+    compare = _compare(content.get("compare"), where, measures)
     return Experiment(
         content["name"],
         trial,
@@ -71,8 +72,8 @@ def read_experiment(path: Path) -> Experiment:
         path.parent.resolve(),
         where,
         reader=_reader(content.get("reader"), where),
-        gate=_gate(content.get("gate"), where, tuple(judge_measures(trial.judges))),
-        published=_published(content.get("published"), where, path.parent, trial),
+        gate=_gate(content.get("gate"), where, measures),
+        published=_published(content.get("published"), where, path.parent, trial, measures),
     )
 
 
@@ -177,7 +178,17 @@ def _reader(value: Any, where: str) -> Reader | None:
         raise ConfigError(f"{where}: {error}") from None
 
 
-def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
+class _Measures(NamedTuple):
+    """The measures of the judges, and the names of the researcher's own metrics."""
+
+    judged: tuple[str, ...]
+    own: tuple[str, ...]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name in self.judged or is_metric(name, self.own))
+
+
+def _compare(value: Any, where: str, measures: _Measures) -> Compare:
     if value is None:
         return Compare()
     _require_keys(value, [f.name for f in fields(Compare)], f"{where}: compare")
@@ -185,12 +196,12 @@ def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
     if not isinstance(baseline, dict):
         raise ConfigError(f"{where}: compare.baseline: expected a mapping of params, such as {{chunker: fixed}}")
     if on is not None:
-        _require_metric(on, judged, f"{where}: compare.on")
+        _require_metric(on, measures, f"{where}: compare.on")
     if not isinstance(show, list) or not all(isinstance(name, str) for name in show):
         raise ConfigError(f"{where}: compare.show: expected a list of metrics and facts, such as index_bytes")
     for name in show:
-        if not (is_metric(name) or name in judged or name in FACTS or name.startswith("step_")):
-            close = did_you_mean(name, (*FACTS, *judged))
+        if not (name in measures or name in FACTS or name.startswith("step_")):
+            close = did_you_mean(name, (*FACTS, *measures.judged, *measures.own))
             raise ConfigError(f"{where}: compare.show: '{name}' is not a metric.{close} Facts: {', '.join(FACTS)}")
     named = {str(key): param_text(wanted) for key, wanted in baseline.items()}
     try:
@@ -199,7 +210,7 @@ def _compare(value: Any, where: str, judged: Sequence[str]) -> Compare:
         raise ConfigError(f"{where}: {error}") from None
 
 
-def _gate(value: Any, where: str, judged: Sequence[str]) -> Gate:
+def _gate(value: Any, where: str, measures: _Measures) -> Gate:
     if value is None:
         return Gate()
     _require_keys(value, [f.name for f in fields(Gate)], f"{where}: gate")
@@ -207,14 +218,14 @@ def _gate(value: Any, where: str, judged: Sequence[str]) -> Gate:
     if not isinstance(margins, dict):
         raise ConfigError(f"{where}: gate.margins: expected a mapping of metrics, such as {{recall@1000t: 0.02}}")
     for metric in margins:
-        _require_metric(metric, judged, f"{where}: gate.margins")
+        _require_metric(metric, measures, f"{where}: gate.margins")
     try:
         return Gate(**value)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 
 
-def _published(value: Any, where: str, base_dir: Path, trial: Trial) -> Published | None:
+def _published(value: Any, where: str, base_dir: Path, trial: Trial, measures: _Measures) -> Published | None:
     if value is None:
         return None
     place = f"{where}: published"
@@ -229,13 +240,15 @@ def _published(value: Any, where: str, base_dir: Path, trial: Trial) -> Publishe
     if not isinstance(people, str):
         raise ConfigError(f"{place}.people: expected the file of human labels, got {people!r}")
     judges = step_labels(trial.judges)
-    made = tuple(_published_row(row, f"{place}.rows[{at}]", float(scale or 1), judges) for at, row in enumerate(rows))
+    made = tuple(
+        _published_row(row, f"{place}.rows[{at}]", float(scale or 1), judges, measures) for at, row in enumerate(rows)
+    )
     if any(row.judge for row in made) and not people:
         raise ConfigError(f"{place}.people: name the file of human labels that judges are compared with")
     return Published(source, made, float(tolerance or 0), str((base_dir / people).resolve()) if people else "")
 
 
-def _published_row(row: Any, place: str, scale: float, judges: Sequence[str]) -> PublishedRow:
+def _published_row(row: Any, place: str, scale: float, judges: Sequence[str], measures: _Measures) -> PublishedRow:
     _require_keys(row, ("trial", "judge", "values", "differs"), place)
     values, params, judge, differs = (
         row.get("values"),
@@ -249,8 +262,8 @@ def _published_row(row: Any, place: str, scale: float, judges: Sequence[str]) ->
         known = ", ".join(judges) or "none"
         raise ConfigError(f"{place}.judge: no judge '{judge}'.{did_you_mean(str(judge), judges)} Judges: {known}")
     for name, number in values.items():
-        known_name = name in KAPPAS if judge else isinstance(name, str) and (is_metric(name) or name in FACTS)
-        if not known_name:
+        known_names = KAPPAS if judge else (name,) if name in FACTS or is_metric(str(name), measures.own) else ()
+        if name not in known_names:
             message = " or ".join(KAPPAS) if judge else "a metric"
             raise ConfigError(f"{place}.values: expected {message}, got '{name}'")
         if isinstance(number, bool) or not isinstance(number, int | float):
@@ -265,14 +278,14 @@ def _require_keys(value: Any, keys: Sequence[str], where: str) -> None:
         raise ConfigError(f"{where}: expected a mapping with the keys {', '.join(keys)}")
 
 
-def _require_metric(name: Any, judged: Sequence[str], where: str) -> None:
+def _require_metric(name: Any, measures: _Measures, where: str) -> None:
     """Raise ConfigError if `name` is neither a metric nor a judge's measure."""
     if not isinstance(name, str):
         raise ConfigError(f"{where}: expected a metric, got {name!r}")
-    if name in judged:
+    if name in measures.judged:
         return
     try:
-        parse_metric(name)
+        parse_metric(name, measures.own)
     except ConfigError as error:
-        known = f"; judge measures: {', '.join(judged)}" if judged else ""
+        known = f"; judge measures: {', '.join(measures.judged)}" if measures.judged else ""
         raise ConfigError(f"{where}: {error}{known}") from None

@@ -7,8 +7,8 @@ import numpy as np
 
 from harness.core.errors import ConfigError, did_you_mean
 from harness.core.records import Floats
-from harness.evaluation.metrics import parse_metric
-from harness.evaluation.metrics.measures import GEOMETRIC_MEASURES
+from harness.evaluation.metrics import split_metric
+from harness.evaluation.metrics.measures import MEASURES
 from harness.evaluation.results import TrialResult, resampling_seed
 from harness.evaluation.stats import Flags
 from harness.experiment.experiment import Experiment
@@ -51,7 +51,7 @@ def scores_of(results: Sequence[TrialResult], metric: str, clusters_by: str) -> 
         raise ConfigError(
             f"compare: '{metric}' was not scored.{did_you_mean(metric, known)} Scored: {', '.join(known)}"
         )
-    if metric in GEOMETRIC_MEASURES:
+    if metric in MEASURES and MEASURES[metric].geometric:
         raise ConfigError(
             f"compare: {metric} is a geometric mean, so differences have no mean; compare on map, and `show` {metric}"
         )
@@ -75,7 +75,7 @@ def primary_metric(experiment: Experiment, results: Sequence[TrialResult]) -> st
     if experiment.compare.on:
         return experiment.compare.on
     metrics = experiment.metrics
-    budgeted = next((name for name in metrics if parse_metric(name).tokens is not None), None)
+    budgeted = next((name for name in metrics if split_metric(name).tokens is not None), None)
     if budgeted is None and chunkings(results) > 1 and BUDGET in results[0].scores:
         return BUDGET
     return budgeted or metrics[0]

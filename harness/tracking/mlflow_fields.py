@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.evaluation.metrics import parse_metric
+from harness.evaluation.metrics import split_metric
 from harness.evaluation.results import TrialResult, resampling_seed
 from harness.evaluation.stats import cluster_bootstrap
 
@@ -33,7 +33,7 @@ def metric_key(name: str) -> str:
     """
     if "@" not in name:
         return name
-    metric = parse_metric(name)
+    metric = split_metric(name)
     if metric.k is not None:
         return f"{metric.measure}_{metric.k:02d}"
     return metric.measure if metric.tokens is None else f"{metric.measure}_{metric.tokens}t"
@@ -49,7 +49,7 @@ def curves(result: TrialResult) -> dict[str, list[tuple[int, float]]]:
     """Return curves over rank (`recall_vs_k`) and token budget (`recall_vs_tokens`) as sorted `(step, mean)` points."""
     points: dict[str, list[tuple[int, float]]] = {}
     for name in result.scores:
-        metric = parse_metric(name)
+        metric = split_metric(name)
         if metric.k is not None:
             points.setdefault(f"{metric.measure}_vs_k", []).append((metric.k, result.mean(name)))
         elif metric.tokens is not None:

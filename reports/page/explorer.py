@@ -20,7 +20,7 @@ import numpy as np
 from harness.components.verdict import Verdict
 from harness.core.records import Floats, Ints, Query
 from harness.data.dataset import Dataset
-from harness.evaluation.metrics import is_metric, parse_metric
+from harness.evaluation.metrics import split_metric
 from harness.evaluation.metrics.intervals import union
 from harness.evaluation.stats import Flags
 from harness.running.judging.verdict_json import verdict_json
@@ -301,9 +301,7 @@ def _values(result: Any, metric: str) -> Floats:
 
 def _cutoff(metric: str) -> dict[str, int]:
     """The cutoff of a metric, in passages or tokens; empty for a metric without one."""
-    if not is_metric(metric):
-        return {}
-    parsed = parse_metric(metric)
+    parsed = split_metric(metric)
     if parsed.tokens is not None:
         return {"tokens": parsed.tokens}
     return {"passages": parsed.k} if parsed.k is not None else {}

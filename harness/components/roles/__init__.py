@@ -17,6 +17,7 @@ from harness.components.roles.chunker import (
 )
 from harness.components.roles.embedder import Embedder
 from harness.components.roles.judge import Judge, LocalJudge, judge_measures
+from harness.components.roles.metric import Metric, Selected
 from harness.components.roles.retriever import (
     BaseRetriever,
     Fusion,
@@ -44,18 +45,20 @@ __all__ = [
     "FusionContext",
     "Judge",
     "LocalJudge",
+    "Metric",
     "Replay",
     "Reranker",
     "Retriever",
     "Scale",
     "ScalesChunker",
     "SearchInputs",
+    "Selected",
     "Selector",
     "best_hits_first",
     "judge_measures",
 ]
 
 ROLES: Mapping[str, type[Component]] = {
-    role.role: role for role in (BaseChunker, BaseAugmenter, Embedder, BaseRetriever, Selector, Judge)
+    role.role: role for role in (BaseChunker, BaseAugmenter, Embedder, BaseRetriever, Selector, Judge, Metric)
 }
 """The base class of each role, by the role's name."""

@@ -3,7 +3,7 @@
 from harness.evaluation.metrics.loss_attribution import CAUSES, EvidencePath, Step, losses
 from harness.evaluation.metrics.matching import Items, Ranking
 from harness.evaluation.metrics.measures import MEASURES
-from harness.evaluation.metrics.names import Metric, is_metric, parse_metric
+from harness.evaluation.metrics.names import Metric, is_metric, parse_metric, split_metric
 from harness.evaluation.metrics.scoring import score_queries
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "losses",
     "parse_metric",
     "score_queries",
+    "split_metric",
 ]

@@ -1,10 +1,14 @@
 """All measures, one function each: from a query's ranking and a rank cutoff to one number.
 
+What is special about a measure is declared above its function.
+
 A token budget needs no measures of its own: the ranking is first cut to the budget, then measured without a cutoff.
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
 from harness.evaluation.metrics.chroma_formulas import (
     chroma_iou,
@@ -14,7 +18,51 @@ from harness.evaluation.metrics.chroma_formulas import (
 )
 from harness.evaluation.metrics.matching import Ranking
 
-Measure = Callable[[Ranking, int | None], float]
+Function = TypeVar("Function", bound=Callable[..., float])
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A function of a query's ranking, with what it needs and what it takes.
+
+    `evidence`: for span evidence only, for document-level evidence only (such as measures that need to know which
+    documents were judged irrelevant), or for any. `cutoff`: whether it takes a rank or a token budget, nothing, or a
+    recall level between 0 and 1. `oracle`: it does not look at the selection but at all chunks of the corpus that
+    overlap the evidence, or also at those that only touch it. `counts`: the queries that have a value: those with
+    relevant evidence, or also those with slight evidence or any judgment. `geometric`: its mean over queries is the
+    geometric one.
+    """
+
+    function: Callable[[Ranking, Any], float]
+    evidence: Literal["any", "spans", "documents"] = "any"
+    cutoff: Literal["optional", "none", "level"] = "optional"
+    oracle: Literal["no", "overlapping", "touching"] = "no"
+    counts: Literal["relevant", "slight", "judged"] = "relevant"
+    geometric: bool = False
+
+    def __call__(self, ranking: Ranking, cutoff: float | None) -> float:
+        """The value for a ranking, with a rank cutoff or a recall level."""
+        return self.function(ranking, cutoff)
+
+    @property
+    def help(self) -> str:
+        """One line on what it measures."""
+        return (self.function.__doc__ or "").splitlines()[0]
+
+
+MEASURES: dict[str, Measure] = {}
+"""All measures, by name."""
+
+
+def measure(name: str, **declared: Any) -> Callable[[Function], Function]:
+    """Register a function as the measure `name`; `declared` are the fields of `Measure`."""
+
+    def register(function: Function) -> Function:
+        MEASURES[name] = Measure(function, **declared)
+        return function
+
+    return register
+
 
 PERSISTENCE = 0.8
 """The persistence of `rbp`: the probability that a reader goes on to the next passage."""
@@ -27,21 +75,25 @@ def _found(ranking: Ranking, k: int | None) -> list[int]:
     return sorted(rank for rank in ranking.found if rank is not None and (k is None or rank <= k))
 
 
+@measure("recall")
 def recall(ranking: Ranking, k: int | None) -> float:
     """Evidence items found in the top k / all items (trec_eval `recall_k` on document evidence)."""
     return len(_found(ranking, k)) / len(ranking.items.evidence)
 
 
+@measure("hit")
 def hit(ranking: Ranking, k: int | None) -> float:
     """1 if any evidence item is found in the top k, else 0 (trec_eval `success_k`)."""
     return float(bool(_found(ranking, k)))
 
 
+@measure("mrr")
 def mrr(ranking: Ranking, k: int | None) -> float:
     """1 / the rank at which the first evidence item is found, or 0 if none is found (trec_eval `recip_rank`)."""
     return 1 / min(_found(ranking, k), default=math.inf)
 
 
+@measure("ndcg", counts="slight")
 def ndcg(ranking: Ranking, k: int | None) -> float:
     """Discounted gain / that of an ideal ranking (Järvelin & Kekäläinen, TOIS 20(4), 2002; trec_eval `ndcg_cut_k`).
 
@@ -55,6 +107,7 @@ def ndcg(ranking: Ranking, k: int | None) -> float:
     return min(1.0, gained / ideal) if ideal else 0.0
 
 
+@measure("map")
 def map_(ranking: Ranking, k: int | None) -> float:
     """Mean over all items of the precision at the rank that finds them, 0 if not found (trec_eval `map_cut_k`).
 
@@ -66,6 +119,7 @@ def map_(ranking: Ranking, k: int | None) -> float:
     return sum((finding.index(rank) + 1) / rank for rank in ranks) / len(ranking.items.evidence)
 
 
+@measure("precision")
 def precision(ranking: Ranking, k: int | None) -> float:
     """Relevant passages in the top k / k, also if fewer than k were retrieved (trec_eval `P_k`).
 
@@ -75,24 +129,28 @@ def precision(ranking: Ranking, k: int | None) -> float:
     return sum(rank <= depth for rank in ranking.relevant) / depth if depth else 0.0
 
 
+@measure("span_recall", evidence="spans")
 def span_recall(ranking: Ranking, k: int | None) -> float:
     """Gold characters in the union of the top k / all gold characters."""
     shared, gold, _ = ranking.characters(k)
     return shared / gold
 
 
+@measure("span_precision", evidence="spans")
 def span_precision(ranking: Ranking, k: int | None) -> float:
     """Gold characters in the union of the top k / characters of that union; 0 if nothing is retrieved."""
     shared, _, retrieved = ranking.characters(k)
     return shared / retrieved if retrieved else 0.0
 
 
+@measure("span_iou", evidence="spans")
 def span_iou(ranking: Ranking, k: int | None) -> float:
     """Characters in both the union of the top k and the gold spans / characters in either."""
     shared, gold, retrieved = ranking.characters(k)
     return shared / (gold + retrieved - shared)
 
 
+@measure("precision_omega", evidence="spans", cutoff="none", oracle="overlapping")
 def precision_omega(ranking: Ranking, k: int | None) -> float:
     """`span_precision` of an oracle that retrieves exactly the chunks of the corpus that overlap the evidence.
 
@@ -102,17 +160,20 @@ def precision_omega(ranking: Ranking, k: int | None) -> float:
     return span_precision(ranking, None)
 
 
+@measure("f1")
 def f1(ranking: Ranking, k: int | None) -> float:
     """Harmonic mean of precision and recall (trec_eval `set_F`)."""
     exact, complete = precision(ranking, k), recall(ranking, k)
     return 2 * exact * complete / (exact + complete) if exact + complete else 0.0
 
 
+@measure("rprec", cutoff="none")
 def rprec(ranking: Ranking, k: int | None) -> float:
     """Evidence items found in the top R / R, where R is the number of items (trec_eval `Rprec`)."""
     return recall(ranking, len(ranking.items.evidence))
 
 
+@measure("iprec", cutoff="level")
 def iprec(ranking: Ranking, level: float) -> float:
     """Interpolated precision: the highest precision at any rank with recall `level` (trec_eval `iprec_at_recall`).
 
@@ -126,11 +187,13 @@ def iprec(ranking: Ranking, level: float) -> float:
     return max(exact, default=0.0) if len(ranks) >= needed else 0.0
 
 
+@measure("11pt_avg", cutoff="none")
 def eleven_point(ranking: Ranking, k: int | None) -> float:
     """Mean of `iprec` at the recall levels 0, 0.1 … 1 (trec_eval `11pt_avg`)."""
     return sum(iprec(ranking, level / 10) for level in range(11)) / 11
 
 
+@measure("gm_map", cutoff="none", geometric=True)
 def gm_map(ranking: Ranking, k: int | None) -> float:
     """`map` of one query; the mean over queries is the geometric mean (trec_eval `gm_map`).
 
@@ -139,6 +202,7 @@ def gm_map(ranking: Ranking, k: int | None) -> float:
     return map_(ranking, None)
 
 
+@measure("rbp")
 def rbp(ranking: Ranking, k: int | None) -> float:
     """Rank-biased precision with persistence .8: the sum over relevant ranks of .2 * .8^(rank - 1).
 
@@ -147,6 +211,7 @@ def rbp(ranking: Ranking, k: int | None) -> float:
     return sum((1 - PERSISTENCE) * PERSISTENCE ** (rank - 1) for rank in ranking.relevant if k is None or rank <= k)
 
 
+@measure("bpref", evidence="documents", cutoff="none")
 def bpref(ranking: Ranking, k: int | None) -> float:
     """Binary preference: how rarely documents judged irrelevant rank above relevant ones; ignores unjudged documents.
 
@@ -163,6 +228,7 @@ def bpref(ranking: Ranking, k: int | None) -> float:
     return value / count
 
 
+@measure("infap", evidence="documents", cutoff="none")
 def infap(ranking: Ranking, k: int | None) -> float:
     """Average precision estimated from a sample of judgments (trec_eval `infAP`).
 
@@ -185,6 +251,7 @@ def infap(ranking: Ranking, k: int | None) -> float:
     return value / len(items.evidence)
 
 
+@measure("judged", evidence="documents", counts="judged")
 def judged(ranking: Ranking, k: int | None) -> float:
     """The fraction of the top k documents (or of all, if fewer are retrieved) that were judged; 0 if there are none."""
     shown = ranking.passages[:k]
@@ -197,40 +264,13 @@ def _irrelevant(ranking: Ranking) -> set[str]:
     return {*ranking.items.irrelevant, *(place.doc for item in ranking.items.slight for place in item.places)}
 
 
-MEASURES: dict[str, Measure] = {
-    "recall": recall,
-    "hit": hit,
-    "mrr": mrr,
-    "ndcg": ndcg,
-    "map": map_,
-    "precision": precision,
-    "f1": f1,
-    "rprec": rprec,
-    "11pt_avg": eleven_point,
-    "gm_map": gm_map,
-    "rbp": rbp,
-    "bpref": bpref,
-    "infap": infap,
-    "judged": judged,
-    "span_recall": span_recall,
-    "span_precision": span_precision,
-    "span_iou": span_iou,
-    "precision_omega": precision_omega,
-    "chroma_recall": chroma_recall,
-    "chroma_precision": chroma_precision,
-    "chroma_iou": chroma_iou,
-    "chroma_precision_omega": chroma_precision_omega,
-}
-SPAN_MEASURES = {name for name in MEASURES if name.startswith(("span_", "chroma_", "precision_omega"))}
-ORACLE_MEASURES = {"precision_omega", "chroma_precision_omega"}
-JUDGMENT_MEASURES = {"bpref", "infap", "judged"}
-"""Only for document-level evidence: these measures need to know which documents were judged irrelevant."""
-UNCUT_MEASURES = {*ORACLE_MEASURES, "rprec", "11pt_avg", "gm_map", "bpref", "infap"}
-"""These measures take no cutoff."""
-LEVEL_MEASURES: dict[str, Callable[[Ranking, float], float]] = {"iprec": iprec}
-"""These measures take a recall level between 0 and 1: `iprec@0.1`."""
-GEOMETRIC_MEASURES = {"gm_map"}
-"""The mean of these measures over queries is the geometric mean."""
+for _name, _function in (
+    ("chroma_recall", chroma_recall),
+    ("chroma_precision", chroma_precision),
+    ("chroma_iou", chroma_iou),
+):
+    measure(_name, evidence="spans")(_function)
+measure("chroma_precision_omega", evidence="spans", cutoff="none", oracle="touching")(chroma_precision_omega)
 TREC_NAMES = {
     "P": "precision@k",
     "recip_rank": "mrr",

@@ -7,7 +7,7 @@ import numpy as np
 
 from harness.core.records import Floats, TokenMap
 from harness.evaluation.metrics.matching import Items, Passage, Ranking
-from harness.evaluation.metrics.measures import JUDGMENT_MEASURES, ORACLE_MEASURES, SPAN_MEASURES
+from harness.evaluation.metrics.measures import MEASURES, Measure
 from harness.evaluation.metrics.names import Metric
 
 Oracle = Callable[[Items, bool], list[Passage]]
@@ -31,24 +31,25 @@ def score_queries(
     Raises ArithmeticError if a value is not finite.
     """
     scores = {str(metric): np.full(len(items), np.nan) for metric in metrics}
-    documents = any(needed.by_document for needed in items)
-    spans = any(needed.evidence and not needed.by_document for needed in items)
-    apart = {*(() if spans else SPAN_MEASURES), *(() if documents else JUDGMENT_MEASURES)}
+    known = [(metric, str(metric), MEASURES[metric.measure]) for metric in metrics]
+    present = {
+        "any": True,
+        "documents": any(needed.by_document for needed in items),
+        "spans": any(needed.evidence and not needed.by_document for needed in items),
+    }
     for query, (needed, passages) in enumerate(zip(items, rows, strict=True)):
         if not needed.evidence:
-            for metric in metrics:
-                scores[str(metric)][query] = np.nan if metric.measure in apart else unanswerable
+            for _, name, measure in known:
+                scores[name][query] = unanswerable if present[measure.evidence] else np.nan
             if not needed.slight and not needed.irrelevant:
                 continue
         rankings: dict[int | None, Ranking] = {None: Ranking(passages, needed)}
-        for metric in metrics:
-            if metric.measure in (SPAN_MEASURES if needed.by_document else JUDGMENT_MEASURES):
+        other = "spans" if needed.by_document else "documents"
+        for metric, name, measure in known:
+            if measure.evidence == other or not (needed.evidence or _counts(measure, needed)):
                 continue
-            # ndcg also counts slight evidence, `judged` any judgment; all other measures need relevant evidence.
-            if not needed.evidence and metric.measure not in (("ndcg", "judged") if needed.slight else ("judged",)):
-                continue
-            if metric.measure in ORACLE_MEASURES:
-                ranking = Ranking(oracle(needed, metric.measure.startswith("chroma")), needed)
+            if measure.oracle != "no":
+                ranking = Ranking(oracle(needed, measure.oracle == "touching"), needed)
             else:
                 if metric.tokens not in rankings and metric.tokens is not None:
                     rankings[metric.tokens] = rankings[None].within(metric.tokens, maps, passages)
@@ -56,5 +57,10 @@ def score_queries(
             value = metric.value(ranking)
             if not math.isfinite(value):
                 raise ArithmeticError(f"{metric} of query {query} is {value}")
-            scores[str(metric)][query] = value
+            scores[name][query] = value
     return scores
+
+
+def _counts(measure: Measure, needed: Items) -> bool:
+    """Whether a measure has a value for a query without relevant evidence."""
+    return measure.counts == "judged" or (measure.counts == "slight" and bool(needed.slight))

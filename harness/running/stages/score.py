@@ -7,20 +7,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.components.component import step_labels
-from harness.components.roles import Selector
+from harness.components.component import identity, step_labels
+from harness.components.roles import Metric, Selector
 from harness.core.errors import ConfigError
 from harness.core.rankings import Rankings
 from harness.core.records import Floats, Query
 from harness.core.timing import percentiles
 from harness.data.dataset import Dataset
 from harness.data.manifest import Copies
-from harness.evaluation.metrics import EvidencePath, Items, Ranking, Step, losses, parse_metric, score_queries
+from harness.evaluation.metrics import EvidencePath, Items, Ranking, Step, losses, score_queries, split_metric
 from harness.evaluation.metrics.intervals import size, union
 from harness.evaluation.metrics.matching import Passage
-from harness.evaluation.metrics.measures import JUDGMENT_MEASURES, SPAN_MEASURES
+from harness.evaluation.metrics.measures import MEASURES
 from harness.evaluation.results import SelectedPassage
 from harness.experiment.trial import Unanswerable
+from harness.running.stages.own_metrics import own_scores
 from harness.running.stages.passages import Passages
 from harness.running.stages.ranking_checks import read_rankings
 from harness.running.stages.retrieve import Retrieve
@@ -47,6 +48,7 @@ class Score(StoredStage):
     light: ClassVar[bool] = True
     selection: Select
     metrics: tuple[str, ...]
+    own: tuple[Metric, ...]
     coverage: float
     copies: Copies
     relevant_from: float
@@ -63,6 +65,7 @@ class Score(StoredStage):
             "relevant_from": self.relevant_from,
             "unanswerable": self.unanswerable,
             "metrics": self.scored,
+            **({"own_metrics": [identity(metric) for metric in self.own]} if self.own else {}),
         }
 
     @property
@@ -73,7 +76,7 @@ class Score(StoredStage):
     @cached_property
     def scored(self) -> list[str]:
         """The metrics to score: those requested, recall at their cutoffs for loss attribution, and the curves."""
-        recalls = (str(parse_metric(name)._replace(measure="recall", level=None)) for name in self.metrics)
+        recalls = (str(split_metric(name)._replace(measure="recall", level=None)) for name in self.metrics)
         return list(dict.fromkeys((*self.metrics, *recalls, *CURVES)))
 
     def items(self, query: Query) -> Items:
@@ -90,15 +93,17 @@ class Score(StoredStage):
         passages, queries = corpus.passages(work), work.queries
         selected, items = self.selection.selections(work), [self.items(query) for query in queries]
         kept = [[passage_of(pick) for pick in selected.kept(at)] for at in range(len(selected))]
+        maps = corpus.chunks.tokens.maps(work)
         values = score_queries(
-            [parse_metric(name) for name in self.scored],
+            [metric for metric in map(split_metric, self.scored) if metric.measure in MEASURES],
             items,
             kept,
-            corpus.chunks.tokens.maps(work),
+            maps,
             lambda needed, touch: passages.overlapping_chunks(needed, touching=touch),
             unanswerable=0.0 if self.unanswerable == "zero" else np.nan,
         )
-        arrays = {f"{_METRIC}{name}": column for name, column in values.items()}
+        values |= own_scores(self.scored, self.own, items, kept, maps, work)
+        arrays = {f"{_METRIC}{name}": values[name] for name in self.scored}
         arrays["context_tokens"] = np.array([sum(p.tokens + p.context_tokens for p in row) for row in kept], np.float64)
         arrays["redundancy"] = np.array([redundancy(row) for row in kept])
         ranked = read_rankings(self.selection.rankings.read(work))
@@ -139,14 +144,16 @@ def metric_values(scores: Artifact) -> dict[str, Floats]:
 
 
 def _refuse_unmeasurable(metrics: Sequence[str], data: Dataset) -> None:
-    asked = [name for name in metrics if parse_metric(name).measure in SPAN_MEASURES]
+    built_in = {name: split_metric(name).measure for name in metrics}
+    needs = {name: MEASURES[measure].evidence for name, measure in built_in.items() if measure in MEASURES}
+    asked = [name for name, evidence in needs.items() if evidence == "spans"]
     evident = [query for query in data.query_set.queries if query.evidence]
     if asked and evident and all(query.by_document for query in evident):
         raise ConfigError(
             f"metrics: {asked[0]} measures characters, but '{data.name}' has only document-level evidence; "
             "use recall, hit, mrr, ndcg, map or precision"
         )
-    judged = [name for name in metrics if parse_metric(name).measure in JUDGMENT_MEASURES]
+    judged = [name for name, evidence in needs.items() if evidence == "documents"]
     if judged and evident and not any(query.by_document for query in evident):
         raise ConfigError(
             f"metrics: {judged[0]} needs document-level judgments, but the evidence of '{data.name}' is spans; "

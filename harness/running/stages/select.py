@@ -13,7 +13,7 @@ from harness.running.stages.model_access import ModelAccess, Questions
 from harness.running.stages.ranking_checks import read_rankings
 from harness.running.stages.rerank import pair_namespace, questions, scores, unscored
 from harness.running.stages.retrieve import Retrieve
-from harness.running.stages.selection_run import ModelLookups, SelectionRun
+from harness.running.stages.selection_run import ModelLookups, SelectionRun, retrieved_hits
 from harness.running.stages.selections import Selections
 from harness.running.stages.stage import ModelStage, Stage, StoredStage
 from harness.running.stages.workspace import Workspace
@@ -80,8 +80,12 @@ def _run(rankings: Retrieve, steps: Sequence[Selector], embedder: Embedder | Non
         return work.vectors.of_chunks(embedder, chunks)
 
     lookups = ModelLookups(with_vectors, lambda step, pairs: scores(step, pairs, work.scored, work.answers))
-    ranked = read_rankings(rankings.read(work))
-    run = SelectionRun(work.queries, ranked, rankings.corpus.passages(work), lookups)
+    passages = rankings.corpus.passages(work)
+    # Trials that differ in their selectors share the hits.
+    hits = work.kept(
+        "hits", rankings.address, lambda: retrieved_hits(read_rankings(rankings.read(work)), passages), limit=1
+    )
+    run = SelectionRun(work.queries, hits, lookups)
     for place, step in enumerate(steps):
         run.take(place, step)
     return run

@@ -35,10 +35,10 @@ class ModelLookups(NamedTuple):
 class SelectionRun:
     """The hits of all queries while a trial's selector steps are applied one after another."""
 
-    def __init__(self, queries: Sequence[Query], ranked: Rankings, passages: Passages, lookups: ModelLookups) -> None:
+    def __init__(self, queries: Sequence[Query], hits: Sequence[list[Hit]], lookups: ModelLookups) -> None:
         # A selector must not see more than a production system: neither evidence nor answer.
         self.queries = [replace(query, evidence=(), answer=None) for query in queries]
-        self.hits = [_hits(ranked, at, passages) for at in range(len(queries))]
+        self.hits = list(hits)
         self._lookups = lookups
         self._table = _Table()
         self._ms = [0.0] * min(TIMED_QUERIES, len(queries))
@@ -110,8 +110,10 @@ class SelectionRun:
         return self._table.artifact(self._ms, facts, number)
 
 
-def _hits(ranked: Rankings, query: int, passages: Passages) -> list[Hit]:
-    return list(map(Hit, passages.hits(ranked, query), ranked.row(query)[1].tolist()))
+def retrieved_hits(ranked: Rankings, passages: Passages) -> list[list[Hit]]:
+    """Return the hits of each query, best first."""
+    scores = (ranked.row(query)[1].tolist() for query in range(ranked.queries))
+    return [list(map(Hit, passages.hits(ranked, query), row)) for query, row in enumerate(scores)]
 
 
 class _Table:

@@ -58,7 +58,15 @@ class TrialStages:
         """The score stage."""
         trial = self.trial
         copies = trial.copies or self.manifest.copies
-        return Score(self.selection, trial.metrics, trial.coverage, copies, trial.relevant_from, trial.unanswerable)
+        return Score(
+            self.selection,
+            trial.metrics,
+            trial.own_metrics,
+            trial.coverage,
+            copies,
+            trial.relevant_from,
+            trial.unanswerable,
+        )
 
     @property
     def query_latency(self) -> QueryLatency | None:

@@ -1,0 +1,63 @@
+"""The metrics of a trial: names of built-in measures, and components of the researcher's own."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from harness.components.roles import Metric
+from harness.core.errors import ConfigError
+from harness.evaluation.metrics import MEASURES, parse_metric
+from harness.experiment.catalog import component
+
+
+def metrics_of(
+    listed: Any, own: Sequence[Any], *, where: str, own_where: str, base_dir: Path
+) -> tuple[tuple[str, ...], tuple[Metric, ...]]:
+    """Return the names of the metrics of a list, and the researcher's own metrics among them.
+
+    An entry is a name such as `recall@5`, or a reference such as `my_metrics.py:NuggetRecall@5`, with settings as the
+    value of a mapping. `own` are specs of metrics that the list names by their own names. Raises ConfigError for an
+    unknown metric, or if two metrics have the same name.
+    """
+    if not isinstance(listed, list | tuple) or not listed:
+        raise ConfigError(f"{where}: expected a list of names such as recall@5")
+    known: dict[str, Metric] = {}
+    for spec in own:
+        _add(known, cast(Metric, component("metric", spec, where=own_where, base_dir=base_dir)), own_where)
+    # Settings hold for all entries of a class, so entries with settings come first.
+    order = sorted(range(len(listed)), key=lambda at: not isinstance(listed[at], Mapping))
+    found = {at: _name(listed[at], known, f"{where}[{at}]", base_dir) for at in order}
+    names = [found[at] for at in range(len(listed))]
+    for at, name in enumerate(names):
+        try:
+            parse_metric(name, known)
+        except ConfigError as error:
+            raise ConfigError(f"{where}[{at}]: {error}") from None
+    return tuple(dict.fromkeys(names)), tuple(known.values())
+
+
+def _name(entry: Any, known: dict[str, Metric], where: str, base_dir: Path) -> str:
+    """The name of a metric; a component is added to those known."""
+    reference, settings = next(iter(entry.items())) if isinstance(entry, Mapping) and len(entry) == 1 else (entry, None)
+    if not isinstance(reference, str):
+        got = f"got {entry!r:.60}"
+        raise ConfigError(f"{where}: expected a name such as recall@5, or file.py:Class with settings, {got}")
+    if ":" not in reference:
+        if settings is not None:
+            raise ConfigError(f"{where}: {reference} takes no settings")
+        return reference
+    named, at, cutoff = reference.rpartition("@")
+    if not at or ":" not in named:
+        named, at, cutoff = reference, "", ""
+    metric = cast(Metric, component("metric", {named: settings or {}}, where=where, base_dir=base_dir))
+    if settings is not None or type(known.get(metric.name())) is not type(metric):
+        _add(known, metric, where)
+    return f"{metric.name()}{at}{cutoff}"
+
+
+def _add(known: dict[str, Metric], metric: Metric, where: str) -> None:
+    name = metric.name()
+    if name in MEASURES:
+        raise ConfigError(f"{where}: '{name}' is the name of a built-in metric; rename the class")
+    if known.setdefault(name, metric) != metric:
+        raise ConfigError(f"{where}: two metrics are named '{name}'; rename one of the classes, or give equal settings")
