@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from harness.experiment.settings import Gate as Gate
     from harness.experiment.trial import Trial as Trial
     from harness.experiment.yaml_file import read_experiment as read_experiment
-    from harness.running.launch import run as run
+    from harness.running.launch import RunOptions as RunOptions
     from harness.running.launch_result import Launch as Launch
     from harness.running.models import Models as Models
     from harness.running.plan import plan as plan
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from reports.gate_run import accept_launch as accept_launch
     from reports.gate_run import gate as gate
     from reports.launch_files import launch_report as launch_report
+    from reports.logged_run import run as run
     from reports.report import Report as Report
     from reports.report import report as report
 

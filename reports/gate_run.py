@@ -14,14 +14,13 @@ from harness.evaluation.baseline import Baseline
 from harness.evaluation.results import TrialResult
 from harness.experiment.experiment import Experiment
 from harness.running.acceptance import accept, require_comparable
-from harness.running.launch import run
 from harness.running.models import Models
 from harness.running.session import Session, store_folder
 from harness.tracking import ScheduledRun, ScheduledRuns
 from harness.tracking.mlflow_fields import intervals, metric_key
 from reports.gate import compare_with_baseline, margins
 from reports.gate_result import CODES, GateResult, files, trend_keys
-from reports.launch_files import launch_report
+from reports.logged_run import run
 
 
 def gate(
@@ -52,7 +51,6 @@ def gate(
             workers=workers,
             store=place,
             tracking=tracking,
-            report=launch_report,
             models=models,
             notify=notify,
         )
@@ -85,9 +83,7 @@ def accept_launch(
     """
     if not why.strip():
         raise ConfigError("gate: --accept needs a reason: --why TEXT")
-    launch = run(
-        experiment, workers=workers, store=store, tracking=tracking, report=launch_report, models=models, notify=notify
-    )
+    launch = run(experiment, workers=workers, store=store, tracking=tracking, models=models, notify=notify)
     if launch.withheld:
         raise ConfigError(
             f"gate: too many judgments of {', '.join(launch.withheld)} are missing to accept these results"

@@ -81,12 +81,12 @@ def _plan(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from harness.experiment.yaml_file import read_experiment
-    from harness.running.launch import run
-    from reports import columns, compare, launch_report
+    from reports import columns, compare
     from reports.answer import answer
     from reports.comparison import table
     from reports.final import final_scores, lines
     from reports.judge_notes import judge_table
+    from reports.logged_run import run
 
     if options.choose and not options.final:
         raise ConfigError("run: --choose requires --final")
@@ -99,7 +99,6 @@ def _run(options: argparse.Namespace) -> int:
         log=not options.no_mlflow,
         final=options.final,
         choose=params_of("--choose", options.choose),
-        report=launch_report,
         models=models_of(options),
         notify=lambda line: print(line, flush=True),
     )

@@ -127,7 +127,7 @@ class Judged:
         return low, high
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrialResult:
     """The scores of one trial; `scores[metric]` has shape (queries,), NaN if a query has no value."""
 
@@ -143,6 +143,9 @@ class TrialResult:
     settings: Mapping[str, Any] = field(default_factory=dict)
     judged: Mapping[str, Judged] = field(default_factory=dict)
     """The judges' values, by measure; separate from `scores` because values may be missing."""
+
+    def __repr__(self) -> str:
+        return f"<TrialResult '{self.name}': {len(self.queries)} queries, {len(self.scores)} metrics>"
 
     def mean(self, metric: str) -> float:
         """The mean over the queries that have a value; the geometric mean for `gm_map`.

@@ -33,8 +33,9 @@ _KEYS = (
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
 
-def read_experiment(path: Path) -> Experiment:
+def read_experiment(path: Path | str) -> Experiment:
     """The experiment of a YAML file. Raises ConfigError that names the file and the invalid key."""
+    path = Path(path)
     content = _parse(path)
     where = path.name
     for key in content:

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -23,7 +23,6 @@ from harness.running.launch_history import record_launch
 from harness.running.launch_result import Findings, Launch
 from harness.running.locked_set import open_locked_set, test_set_accesses
 from harness.running.models import Models, answers_of
-from harness.running.primary_metric import primary_metric
 from harness.running.score_bins import score_bins
 from harness.running.session import Session, store_folder
 from harness.running.stages.model_access import ModelAccess
@@ -52,7 +51,7 @@ class RunOptions(TypedDict, total=False):
     choose: Mapping[str, object] | None
     """With `final`: choose the first trial that matches these params, instead of the best on validation."""
     report: Report | None
-    """Makes the files and trial tags that are logged with the launch (`launch_report`)."""
+    """Makes the files and trial tags that are logged with the launch (default: `launch_report`); None for none."""
     models: Models | None
     """Limits what language models may cost."""
     notify: Callable[[str], None]
@@ -192,7 +191,7 @@ def _finished(launch: Launch, begin: float, caller: Caller, report: Report | Non
     return FinishedLaunch(
         launch.id,
         launch.results,
-        _primary(launch.experiment, launch.results),
+        launch.metrics,
         begin,
         launch.session.final,
         launch.session.synthetic,
@@ -213,8 +212,3 @@ def _repairs(execution: Execution, caller: Caller) -> Iterator[str]:
         yield f"{message}; {answers.saved} stored answers were recovered, the others were requested again"
     if answers.damaged_rows:
         yield f"{answers.damaged_rows} damaged rows of answers.sqlite were dropped"
-
-
-def _primary(experiment: Experiment, results: Sequence[TrialResult]) -> list[str]:
-    """The requested metrics and the judges' measures, the primary metric first."""
-    return list(dict.fromkeys((primary_metric(experiment, results), *experiment.metrics, *experiment.judged)))

@@ -2,13 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.evaluation.results import ScoreBins, TrialResult
 from harness.experiment.experiment import Experiment
+from harness.running.frames import queries_frame, rankings_frame, trials_frame
 from harness.running.judging.judge_summary import JudgingReport
 from harness.running.judging.judging import Judging
+from harness.running.primary_metric import primary_metric
 from harness.running.session import Session
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Findings(NamedTuple):
@@ -18,7 +23,7 @@ class Findings(NamedTuple):
     tags: Mapping[str, Mapping[str, str]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Launch:
     """One execution of an experiment: the results of its trials, in grid order, and the work it took.
 
@@ -40,6 +45,34 @@ class Launch:
     """How often hits are relevant in each bin of cosines, for each embedder that a trial searches by cosine."""
     session: Session | None = None
     judging: Judging | None = None
+
+    def __repr__(self) -> str:
+        means = {result.name: round(result.mean(self.primary), 4) for result in self.results[:3]}
+        more = f" and {len(self.results) - 3} more" if len(self.results) > 3 else ""
+        return f"<Launch {self.id or 'stored'} of '{self.experiment.name}': {self.primary} {means}{more}>"
+
+    @property
+    def primary(self) -> str:
+        """The metric that the trials are compared on."""
+        return primary_metric(self.experiment, self.results)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The requested metrics and the judges' measures, the primary metric first."""
+        return list(dict.fromkeys((self.primary, *self.experiment.metrics, *self.experiment.judged)))
+
+    def frame(self) -> "DataFrame":
+        """Return a data frame with a row per trial: its params that vary, the means of its metrics, and its costs."""
+        return trials_frame(self.results, self.metrics)
+
+    def per_query(self) -> "DataFrame":
+        """Return a data frame with a row per trial and query, and the values of all metrics."""
+        return queries_frame(self.results, self.metrics)
+
+    def rankings(self) -> "DataFrame":
+        """Return a data frame with a row per trial, query and retrieved hit. The launch must have a session."""
+        assert self.session is not None
+        return rankings_frame(self.session)
 
     @property
     def withheld(self) -> list[str]:
