@@ -73,14 +73,15 @@ class Execution:
                 users.setdefault(needed, []).append(address)
         ready = deque(task for task in tasks.values() if not waits[task.address])
         running: dict[Future[Done], list[_Task]] = {}
+        left = len(tasks)
         with progress(_title(tasks.values()), len(tasks)) as advance:
             while ready or running:
                 while ready and len(running) < self._engine.at_once:
                     batch = self._batch(ready)
                     texts = [stage_json(task.stage) for task in batch]
-                    idle = not running and not ready and len(batch) == 1
-                    light = idle or all(task.light for task in batch)
-                    running[self._engine.submit(make_stages, texts, batch[0].context, light=light)] = batch
+                    here = self._better_here(batch, left, alone=not running and not ready)
+                    running[self._engine.submit(make_stages, texts, batch[0].context, here=here)] = batch
+                    left -= len(batch)
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
                     batch = running.pop(future)
@@ -136,6 +137,14 @@ class Execution:
         while ready and len(batch) < size and _alike(batch[0], ready[0]):
             batch.append(ready.popleft())
         return batch
+
+    def _better_here(self, batch: Sequence[_Task], left: int, *, alone: bool) -> bool:
+        """Whether a batch is done sooner here than by a worker that has yet to start; `left` tasks are still to go."""
+        if alone and len(batch) == 1:
+            return True  # nothing else could run beside it
+        count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))
+        quick = all(task.light for task in batch)
+        return quick and not (count and self._engine.pays(left * seconds / count))
 
     def _record(self, batch: Sequence[_Task], done: Done) -> None:
         self.work.add(done.work)

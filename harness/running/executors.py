@@ -2,7 +2,6 @@
 
 import importlib
 import multiprocessing
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from types import TracebackType
@@ -10,8 +9,8 @@ from typing import Any, Self
 
 from harness.core.errors import ConfigError
 
-STARTING_SECONDS = 1.5
-"""What it costs to start a worker process; light tasks are run in this process until they have taken that long."""
+STARTING_SECONDS = 2.5
+"""What must be gained before worker processes are started: each imports everything anew."""
 
 
 class Serial(Executor):
@@ -30,27 +29,26 @@ class Serial(Executor):
 class Engine:
     """Runs tasks on an executor, `workers` at a time; a context manager that ends the executor.
 
-    `starts_late` says that the executor's workers cost time to start: light tasks are then run in this process as long
-    as no worker has started and they have taken less than STARTING_SECONDS.
+    `starts_late` says that the executor's workers cost time to start, so that a few quick tasks are better run here.
     """
 
     def __init__(self, executor: Executor, workers: int, *, starts_late: bool = False) -> None:
         self._executor, self.workers, self._late = executor, workers, starts_late
         self._serial = Serial()
-        self._spent = 0.0
 
     @property
     def at_once(self) -> int:
         """How many tasks to submit before one is finished; workers do not wait for the next one."""
         return 1 if isinstance(self._executor, Serial) else 2 * self.workers
 
-    def submit(self, task: Callable[..., Any], /, *arguments: Any, light: bool = False) -> Future[Any]:
-        """Submit a task; `light` says that it probably takes less time than it costs to start a worker."""
-        if self._late and light and self._spent < STARTING_SECONDS:
-            begin = time.perf_counter()
-            future = self._serial.submit(task, *arguments)
-            self._spent += time.perf_counter() - begin
-            return future
+    def pays(self, seconds: float) -> bool:
+        """Whether work of so many seconds is done sooner by workers than here; true once they have started."""
+        return not self._late or seconds * (1 - 1 / self.workers) > STARTING_SECONDS
+
+    def submit(self, task: Callable[..., Any], /, *arguments: Any, here: bool = False) -> Future[Any]:
+        """Submit a task. `here` runs it in this process if no worker has started yet."""
+        if here and self._late:
+            return self._serial.submit(task, *arguments)
         self._late = False
         return self._executor.submit(task, *arguments)
 

@@ -1,7 +1,6 @@
 """Engines for tasks in this process, in worker processes and on a custom executor."""
 
 import os
-import time
 
 import pytest
 
@@ -30,21 +29,29 @@ def test_one_worker_is_this_process() -> None:
         assert engine.at_once == 1
 
 
-def test_light_tasks_start_no_worker() -> None:
-    """Light tasks run here until they have taken as long as a worker takes to start, or until one has started."""
+def test_workers_start_late() -> None:
+    """As long as no worker has started, a task may be run here; afterwards all go to the workers."""
     with open_engine(2) as engine:
-        assert engine.submit(os.getpid, light=True).result() == os.getpid()
-        engine.submit(time.sleep, STARTING_SECONDS, light=True)
-        assert engine.submit(os.getpid, light=True).result() != os.getpid()
-    with open_engine(2) as engine:
+        assert engine.submit(os.getpid, here=True).result() == os.getpid()
         assert engine.submit(os.getpid).result() != os.getpid()
-        assert engine.submit(os.getpid, light=True).result() != os.getpid()
+        assert engine.submit(os.getpid, here=True).result() != os.getpid()
+
+
+def test_when_workers_pay() -> None:
+    """If what they save is more than what it costs to start them: with two, half the time."""
+    with open_engine(2) as engine:
+        assert not engine.pays(1.9 * STARTING_SECONDS)
+        assert engine.pays(2.1 * STARTING_SECONDS)
+        engine.submit(pow, 2, 3).result()
+        assert engine.pays(0.0)
+    with open_engine(4) as engine:
+        assert engine.pays(1.4 * STARTING_SECONDS)
 
 
 def test_a_custom_executor() -> None:
     """`module:callable` is called with the number of workers and must return an Executor; it gets every task."""
     with open_engine(3, "concurrent.futures:ThreadPoolExecutor") as engine:
-        assert engine.submit(pow, 2, 3, light=True).result() == 8
+        assert engine.submit(pow, 2, 3, here=True).result() == 8
         assert (engine.workers, engine.at_once) == (3, 6)
     with pytest.raises(ConfigError, match="not a concurrent"):
         open_engine(3, "builtins:range")

@@ -44,9 +44,9 @@ class Recording(Engine):
         super().__init__(Serial(), 1)
         self.tasks: list[list[str]] = []
 
-    def submit(self, task: Callable[..., Any], /, *arguments: Any, light: bool = False) -> Future[Any]:
+    def submit(self, task: Callable[..., Any], /, *arguments: Any, here: bool = False) -> Future[Any]:
         self.tasks.append([read_stage(text).name for text in arguments[0]])
-        return super().submit(task, *arguments, light=light)
+        return super().submit(task, *arguments, here=here)
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_a_dead_worker_is_one_line(session: Session) -> None:
     from concurrent.futures.process import BrokenProcessPool
 
     class Dying(Recording):
-        def submit(self, task: Callable[..., Any], /, *arguments: Any, light: bool = False) -> Future[Any]:
+        def submit(self, task: Callable[..., Any], /, *arguments: Any, here: bool = False) -> Future[Any]:
             future: Future[Any] = Future()
             future.set_exception(BrokenProcessPool("gone"))
             return future

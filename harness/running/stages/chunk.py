@@ -149,9 +149,8 @@ class AskBoundaries(ModelStage):
 
     def questions(self, work: Workspace) -> Questions:
         """Return the questions that the chunker has, in corpus order."""
-        assert self.chunk.chunker.prompter is not None
         requests = self.chunk.requests(work)
-        return self.chunk.chunker.prompter, [task for _, request in requests for task in request.tasks]
+        return self.chunk.chunker, [task for _, request in requests for task in request.tasks]
 
     @classmethod
     def fetch(cls, stages: Sequence[tuple[Self, Workspace]], models: ModelAccess) -> None:

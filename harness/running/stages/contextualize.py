@@ -119,9 +119,8 @@ class AskContexts(ModelStage):
     def questions(self, work: Workspace) -> Questions:
         """Return the questions that the augmenter has, in corpus order."""
         augmenter = self.contexts.augmenter
-        assert augmenter.prompter is not None
         rows = self.contexts.spans(work)
-        return augmenter.prompter, [task for doc, spans in rows for task in augmenter.questions(doc, spans)]
+        return augmenter, [task for doc, spans in rows for task in augmenter.questions(doc, spans)]
 
     @classmethod
     def fetch(cls, stages: Sequence[tuple[Self, Workspace]], models: ModelAccess) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.components.component import Component
-from harness.components.llm_roles import LlmComponent
 from harness.components.roles import BaseReranker, Embedder
 from harness.core.tokenizer import Tokenizer
 from harness.llm import AnswerCache, BatchRunner, Caller, Estimate, Prompter, Task, all_missing, estimate
@@ -14,7 +13,8 @@ from harness.llm.prices import dollars
 PriceGiven = tuple[float, float] | None
 """Dollars per million tokens of prompts and of answers, if the user specifies them."""
 
-Questions = tuple[Prompter, Sequence[Task]]
+Questions = tuple[Component, Sequence[Task]]
+"""A component with questions for its language model."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ModelAccess:
         for name, cost in expected_costs(wanted, self.caller.answers, self.price).items():
             if cost.calls:
                 self.notify(cost.summary(name))
-        BatchRunner(self.caller).ask(wanted, title)
+        BatchRunner(self.caller).ask(_asked(wanted), title)
         if self.caller.stopped:
             raise KeyboardInterrupt
 
@@ -56,11 +56,15 @@ class ModelAccess:
 def expected_costs(wanted: Sequence[Questions], answers: AnswerCache, price: PriceGiven) -> dict[str, Estimate]:
     """Return the expected cost by component and model; answers that are stored cost nothing."""
     found: dict[str, Estimate] = {}
-    for (prompter, _), left in zip(wanted, all_missing(answers, wanted), strict=True):
-        assert isinstance(prompter, LlmComponent)
-        name = labelled(prompter)
+    asked = _asked(wanted)
+    for (part, _), (prompter, _), left in zip(wanted, asked, all_missing(answers, asked), strict=True):
+        name = labelled(part)
         found[name] = found.get(name, Estimate()).plus(estimate(answers, prompter, left, price))
     return found
+
+
+def _asked(wanted: Sequence[Questions]) -> list[tuple[Prompter, Sequence[Task]]]:
+    return [(part.prompter, tasks) for part, tasks in wanted if part.prompter]
 
 
 def labelled(part: Component) -> str:

@@ -140,7 +140,7 @@ class Rerank(_StepStage):
         for stage, work in stages:
             step, pairs = stage.step, stage.pairs(work)
             if step.prompter is not None:
-                wanted.append((step.prompter, questions(step, pairs)))
+                wanted.append((step, questions(step, pairs)))
                 continue
             with work.scored.alone(pair_namespace(step)):
                 models.charge_reranking(step, unscored(step, pairs, work.scored))
