@@ -42,6 +42,25 @@ def test_modules_and_functions_are_small() -> None:
                 assert node.end_lineno - node.lineno < 60, f"{path}: {node.name}"
 
 
+def test_running_asks_no_component_for_its_class() -> None:
+    """A role says what it needs: `running` has no `isinstance` of a role, and no default for what a part may lack."""
+    from harness.components import llm_roles, roles
+    from harness.components.component import Component
+
+    known = [value for module in (roles, llm_roles) for value in vars(module).values() if isinstance(value, type)]
+    names = {value.__name__ for value in known if issubclass(value, Component)} - {"Component"}
+    found = []
+    for path in (ROOT / "harness" / "running").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                asked = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+                if node.func.id in ("isinstance", "issubclass", "hasattr") and asked & names:
+                    found.append(f"{path.name}:{node.lineno}")
+                if node.func.id == "getattr" and len(node.args) == 3:
+                    found.append(f"{path.name}:{node.lineno}")
+    assert found == []
+
+
 def test_every_public_function_says_what_it_does() -> None:
     """Classes, functions and methods without an underscore have a docstring; overrides have that of their base."""
     engine = ROOT / "harness"
