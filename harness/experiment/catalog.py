@@ -36,6 +36,18 @@ BUILTINS: Mapping[str, Mapping[str, type[Component]]] = {
 }
 
 
+_USED: Mapping[str, tuple[str, ...]] = {
+    "chunker": ("cut", "request"),
+    "augmenter": ("contexts", "questions"),
+    "embedder": (),
+    "retriever": ("rank", "recorded", "indexes"),
+    "selector": ("reranker", "rescore", "questions"),
+    "judge": (),
+    "metric": (),
+}
+"""How the harness calls a component of a role, whatever its base class; the base classes implement these names."""
+
+
 def component(role: str, spec: Any, *, where: str, base_dir: Path) -> Component:
     """The component of a spec, with its settings checked.
 
@@ -140,8 +152,19 @@ def _custom_class(role: str, reference: str, where: str, base_dir: Path) -> type
     missing = ", ".join(sorted(cls.__abstractmethods__))
     if missing:
         raise ConfigError(f"{where}: class {attribute} in {place} does not define {missing}")
+    _refuse_used_names(role, cls, f"{where}: class {attribute} in {place}")
     _set_source(cls, None if place.endswith(".py") else reference)
     return cls
+
+
+def _refuse_used_names(role: str, cls: type[Component], where: str) -> None:
+    """Raise ConfigError if a custom class has a method or setting of a name by which the harness calls its role."""
+    base = next(found for found in cls.__mro__ if found.__module__.partition(".")[0] == "harness")
+    own = cls.__mro__[: cls.__mro__.index(base)]
+    allowed = base.__name__.startswith("Base")  # such a class implements the role
+    for name in () if allowed else (*_USED[role], "prompter"):
+        if any(name in vars(found) or name in vars(found).get("__annotations__", {}) for found in own):
+            raise ConfigError(f"{where} defines `{name}`, a name that the harness uses itself; rename it")
 
 
 def _set_source(cls: type[Component], reference: str | None = None) -> None:

@@ -83,6 +83,9 @@ class Experiment:
 
     def trials(self) -> list[Trial]:
         """The distinct trials of the grid, in order. Raises ConfigError if one is invalid or there are too many."""
+        if any(":" in name for name in self.base.metrics):
+            message = "name your own metrics by their names, and give the components: own_metrics=(NuggetRecall(),)"
+            raise ConfigError(f"{self.source}: metrics: {message}")
         products = [self.grid] if isinstance(self.grid, Mapping) else list(self.grid)
         size = sum(math.prod(len(values) for values in product.values()) for product in products)
         if size > MOST_TRIALS:

@@ -1,13 +1,17 @@
 """The metrics of a trial: names of built-in measures, and components of the researcher's own."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from harness.components.roles import Metric
 from harness.core.errors import ConfigError
 from harness.evaluation.metrics import MEASURES, parse_metric
+from harness.evaluation.results import FACTS
 from harness.experiment.catalog import component
+
+_NAME = re.compile(r"[a-z0-9_]+")
 
 
 def metrics_of(
@@ -49,7 +53,8 @@ def _name(entry: Any, known: dict[str, Metric], where: str, base_dir: Path) -> s
     named, at, cutoff = reference.rpartition("@")
     if not at or ":" not in named:
         named, at, cutoff = reference, "", ""
-    metric = cast(Metric, component("metric", {named: settings or {}}, where=where, base_dir=base_dir))
+    spec = {named: {} if settings is None else settings}
+    metric = cast(Metric, component("metric", spec, where=where, base_dir=base_dir))
     if settings is not None or type(known.get(metric.name())) is not type(metric):
         _add(known, metric, where)
     return f"{metric.name()}{at}{cutoff}"
@@ -57,7 +62,18 @@ def _name(entry: Any, known: dict[str, Metric], where: str, base_dir: Path) -> s
 
 def _add(known: dict[str, Metric], metric: Metric, where: str) -> None:
     name = metric.name()
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{where}: '{name}' cannot name a metric; use ASCII letters and digits in the class's name")
     if name in MEASURES:
         raise ConfigError(f"{where}: '{name}' is the name of a built-in metric; rename the class")
+    if name in FACTS or name.startswith("step_"):
+        raise ConfigError(f"{where}: '{name}' is the name of a fact reported with every trial; rename the class")
     if known.setdefault(name, metric) != metric:
         raise ConfigError(f"{where}: two metrics are named '{name}'; rename one of the classes, or give equal settings")
+
+
+def require_distinct(own: Sequence[Metric], judged: Collection[str], where: str) -> None:
+    """Raise ConfigError if a researcher's own metric has the name of a judge's measure."""
+    for metric in own:
+        if metric.name() in judged:
+            raise ConfigError(f"{where}: '{metric.name()}' is also the name of a judge's measure; rename the class")

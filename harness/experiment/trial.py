@@ -9,12 +9,21 @@ from typing import Any, Literal
 from harness.components.augmenters.none import NoContext
 from harness.components.component import Component, identity, settings, step_labels
 from harness.components.embedders.local import Local
-from harness.components.roles import BaseAugmenter, BaseChunker, BaseRetriever, Embedder, Judge, Metric, Selector
+from harness.components.roles import (
+    BaseAugmenter,
+    BaseChunker,
+    BaseRetriever,
+    Embedder,
+    Judge,
+    Metric,
+    Selector,
+    judge_measures,
+)
 from harness.core.errors import ConfigError
 from harness.data.manifest import Copies
 from harness.experiment.catalog import component, to_spec
 from harness.experiment.compatibility import check_steps
-from harness.experiment.metric_specs import metrics_of
+from harness.experiment.metric_specs import metrics_of, require_distinct
 from harness.experiment.params import flat_params, part_depths
 from harness.experiment.parsing import key_path, slot_value
 from harness.experiment.trial_names import SLOTS
@@ -149,6 +158,7 @@ def trial_of(content: Mapping[str, Any], *, where: str, base_dir: Path) -> Trial
         own_where=key_path(where, "own_metrics"),
         base_dir=base_dir,
     )
+    require_distinct(given["own_metrics"], judge_measures(given["judges"]), key_path(where, "metrics"))
     coverage = given.get("coverage", 0.5)
     if isinstance(coverage, bool) or not isinstance(coverage, int | float) or not 0 < coverage <= 1:
         raise ConfigError(f"{key_path(where, 'coverage')}: expected a number above 0 and at most 1, got {coverage!r}")

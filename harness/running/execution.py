@@ -80,12 +80,15 @@ class Execution:
                     batch = self._batch(ready)
                     texts = [stage_json(task.stage) for task in batch]
                     here = self._better_here(batch, left, alone=not running and not ready)
-                    running[self._engine.submit(make_stages, texts, batch[0].context, here=here)] = batch
+                    with _one_line():
+                        future = self._engine.submit(make_stages, texts, batch[0].context, here=here)
+                    running[future] = batch
                     left -= len(batch)
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
                     batch = running.pop(future)
-                    self._record(batch, _result(future))
+                    with _one_line():
+                        self._record(batch, future.result())
                     advance(len(batch))
                     for task in batch:
                         for user in users.get(task.address, ()):
@@ -161,9 +164,11 @@ def _title(tasks: Iterable[_Task]) -> str:
     return ", ".join(dict.fromkeys(task.stage.name for task in tasks))
 
 
-def _result(future: "Future[Done]") -> Done:
+@contextlib.contextmanager
+def _one_line() -> Iterator[None]:
+    """Report the death of a worker process in one line; it shows at its tasks, and when the next one is submitted."""
     try:
-        return future.result()
+        yield
     except BrokenExecutor as error:
         raise HarnessError(
             "a worker process died (killed, or out of memory); run again to resume, with fewer --workers"

@@ -179,3 +179,53 @@ def test_the_server_is_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("OPENAI_BASE_URL", "http://two/v1")
     assert identity(Api()) != one
     assert identity(Api(base_url="http://x/v1")) == identity(Api(base_url="http://x/v1"))
+
+
+USED = """
+from dataclasses import dataclass
+from harness import Augmenter, Chunker, Retriever, Selector
+from harness.components import Reranker
+from harness.components.roles import BaseChunker
+
+@dataclass(frozen=True)
+class Cutting(Chunker):
+    def split(self, doc): return [self.cut(doc.text)]
+    def cut(self, text): return (0, len(text))
+
+@dataclass(frozen=True)
+class Setting(Selector):
+    reranker: str = "none"
+    def select(self, query, hits): ...
+
+@dataclass(frozen=True)
+class Inherited(Cutting):
+    pass
+
+@dataclass(frozen=True)
+class Rescoring(Reranker):
+    def score(self, query, texts): ...
+    def rescore(self, n): return n
+
+@dataclass(frozen=True)
+class OfTheRole(BaseChunker):
+    def cut(self, doc, given): return [[(0, len(doc.text))]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "used"),
+    [
+        ("chunker", "Cutting", "cut"),
+        ("chunker", "Inherited", "cut"),
+        ("selector", "Setting", "reranker"),
+        ("selector", "Rescoring", "rescore"),
+    ],
+)
+def test_names_by_which_the_harness_calls_a_role(tmp_path: Path, role: str, name: str, used: str) -> None:
+    """A custom class that gives them another meaning is refused; one that implements the role itself may have them."""
+    (tmp_path / "used.py").write_text(USED)
+    with pytest.raises(ConfigError) as caught:
+        component(role, f"used.py:{name}", where="x.yaml: grid", base_dir=tmp_path)
+    message = f"x.yaml: grid: class {name} in used.py defines `{used}`, a name that the harness uses itself; rename it"
+    assert str(caught.value) == message
+    assert component("chunker", "used.py:OfTheRole", where="x", base_dir=tmp_path).name() == "of_the_role"

@@ -136,17 +136,6 @@ def test_a_trial_is_ready_as_soon_as_its_stages_are(session: Session) -> None:
     assert session.graph().nodes == {}
 
 
-def test_reach_of_a_failure(session: Session) -> None:
-    """A chunking takes down the trials that are made of it, and no other."""
-    graph = session.graph()
-    stages = [session.outputs(trial).stages for trial in session.trials]
-    lost = graph.reach(stages[0].chunks.address)
-    assert [one.scores.address in lost for one in stages] == [
-        one.chunks.address == stages[0].chunks.address for one in stages
-    ]
-    assert len(graph.reach(stages[0].scores.address)) == 1
-
-
 def test_a_dead_worker_is_one_line(session: Session) -> None:
     """Also if it dies in the middle of a task."""
     from concurrent.futures.process import BrokenProcessPool

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,23 @@ class Letters(Metric):
 class Recall(Metric):
     def value(self, selected: Selected) -> float:
         return 1.0
+
+@dataclass(frozen=True)
+class Chunks(Recall):
+    pass
+
+@dataclass(frozen=True)
+class HeuristicRecall(Recall):
+    pass
+
+@dataclass(frozen=True)
+class Métrica(Recall):
+    pass
+
+@dataclass(frozen=True)
+class Huge(Metric):
+    def value(self, selected: Selected) -> float:
+        return 10 ** 400
 
 @dataclass(frozen=True)
 class Endless(Metric):
@@ -147,6 +165,10 @@ def test_compared_and_logged(own: Callable[..., Experiment], tmp_path: Path) -> 
         ("[mine.py:Letters: {letter: o}, mine.py:Letters: {letter: b}]", "metrics[1]: two metrics are named 'letters'"),
         ("['mine.py:Letters@0.5']", "metric 'letters@0.5': write letters@5 for a rank"),
         ("[letters]", "metrics[0]: no metric named 'letters'"),
+        ("[mine.py:Chunks]", "metrics[0]: 'chunks' is the name of a fact reported with every trial"),
+        ("[mine.py:HeuristicRecall]\njudges: [heuristic_recall]", "'heuristic_recall' is also the name of a judge's"),
+        ("[mine.py:Métrica]", "metrics[0]: 'métrica' cannot name a metric; use ASCII letters and digits"),
+        ("['mine.py:Letters@1': 0]", "expected a mapping of settings, got 0"),
         ("[recall: {k: 3}]", "metrics[0]: recall takes no settings"),
         ("[[recall]]", "metrics[0]: expected a name such as recall@5, or file.py:Class with settings"),
         ("recall", "metrics: expected a list of names such as recall@5"),
@@ -164,6 +186,7 @@ def test_mistakes_in_the_file(own: Callable[..., Experiment], metrics: str, mess
     ("metric", "message"),
     [
         ("Endless", "metric endless: query 'q1': returned inf; expected a finite number, or None"),
+        ("Huge", "metric huge: query 'q1': returned 1000"),
         ("Greedy", "metric greedy: query 'q1': changes a list it was given"),
     ],
 )
@@ -172,3 +195,14 @@ def test_mistakes_in_the_class(own: Callable[..., Experiment], tmp_path: Path, m
     with pytest.raises(ConfigError) as caught:
         scores(own(f"[mine.py:{metric}, recall]"), tmp_path)
     assert message in str(caught.value)
+
+
+def test_names_where_references_are_not_read(own: Callable[..., Experiment]) -> None:
+    """Outside `metrics:` in YAML, a metric goes by its name; the message says so."""
+    with pytest.raises(
+        ConfigError, match="compare.on: no metric named 'mine.py:Letters@1'; here your own metrics go by"
+    ):
+        own("[mine.py:Letters, recall]", "mine.py:Letters@1")
+    trial = replace(own("[recall]").base, metrics=("recall", "mine.py:Letters"))
+    with pytest.raises(ConfigError, match="python: metrics: name your own metrics by their names, and give the"):
+        Experiment("x", trial).trials()

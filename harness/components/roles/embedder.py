@@ -25,7 +25,7 @@ class Embedder(Component):
     @property
     def label(self) -> str:
         """The component name and the model name."""
-        return " ".join([self.name(), self.model]).strip()
+        return f"{self.name()} {self.model}".strip()
 
     @property
     def price(self) -> float | None:

@@ -49,7 +49,7 @@ class Judge(Component):
         return None
 
     def decide(self, tasks: Sequence[Task], embed: Callable[[Sequence[str]], Vectors]) -> Mapping[Task, Judgment]:
-        """Return a judgment for each task, unless a language model judges them.
+        """Return a judgment for each task, unless a language model judges them or `score` needs none.
 
         `embed` returns unit vectors of texts, (texts, dimensions) float32.
         """

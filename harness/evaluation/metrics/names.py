@@ -71,6 +71,8 @@ def parse_metric(name: str, own: Collection[str] = ()) -> Metric:
     match = _NAME.fullmatch(name)
     measure = match["measure"] if match else name.partition("@")[0]
     known = (*MEASURES, *own)
+    if ":" in name:
+        raise ConfigError(f"no metric named '{name}'; here your own metrics go by their names, such as nugget_recall@5")
     if measure not in known:
         here = next((ours for trec, ours in TREC_NAMES.items() if re.fullmatch(rf"{trec}(_[0-9.]+)?", measure)), None)
         close = f" trec_eval's {measure} is {here} here." if here else did_you_mean(measure, known)

@@ -72,7 +72,7 @@ def agree(
     known = _known(caller, prompter, wanted)
     grades = {row: _grade(grader, case, known) for row, case in zip(graded, single, strict=True)}
     found = [row for row in graded if grades[row] is not None]
-    line = grader.relevant_from or 2
+    line = 2 if grader.relevant_from is None else grader.relevant_from
     pairs = [(row.query, row.grade or 0, grades[row] or 0) for row in found]
     missing_here = len(graded) - len(found)
     named, corrected, uncorrected = corrected_means(session, judging, label, grader, rows, line)
@@ -126,7 +126,7 @@ def agree_with_labels(
         known = dict(grader.decide(wanted, judging.embed))
     graded = [(case, grade, _grade(grader, case, known)) for case, grade in pairs]
     found = [(case.query.id, people, judged) for case, people, judged in graded if judged is not None]
-    line = grader.relevant_from or 2
+    line = 2 if grader.relevant_from is None else grader.relevant_from
     return agreement_of(label, grader.grader, found, missing=len(graded) - len(found), relevant_from=line)
 
 

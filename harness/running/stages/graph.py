@@ -88,11 +88,3 @@ class Graph:
     def is_shared(self, address: str) -> bool:
         """Whether more than one stage needs this one."""
         return self._users.get(address, 0) > 1
-
-    def reach(self, address: str) -> set[str]:
-        """Return the addresses of all stages that cannot be made without this one, itself included."""
-        found = {address}
-        for other, node in self.nodes.items():  # inputs come first
-            if not found.isdisjoint(node.inputs):
-                found.add(other)
-        return found

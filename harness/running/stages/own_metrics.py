@@ -1,5 +1,6 @@
 """A researcher's own metrics, computed for each query from the passages of its selection."""
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 
@@ -59,6 +60,8 @@ def _value(metric: Metric, query: Query, selected: Selected) -> float:
         value = metric.value(selected)
     if value is None:
         return math.nan
-    if isinstance(value, bool | int | float | np.floating | np.integer) and math.isfinite(value):
-        return float(value)
+    if isinstance(value, bool | int | float | np.floating | np.integer):
+        with contextlib.suppress(OverflowError):  # a Python integer can exceed every float
+            if math.isfinite(float(value)):
+                return float(value)
     raise ConfigError(f"{where}: returned {value!r:.60}; expected a finite number, or None if the query has no value")
