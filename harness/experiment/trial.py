@@ -130,6 +130,8 @@ class Trial:
         for name in (*SLOTS, "judges", "own_metrics"):
             part = value[name]
             value[name] = [to_spec(p) for p in part] if isinstance(part, tuple | list) else to_spec(part)
+        if not self.own_metrics:
+            del value["own_metrics"]
         return canonical(value)
 
     @classmethod
