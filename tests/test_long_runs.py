@@ -24,6 +24,7 @@ from harness.data.checks.words import words
 from harness.data.importers.trec import _bare, _document
 from harness.data.passage_search import snippets
 from harness.data.quotes import loose_occurrences
+from harness.experiment.metric_specs import metrics_of
 from harness.llm import Choice, defused, folded, suspicious
 from harness.llm.answer_schema import AnswerSchema
 from harness.llm.transport import _beyond_a_minute, _parameter, retry_after, safe
@@ -173,6 +174,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "markup": _bare,
     "a document of TREC's": trec,
     "tokens": lambda text: Tokenizer("o200k_base").count(text),
+    "a metric's name": lambda text: metrics_of([text], (), where="metrics", own_where="own", base_dir=Path()),
 }
 
 
@@ -218,6 +220,7 @@ KNOWN = {
     "harness/llm/transport.py",
     "harness/data/annotation.py",
     "harness/evaluation/metrics/names.py",
+    "harness/experiment/metric_specs.py",
     "harness/components/retrievers/ensemble.py",
     "harness/components/retrievers/intent.py",
     "harness/cli/scaffold/my_chunkers.py",
