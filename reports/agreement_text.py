@@ -4,10 +4,10 @@ import json
 import math
 from dataclasses import asdict
 
+from harness.core.json_text import plain
 from harness.evaluation.stats.rates import Estimate
 from harness.running.judging.agreement import Agreement
 from harness.running.judging.agreement_store import ENOUGH
-from reports.plain import plain
 
 
 def text(found: Agreement) -> str:

@@ -5,8 +5,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from harness.core.json_text import plain
 from harness.evaluation.results import ScoreBin, ScoreBins
-from reports.plain import plain
 
 
 def text(found: Sequence[ScoreBins]) -> str:

@@ -119,6 +119,7 @@ def _rows(launch: Launch, at: int, scores: Scores, settings: Compare, choice: Ch
             losses=losses_at(result, metric),
             context_tokens=result.efficiency["context_tokens"],
             complete=result.judged[metric].complete if metric in result.judged else scores.queries,
+            result=result,
         )
         for n, result in enumerate(results)
     ]

@@ -5,11 +5,12 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Literal
 
-from reports.comparison_row import HEAD, Row, cells
-from reports.plain import plain
+from harness.core.json_text import plain
+from reports.comparison_columns import Column, record, shown
+from reports.comparison_row import Row
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -60,8 +61,18 @@ class Comparison:
     synthetic: bool = False
     """Whether a language model wrote the queries."""
 
+    @property
+    def by_importance(self) -> list[int]:
+        """Indices of the trials: the baseline first, then the best, those not separable from it, and the others."""
+
+        def rank(at: int) -> tuple[bool, bool, bool, float]:
+            row = self.rows[at]
+            return not row.is_baseline, row.name != self.best.name, not row.may_be_best, -row.mean_min
+
+        return sorted(range(len(self.rows)), key=rank)
+
     def frame(self) -> "DataFrame":
-        """Returns a row per trial and a column per field of `Row`; losses are counts of evidence items in `lost_…`."""
+        """Returns a row per trial and a column per value; losses are counts of evidence items in `lost_…`."""
         return comparison_frame(self)
 
     def _repr_html_(self) -> str:
@@ -72,22 +83,25 @@ class Comparison:
 
 
 def comparison_frame(comparison: "Comparison") -> "DataFrame":
-    """Returns a row per trial and a column per field; losses are counts of evidence items in `lost_…` columns."""
+    """Returns a row per trial and a column per value; losses are counts of evidence items in `lost_…` columns."""
     import pandas as pd
 
     evidence_outcomes = sorted({outcome for row in comparison.rows for outcome in row.losses if outcome != "found"})
     rows = []
     for row in comparison.rows:
-        record = asdict(row)
-        losses = record.pop("losses")
+        values = record(row)
+        losses = values.pop("losses")
         rows.append(
-            {**record, "found": losses.get("found", 0), **{f"lost_{f}": losses.get(f, 0) for f in evidence_outcomes}}
+            {**values, "found": losses.get("found", 0), **{f"lost_{f}": losses.get(f, 0) for f in evidence_outcomes}}
         )
     return pd.DataFrame(rows)
 
 
-_DISPENSABLE = (10, 9, 8, 7, 2, 5)
-"""Columns left out in a narrow terminal, in order: tokens, lost mostly, P(best), needed, the mean's interval, p."""
+LISTED = 20
+"""Max trials listed in a terminal."""
+
+_ALWAYS = 5
+"""The number of columns shown in the narrowest terminal."""
 
 
 def text(comparison: Comparison, width: int = 170) -> str:
@@ -100,34 +114,47 @@ def text(comparison: Comparison, width: int = 170) -> str:
 
 
 def table(comparison: Comparison, width: int = 170) -> "object":
-    """Returns the comparison as a rich renderable of at most `width` characters, with fewer columns if needed."""
+    """Returns the comparison as a rich renderable of at most `width` characters, with fewer columns if needed.
+
+    Of more than `LISTED` trials, it shows the most important; see `Comparison.by_importance`.
+    """
     from rich import box
     from rich.console import Group
     from rich.table import Table
 
-    rows = [cells(row) for row in comparison.rows]
-    shown = _fitting(rows, width)
+    rows = listed(comparison)
+    columns = _fitting(rows, width)
     grid = Table(title=title(comparison), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for at in shown:
-        left = HEAD[at] in ("trial", "verdict", "lost mostly")
-        grid.add_column(HEAD[at], justify="left" if left else "right", overflow="fold", no_wrap=at > 0)
+    for column in columns:
+        justify: Literal["left", "right"] = "left" if column.left else "right"
+        grid.add_column(column.title, justify=justify, overflow="fold", no_wrap=column is not columns[0])
     for row in rows:
-        grid.add_row(*(row[at] for at in shown))
-    left_out = len(HEAD) - len(shown)
+        grid.add_row(*(column.text(row) for column in columns))
+    left_out = len(shown()) - len(columns)
     more = [f"{left_out} more columns in a wider terminal, or with --csv"] if left_out else []
+    if len(rows) < len(comparison.rows):
+        which = "the baseline, the best, those not separable from it, then by mean"
+        more.append(f"{len(rows)} of {len(comparison.rows)} trials: {which}; `harness compare --csv` lists all")
     return Group(grid, *more, *footnotes(comparison))
 
 
-def _fitting(rows: Sequence[tuple[str, ...]], width: int) -> list[int]:
-    """Indices of the columns that fit; the least important are left out first. The trial's name may wrap."""
-    widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
-    widths[0] = min(widths[0], 30)
-    shown = list(range(len(HEAD)))
-    for at in _DISPENSABLE:
-        if sum(widths[n] for n in shown) + 3 * len(shown) <= width:
+def listed(comparison: Comparison) -> list[Row]:
+    """Returns the rows that a terminal shows: all in grid order, or of too many the most important."""
+    if len(comparison.rows) <= LISTED:
+        return list(comparison.rows)
+    return [comparison.rows[at] for at in comparison.by_importance[:LISTED]]
+
+
+def _fitting(rows: Sequence[Row], width: int) -> list[Column]:
+    """The columns that fit; the least important are left out first. The trial's name may wrap."""
+    columns = shown()
+    widths = {column.name: max(len(column.title), *(len(column.text(row)) for row in rows)) for column in columns}
+    widths["trial"] = min(widths["trial"], 30)
+    for column in sorted(columns, key=lambda column: -column.rank)[:-_ALWAYS]:
+        if sum(widths[one.name] for one in columns) + 3 * len(columns) <= width:
             break
-        shown.remove(at)
-    return shown
+        columns.remove(column)
+    return columns
 
 
 def title(comparison: Comparison) -> str:
@@ -205,18 +232,21 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def markdown(comparison: Comparison) -> str:
-    """Returns the comparison as Markdown, for the note of an MLflow run or a CI summary."""
+    """Returns the comparison as Markdown, for the note of a logged launch or a CI summary."""
     lines = [f"**{comparison.question}**", ""] if comparison.question else []
-    lines += [title(comparison), "", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row)) + " |" for row in comparison.rows]
+    columns = shown()
+    head = " | ".join(column.title for column in columns)
+    lines += [title(comparison), "", f"| {head} |", "|" + "---|" * len(columns)]
+    for row in comparison.rows:
+        lines.append("| " + " | ".join(column.text(row).replace("|", "\\|") for column in columns) + " |")
     return "\n".join([*lines, "", *(f"{note}  " for note in footnotes(comparison))]) + "\n"
 
 
 def html(comparison: Comparison) -> str:
     """Returns the comparison as an HTML table, for notebooks."""
-    head = "".join(f"<th>{escaping.escape(name)}</th>" for name in HEAD)
+    head = "".join(f"<th>{escaping.escape(column.title)}</th>" for column in shown())
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escaping.escape(cell)}</td>" for cell in cells(row)) + "</tr>"
+        "<tr>" + "".join(f"<td>{escaping.escape(column.text(row))}</td>" for column in shown()) + "</tr>"
         for row in comparison.rows
     )
     notes = "".join(f"<p>{escaping.escape(note)}</p>" for note in footnotes(comparison))
@@ -228,20 +258,22 @@ TrialValues = Sequence[tuple[str, Mapping[str, float]]]
 
 
 def as_csv(comparison: Comparison, trial_values: TrialValues = ()) -> str:
-    """Returns the rows as CSV at full precision: a column per field of `Row`, then one per further value.
+    """Returns the rows as CSV at full precision: a column per value of a row, then one per further value.
 
     A further value with the name of a field, such as `context_tokens`, is not repeated.
     """
     import pandas as pd
 
-    fields = comparison.frame()
-    values = pd.DataFrame([row for _, row in trial_values], index=fields.index if trial_values else None)
-    return str(fields.join(values[[name for name in values if name not in fields]]).to_csv(index=False))
+    frame = comparison.frame()
+    values = pd.DataFrame([row for _, row in trial_values], index=frame.index if trial_values else None)
+    return str(frame.join(values[[name for name in values if name not in frame]]).to_csv(index=False))
 
 
 def as_json(comparison: Comparison, trial_values: TrialValues = ()) -> str:
     """Returns the comparison as JSON, with each row's further values under `values`; NaN and infinity become null."""
-    record = {"format": 1, **asdict(comparison)}
-    for row, (_, values) in zip(record["rows"], trial_values, strict=False):
+    rows = [record(row) for row in comparison.rows]
+    for row, (_, values) in zip(rows, trial_values, strict=False):
         row["values"] = dict(values)
-    return json.dumps(plain(record), indent=1, ensure_ascii=False, allow_nan=False)
+    content = {field.name: getattr(comparison, field.name) for field in fields(comparison)}
+    content |= {"rows": rows, "best": asdict(comparison.best)}
+    return json.dumps(plain({"format": 1, **content}), indent=1, ensure_ascii=False, allow_nan=False)

@@ -1,11 +1,10 @@
-"""One trial of a comparison: its numbers, and the cells of its row in a table."""
+"""One trial of a comparison, in numbers."""
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from reports.numbers import interval, outcome_words, probability
+from harness.evaluation.results import TrialResult
 
 Verdict = Literal["baseline", "better", "worse", "cannot tell"]
 
@@ -51,51 +50,10 @@ class Row:
     context_tokens: float
     complete: int
     """Queries with a value; fewer than those compared if a judge failed. Intervals then cover all possible values."""
+    result: TrialResult | None = field(default=None, repr=False, compare=False)
+    """Everything else that is known of the trial."""
 
-
-HEAD = (
-    *("trial", "mean", "95 % interval", "difference", "95 % interval", "p", "verdict", "needed", "P(best)"),
-    *("lost mostly", "tokens"),
-)
-
-
-def cells(row: Row) -> tuple[str, ...]:
-    """Returns one row of the table as text, in the order of `HEAD`."""
-    own = row.verdict == "baseline"
-    return (
-        row.name,
-        mean_in_bounds(row),
-        interval(row.low, row.high, ".3f"),
-        "" if own or math.isnan(row.difference) else f"{row.difference:+.3f}",
-        "" if own else difference_interval(row),
-        "" if own or math.isnan(row.p) else probability(row.p),
-        row.verdict,
-        "" if math.isnan(row.needed) else f"{row.needed:,.0f}",
-        probability(row.p_best),
-        _loss(row),
-        f"{row.context_tokens:.0f}",
-    )
-
-
-def difference_interval(row: Row) -> str:
-    """Returns the interval of the difference to the baseline, or the reason why there is none."""
-    return row.no_interval or interval(row.difference_low, row.difference_high, "+.3f")
-
-
-def mean_in_bounds(row: Row) -> str:
-    """Returns the mean, and if judgments are missing, its bounds for all possible values of them.
-
-    `0.412`, `0.412 [0.402 … 0.427]`, `withheld [0.310 … 0.610]`.
-    """
-    mean = "withheld" if math.isnan(row.mean) else f"{row.mean:.3f}"
-    return mean if row.mean_min == row.mean_max else f"{mean} [{row.mean_min:.3f} … {row.mean_max:.3f}]"
-
-
-def _loss(row: Row) -> str:
-    """The most frequent first cause of lost evidence, with its percentage of all evidence items."""
-    total = sum(row.losses.values())
-    lost = {outcome: count for outcome, count in row.losses.items() if outcome != "found" and count}
-    if not lost:
-        return "nothing"
-    outcome = max(lost, key=lambda name: (lost[name], name))
-    return f"{outcome_words(outcome)} {100 * lost[outcome] / total:.0f} %"
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the trial is the baseline."""
+        return self.verdict == "baseline"

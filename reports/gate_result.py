@@ -4,18 +4,17 @@ import html as escaping
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
+from harness.core.json_text import plain
 from harness.evaluation.baseline import Baseline
 from harness.evaluation.stats import FEW_CLUSTERS
 from harness.running.launch_result import Launch
-from harness.tracking import ScheduledRun
-from harness.tracking.mlflow_fields import metric_key
+from harness.tracking import Links, ScheduledRun, TrendPoint
 from reports.page.drawing import standalone
 from reports.page.figures import RunSeries, scheduled_runs
-from reports.plain import plain
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -73,8 +72,8 @@ class GateResult:
     changed: Sequence[str]
     """Settings that differ from those of the baseline, a line each."""
     history: Mapping[str, Sequence[ScheduledRun]]
-    link: str = ""
-    """The page of the MLflow UI that shows the scheduled runs."""
+    logged: Links = field(default_factory=dict)
+    """Links to where the scheduled runs can be seen, by destination."""
 
     @property
     def verdict(self) -> Verdict:
@@ -106,8 +105,8 @@ _SAYS = {
     "worse": "worse than the baseline",
     "cannot tell": "cannot tell whether it is as good as the baseline",
 }
-FORMAT = 1
-"""Version of the format of `gate.json`."""
+FORMAT = 2
+"""Version of the format of `gate.json`. Format 1 had the names of a tracker in `history`."""
 
 _LISTED = 10
 """Max queries listed for each check; `gate.json` has more."""
@@ -235,7 +234,7 @@ def as_json(found: GateResult) -> str:
         "drops": [asdict(drop) for drop in found.drops],
         "changed": list(found.changed),
         "notes": notes(found),
-        "history": {name: [run._asdict() for run in past] for name, past in found.history.items()},
+        "history": {name: list(past) for name, past in found.history.items()},
     }
     return json.dumps(plain({"format": FORMAT, **record}), indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -296,14 +295,8 @@ def history(found: GateResult) -> str:
 
 def _series(check: Check, past: Sequence[ScheduledRun]) -> RunSeries:
     """The history of a check, run by run; runs without it are left out."""
-    keys = trend_keys(check.metric)
-    runs = [run for run in past if keys[0] in run.values]
-    mean, low, high, baseline, verdict = ([run.values.get(key, math.nan) for run in runs] for key in keys)
-    name, when = f"{check.trial}: {check.metric}", [run.when for run in runs]
+    runs = [(run.when, run.points[check.metric]) for run in past if check.metric in run.points]
+    runs = [(when, point) for when, point in runs if not math.isnan(point.mean)]
+    mean, low, high, baseline, verdict = ([getattr(point, side) for _, point in runs] for side in TrendPoint._fields)
+    name, when = f"{check.trial}: {check.metric}", [when for when, _ in runs]
     return RunSeries(name, when, mean, low, high, baseline, verdict, check.margin)
-
-
-def trend_keys(metric: str) -> tuple[str, str, str, str, str]:
-    """Returns the MLflow keys of a metric in a trial's trend: mean, bounds, the baseline's mean, the verdict's code."""
-    key = metric_key(metric)
-    return key, f"ci/{key}_lo", f"ci/{key}_hi", f"baseline/{key}", f"gate/{key}"

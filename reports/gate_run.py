@@ -4,78 +4,53 @@ import getpass
 import math
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Unpack
 
 from harness.core.errors import ConfigError
 from harness.evaluation.baseline import Baseline
 from harness.evaluation.results import TrialResult
+from harness.evaluation.trial_means import mean_interval
 from harness.experiment.experiment import Experiment
 from harness.running.acceptance import accept, require_comparable
-from harness.running.models import Models
+from harness.running.launch import LaunchOptions
 from harness.running.session import Session, store_folder
-from harness.tracking import ScheduledRun, ScheduledRuns
-from harness.tracking.mlflow_fields import intervals, metric_key
+from harness.tracking import FinishedGate, ScheduledRun, TrendPoint, open_tracker
 from reports.gate import compare_with_baseline, margins
-from reports.gate_result import CODES, GateResult, files, trend_keys
+from reports.gate_result import CODES, GateResult, files
 from reports.logged_run import run
 
 
-def gate(
-    experiment: Experiment,
-    *,
-    workers: int = 1,
-    store: Path | str | None = None,
-    tracking: str | None = None,
-    models: Models | None = None,
-    fresh: bool = False,
-    notify: Callable[[str], None] = lambda _: None,
-) -> GateResult:
-    """Runs an experiment, compares it with the accepted baseline in MLflow, and logs launch, verdict and trend.
+def gate(experiment: Experiment, *, fresh: bool = False, **options: Unpack[LaunchOptions]) -> GateResult:
+    """Runs an experiment, compares it with the accepted baseline, and logs launch, verdict and trend.
 
-    `fresh` uses an empty store, so that remote models are called again. Raises ConfigError if no baseline has been
-    accepted, or if data, queries or judges differ from those of the baseline; the run is then not logged.
+    The baseline is read from where the run is logged. `fresh` uses an empty store, so that remote models are called
+    again. Raises ConfigError if no baseline has been accepted, or if data, queries or judges differ from those of the
+    baseline; the run is then not logged.
     """
-    runs = ScheduledRuns(experiment.name, tracking)
-    baseline = runs.baseline()
+    store = store_folder(options.get("store"))
+    tracker = open_tracker(experiment.name, options.get("tracking"), store.resolve())
+    baseline = tracker.baseline()
     if baseline is None:
-        message = f"no baseline of '{experiment.name}' has been accepted in {runs.uri}"
+        message = f"no baseline of '{experiment.name}' has been accepted in {tracker.uri}"
         raise ConfigError(f"gate: {message}; `--accept --why TEXT` accepts today's results as the baseline")
-    require_comparable(baseline, Session(experiment, store_folder(store)))
+    require_comparable(baseline, Session(experiment, store))
     with tempfile.TemporaryDirectory() as temporary:
-        place = Path(temporary) if fresh else store_folder(store)
-        launch = run(
-            experiment,
-            workers=workers,
-            store=place,
-            tracking=tracking,
-            models=models,
-            notify=notify,
-        )
+        options["store"] = Path(temporary) if fresh else store
+        launch = run(experiment, **options)
         found = compare_with_baseline(launch, baseline)
-        metrics = list(margins(launch))
-        keys = [key for metric in metrics for key in trend_keys(metric)]
-        points = {result.name: _point(found, result) for result in launch.results}
-        before = runs.history([result.name for result in launch.results], keys)
         now = int(time.time() * 1000)
-        history = {name: [*past, ScheduledRun(now, points[name])] for name, past in before.items()}
-        found = replace(found, history=history)
-        link = runs.log_run(launch.id, found.verdict, points, files(found), list(map(metric_key, metrics)))
-    return replace(found, link=link)
+        runs = {result.name: ScheduledRun(now, _points(found, result)) for result in launch.results}
+        before = tracker.history(list(runs), list(margins(launch)))
+        found = replace(found, history={name: [*before[name], run] for name, run in runs.items()})
+        logged = tracker.log_gate(FinishedGate(launch.id, found.verdict, runs, files(found)))
+    return replace(found, logged=logged)
 
 
 def accept_launch(
-    experiment: Experiment,
-    *,
-    why: str,
-    who: str | None = None,
-    workers: int = 1,
-    store: Path | str | None = None,
-    tracking: str | None = None,
-    models: Models | None = None,
-    notify: Callable[[str], None] = lambda _: None,
+    experiment: Experiment, *, why: str, who: str | None = None, **options: Unpack[LaunchOptions]
 ) -> Baseline:
     """Runs an experiment and accepts its results as the baseline of its gate, in the name of `who` (default: the user).
 
@@ -83,14 +58,15 @@ def accept_launch(
     """
     if not why.strip():
         raise ConfigError("gate: --accept needs a reason: --why TEXT")
-    launch = run(experiment, workers=workers, store=store, tracking=tracking, models=models, notify=notify)
+    launch = run(experiment, **options)
     if launch.withheld:
         raise ConfigError(
             f"gate: too many judgments of {', '.join(launch.withheld)} are missing to accept these results"
         )
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     baseline = accept(launch, who=who or _user(), when=when, why=why.strip())
-    ScheduledRuns(experiment.name, tracking).accept(baseline)
+    store = store_folder(options.get("store")).resolve()
+    open_tracker(experiment.name, options.get("tracking"), store).accept(baseline)
     return baseline
 
 
@@ -101,13 +77,11 @@ def _user() -> str:
         raise ConfigError("gate: this user has no name; pass one with --who NAME") from None
 
 
-def _point(found: GateResult, result: TrialResult) -> dict[str, float]:
-    """The values of this run in a trial's trend: each metric's mean and interval, the baseline's mean, the verdict."""
-    values: dict[str, float] = {}
+def _points(found: GateResult, result: TrialResult) -> dict[str, TrendPoint]:
+    """This run in a trial's trend: each gated metric's mean and interval, the baseline's mean, the verdict."""
+    points = {}
     for check in found.checks:
-        if check.trial != result.name:
-            continue
-        mean, _, _, baseline, verdict = trend_keys(check.metric)
-        values |= {mean: check.today, baseline: check.baseline, verdict: CODES[check.verdict]}
-        values |= intervals(result, [check.metric])
-    return {name: value for name, value in values.items() if not math.isnan(value)}
+        if check.trial == result.name:
+            low, high = mean_interval(result, check.metric) or (math.nan, math.nan)
+            points[check.metric] = TrendPoint(check.today, low, high, check.baseline, CODES[check.verdict])
+    return points

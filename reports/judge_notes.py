@@ -42,7 +42,7 @@ def judge_table(launch: Launch) -> "object":
 
 
 def judge_markdown(launch: Launch) -> str:
-    """Returns the primary measure of each judge by trial as Markdown, for the note of an MLflow run."""
+    """Returns the primary measure of each judge by trial as Markdown, for the note of a logged launch."""
     measures = primary_measures(launch)
     lines = [f"| trial | {' | '.join(measures)} |", "|" + "---|" * (len(measures) + 1)]
     for result in launch.results:

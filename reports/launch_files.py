@@ -1,22 +1,19 @@
-"""The files logged with a launch in MLflow."""
+"""The files and tags logged with a launch."""
 
 import json
 
-from harness.running.launch_result import Findings, Launch
+from harness.running.launch_result import Launch
+from harness.tracking import ReportOutput
 from reports import bins, columns
 from reports.answer import answer
 from reports.compare import compare
 from reports.comparison import Comparison, as_json, markdown
-from reports.comparison_row import Row, cells
+from reports.comparison_columns import shown, tagged
+from reports.comparison_row import Row
 from reports.final import Final, final_scores, lines
 from reports.judge_notes import judge_markdown
 from reports.page import figures, page
 from reports.page.drawing import standalone
-
-_COLUMNS = (
-    *("trial", "mean", "interval", "difference", "difference_interval", "p", "verdict", "queries_needed", "p_best"),
-    *("lost_mostly", "tokens"),
-)
 
 
 def answered(comparison: Comparison, final: Final | None) -> str:
@@ -25,17 +22,18 @@ def answered(comparison: Comparison, final: Final | None) -> str:
     return "\n\n".join([answer(comparison), *text, ""])
 
 
-def launch_report(launch: Launch) -> Findings:
+def launch_report(launch: Launch) -> ReportOutput:
     """Returns the files of a launch by name, and tags for each trial.
 
-    `report.html`, `comparison.md` and `.json`, `leaderboard.json` (an MLflow table), `recall_over_budget.svg`; also
+    `report.html`, `comparison.md` and `.json`, `leaderboard.json` (a table), `recall_over_budget.svg`; also
     `score_bins.svg` and `.json` if a trial's scores are cosines.
     """
     comparison = compare(launch)
     final = final_scores(launch, comparison.metric)
     # By the lower bound of the mean: judge failures must not move a trial up.
     ordered = sorted(comparison.rows, key=lambda row: -row.mean_min)
-    leaderboard = {"columns": list(_COLUMNS), "data": [list(cells(row)) for row in ordered]}
+    data = [[column.text(row) for column in shown()] for row in ordered]
+    leaderboard = {"columns": [column.name for column in shown()], "data": data}
     show = launch.experiment.compare.show
     further = columns.markdown(launch, show) if show else ""
     judged = judge_markdown(launch) if launch.results[0].judged else ""
@@ -51,20 +49,15 @@ def launch_report(launch: Launch) -> Findings:
             "score_bins.svg": standalone(figures.bin_bars(launch.score_bins)).encode(),
             "score_bins.json": bins.as_json(launch.score_bins).encode(),
         }
-    return Findings(files, {row.name: _tags(comparison, row) for row in comparison.rows})
+    tags = {row.name: _tags(comparison, row) for row in comparison.rows}
+    return ReportOutput(files, tags, {column.name: column.width for column in tagged()})
 
 
 def _tags(comparison: Comparison, row: Row) -> dict[str, str]:
-    """The comparison of one trial as tags, for the leaderboard of the MLflow UI."""
-    text = dict(zip(_COLUMNS, cells(row), strict=True))
-    difference = f"{text['difference']} ({text['difference_interval']})" if text["difference"] else "–"
+    """The comparison of one trial as tags."""
     return {
         "compared_on": comparison.metric,
         "baseline": comparison.baseline,
-        "interval": text["interval"],
-        "difference": difference,
-        "p": text["p"] or "–",
-        "verdict": row.verdict,
-        "p_best": text["p_best"],
+        **{column.name: column.tag(row) for column in tagged() if column.tag},
         "may_be_best": "yes" if row.may_be_best else "no",
     }

@@ -10,7 +10,7 @@ from reports.launch_files import launch_report
 
 
 def run(experiment: Experiment, **options: Unpack[RunOptions]) -> Launch:
-    """Computes every trial of an experiment, logs it to MLflow with report and saved views, and returns the launch.
+    """Computes every trial of an experiment, logs it with a report, and returns the launch.
 
     This is what `harness run` does; see `RunOptions`. With `report=None` the launch is logged without a report. If a
     run is killed, the next one resumes where it stopped. Raises HarnessError for every problem that the user can fix.

@@ -164,10 +164,10 @@ def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def empty_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated, empty MLflow database; making one takes seconds, copying it none."""
-    from harness.tracking import Tracker
+    from harness.tracking import open_tracker
 
     folder = tmp_path_factory.mktemp("mlflow")
-    Tracker("template", f"sqlite:///{folder / 'mlflow.db'}", folder / "store")
+    open_tracker("template", f"sqlite:///{folder / 'mlflow.db'}", folder / "store")
     return folder / "mlflow.db"
 
 

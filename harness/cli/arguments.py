@@ -59,10 +59,22 @@ def add_workers_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_tracking_option(parser: argparse.ArgumentParser) -> None:
-    """Adds `--tracking`."""
+    """Adds `--tracking`, which may be repeated."""
     parser.add_argument(
-        "--tracking", metavar="URI", help="MLflow tracking URI (default: MLFLOW_TRACKING_URI, else ./mlflow.db)"
+        "--tracking",
+        action="append",
+        metavar="URI",
+        help="where to log, may be repeated: jsonl:FOLDER, or an MLflow tracking URI "
+        "(default: MLFLOW_TRACKING_URI, else ./mlflow.db)",
     )
+
+
+def destinations(options: argparse.Namespace) -> list[str] | None:
+    """Returns where to log: empty for nowhere, None for the default."""
+    given = options.tracking or []
+    if options.no_mlflow:
+        return [destination for destination in given if destination.startswith("jsonl:")]
+    return given or None
 
 
 def add_model_options(parser: argparse.ArgumentParser, *, spends: bool = True) -> None:

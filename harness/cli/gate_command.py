@@ -14,7 +14,7 @@ from harness.cli.arguments import (
     models_of,
 )
 from harness.cli.exit_codes import OK
-from harness.cli.output import how_to_open, write_file
+from harness.cli.output import show_links, write_file
 from harness.core.errors import ConfigError, HarnessError
 
 if TYPE_CHECKING:
@@ -86,5 +86,5 @@ def _accept_or_compare(options: argparse.Namespace, experiment: "Experiment") ->
         for name, content in files(found).items():
             write_file(options.out / name, content)
     print(markdown(found))
-    print(f"In MLflow, {how_to_open(options.tracking)}: {found.link}")
+    show_links(found.logged)
     return found.exit_code

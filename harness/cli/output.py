@@ -3,7 +3,7 @@
 import contextlib
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -112,8 +112,9 @@ def write_file(path: Path, content: bytes) -> None:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def how_to_open(tracking: str | None) -> str:
-    """Returns how to open the MLflow UI of a tracking URI (None: the default), as text for the user."""
-    from harness.tracking import default_uri
-
-    return "on its server" if (tracking or default_uri()).startswith("http") else "after `harness ui`"
+def show_links(logged: Mapping[str, Mapping[str, str]]) -> None:
+    """Prints where results were logged: links by name, for each destination."""
+    for where, links in logged.items():
+        print(f"{where}:")
+        for name, link in links.items():
+            print(f"  {name:<14} {link}")

@@ -106,7 +106,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _published(options: argparse.Namespace, launch: "Launch") -> int:
     import json
 
-    from reports.plain import plain
+    from harness.core.json_text import plain
     from reports.published_check import differing, figures, records, text
 
     found = figures(launch)

@@ -10,11 +10,12 @@ from harness.cli.arguments import (
     add_store_option,
     add_tracking_option,
     add_workers_option,
+    destinations,
     models_of,
     params_of,
 )
 from harness.cli.exit_codes import CANNOT_TELL, OK
-from harness.cli.output import how_to_open, show, width
+from harness.cli.output import show, show_links, width
 from harness.core.errors import ConfigError
 
 
@@ -31,7 +32,7 @@ def _plan_options(parser: argparse.ArgumentParser) -> None:
 
 def add_run_command(commands: CommandGroup) -> None:
     """Adds `harness run`."""
-    commands.add("run", _run, "run an experiment and log the results to MLflow", _run_options)
+    commands.add("run", _run, "run an experiment and log the results", _run_options)
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +52,7 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--choose", action="append", default=[], metavar="PARAM=VALUE", help="params of the trial for --final"
     )
-    parser.add_argument("--no-mlflow", action="store_true", help="do not log to MLflow")
+    parser.add_argument("--no-mlflow", action="store_true", help="do not log to MLflow, only to the other --tracking")
     add_store_option(parser)
     add_tracking_option(parser)
     add_model_options(parser)
@@ -95,8 +96,7 @@ def _run(options: argparse.Namespace) -> int:
         workers=options.workers,
         on=options.on,
         store=options.store,
-        tracking=options.tracking,
-        log=not options.no_mlflow,
+        tracking=destinations(options),
         final=options.final,
         choose=params_of("--choose", options.choose),
         models=models_of(options),
@@ -114,10 +114,7 @@ def _run(options: argparse.Namespace) -> int:
         show(judge_table(launch))
     done = ", ".join(f"{count} {stage}" for stage, count in launch.work.items()) or "nothing, all results were stored"
     print(f"\n{len(launch.results)} trials in {launch.seconds:.0f} s; computed: {done}")
-    if launch.links:
-        print(f"In MLflow, {how_to_open(options.tracking)}:")
-        for name, link in launch.links.items():
-            print(f"  {name:<14} {link}")
+    show_links(launch.logged)
     if launch.withheld:
         print(f"harness: withheld: {', '.join(launch.withheld)}; too many judgments are missing", file=sys.stderr)
         return CANNOT_TELL

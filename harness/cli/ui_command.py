@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from harness.cli.arguments import CommandGroup, add_tracking_option
+from harness.cli.arguments import CommandGroup
 from harness.core.errors import ConfigError
 
 
@@ -15,12 +15,14 @@ def add_ui_command(commands: CommandGroup) -> None:
 
 def _ui_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=5000, help="port of the UI (default 5000)")
-    add_tracking_option(parser)
+    parser.add_argument(
+        "--tracking", metavar="URI", help="MLflow tracking URI (default: MLFLOW_TRACKING_URI, else ./mlflow.db)"
+    )
 
 
 def _ui(options: argparse.Namespace) -> int:
     from harness.core.secrecy import bare_address
-    from harness.tracking import QUIET, default_uri, sqlite_file, sqlite_uri
+    from harness.tracking.mlflow_store import QUIET, default_uri, sqlite_file, sqlite_uri
 
     uri = options.tracking or default_uri()
     if uri.startswith("http"):

@@ -1,5 +1,6 @@
-"""JSON without duplicate keys."""
+"""JSON without duplicate keys, and records as values that JSON can represent."""
 
+import math
 from typing import Any
 
 
@@ -20,3 +21,14 @@ def keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
                 raise RepeatedKeyError(f"the key {name!r} occurs twice")
             seen.add(name)
     return made
+
+
+def plain(value: Any) -> Any:
+    """Return nested dicts and lists; named tuples become dicts, and floats that are not finite become None."""
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -20,21 +20,21 @@ from harness.running.finalists import finalists
 from harness.running.judging.judge_summary import JudgingReport
 from harness.running.judging.judging import Judging
 from harness.running.launch_history import record_launch
-from harness.running.launch_result import Findings, Launch
+from harness.running.launch_result import Launch
 from harness.running.locked_set import open_locked_set, test_set_accesses
 from harness.running.models import Models, answers_of
 from harness.running.score_bins import score_bins
 from harness.running.session import Session, store_folder
 from harness.running.stages.model_access import ModelAccess
 from harness.running.task import counted
-from harness.tracking import FinishedLaunch, FinishedTrial, Tracker
+from harness.tracking import Destinations, FinishedLaunch, FinishedTrial, ReportOutput, open_tracker
 
-Report = Callable[[Launch], Findings]
+Report = Callable[[Launch], ReportOutput]
 """Returns the files to log with a launch, and the tags for each of its trials."""
 
 
-class RunOptions(TypedDict, total=False):
-    """The options of `run`. None but `final` changes a number."""
+class LaunchOptions(TypedDict, total=False):
+    """The options of everything that runs an experiment. None changes a number."""
 
     workers: int
     """The number of tasks that run at a time (default: 1)."""
@@ -42,20 +42,25 @@ class RunOptions(TypedDict, total=False):
     """`processes`, or `package.module:callable`, which returns a `concurrent.futures.Executor`."""
     store: Path | str | None
     """The folder of the store (default: HARNESS_STORE, else `.harness` in the working folder)."""
-    tracking: str | None
-    """An MLflow tracking URI (default: MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder)."""
+    tracking: Destinations
+    """Where to log: a destination or several, none if empty; see `harness.tracking.open_tracker`."""
+    models: Models | None
+    """Limits what language models may cost."""
+    notify: Callable[[str], None]
+    """Receives a line with the expected cost before the first call."""
+
+
+class RunOptions(LaunchOptions, total=False):
+    """The options of `run`. None but `final` changes a number."""
+
     log: bool
-    """Whether to log to MLflow (default: true)."""
+    """Whether to log (default: true)."""
     final: bool
     """Score the baseline and the trial chosen on validation on the locked query set, and record the access."""
     choose: Mapping[str, object] | None
     """With `final`: choose the first trial that matches these params, instead of the best on validation."""
     report: Report | None
     """Makes the files and trial tags that are logged with the launch (default: `launch_report`); None for none."""
-    models: Models | None
-    """Limits what language models may cost."""
-    notify: Callable[[str], None]
-    """Receives a line with the expected cost before the first call."""
 
 
 @dataclass(frozen=True)
@@ -65,21 +70,26 @@ class _Options:
     workers: int = 1
     on: str = "processes"
     store: Path | str | None = None
-    tracking: str | None = None
+    tracking: Destinations = None
+    models: Models | None = None
+    notify: Callable[[str], None] = lambda _: None
     log: bool = True
     final: bool = False
     choose: Mapping[str, object] | None = None
     report: Report | None = None
-    models: Models | None = None
-    notify: Callable[[str], None] = lambda _: None
 
     def __post_init__(self) -> None:
         if self.workers < 1:
             raise ConfigError(f"workers: expected at least 1, got {self.workers}")
 
+    @property
+    def logs(self) -> bool:
+        """Whether anything is logged."""
+        return self.log and self.tracking not in ([], ())
+
 
 def run(experiment: Experiment, **given: Unpack[RunOptions]) -> Launch:
-    """Compute every trial of an experiment, log it to MLflow and return the launch; see `RunOptions`.
+    """Compute every trial of an experiment, log it and return the launch; see `RunOptions`.
 
     If a run is killed, the next one resumes where it stopped. Raises HarnessError for every problem that the user can
     fix.
@@ -89,7 +99,7 @@ def run(experiment: Experiment, **given: Unpack[RunOptions]) -> Launch:
     launch_id = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(begin)) + secrets.token_hex(2)
     open_locked_set(session, launch_id)
     models = _open_models(session, options)
-    tracker = Tracker(experiment.name, options.tracking, session.store) if options.log else None
+    tracker = open_tracker(experiment.name, options.tracking, session.store) if options.logs else None
     with open_engine(options.workers, options.on) as engine:
         execution = Execution(session.graph(), engine, models)
         judging, judged = _judge(session, execution, models)
@@ -113,7 +123,7 @@ def run(experiment: Experiment, **given: Unpack[RunOptions]) -> Launch:
     if tracker:
         launch = replace(launch, score_bins=score_bins(session))
         finished = _finished(launch, begin, models.caller, options.report)
-        launch = replace(launch, links=tracker.log_launch(finished))
+        launch = replace(launch, logged=tracker.log_launch(finished))
     record_launch(session, launch)
     return launch
 
@@ -187,7 +197,6 @@ def _logged(session: Session, trial: Trial, result: TrialResult, judging: Judgin
 def _finished(launch: Launch, begin: float, caller: Caller, report: Report | None) -> FinishedLaunch:
     """The launch as it is logged, with the files and tags of the report."""
     assert launch.session is not None
-    found = report(launch) if report else Findings({}, {})
     return FinishedLaunch(
         launch.id,
         launch.results,
@@ -198,7 +207,7 @@ def _finished(launch: Launch, begin: float, caller: Caller, report: Report | Non
         len(test_set_accesses(launch.session)),
         launch.work,
         caller.spend.figures(),
-        *found,
+        report(launch) if report else ReportOutput(),
     )
 
 

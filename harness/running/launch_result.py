@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from harness.evaluation.results import ScoreBins, TrialResult
 from harness.experiment.experiment import Experiment
@@ -11,16 +11,10 @@ from harness.running.judging.judge_summary import JudgingReport
 from harness.running.judging.judging import Judging
 from harness.running.primary_metric import primary_metric
 from harness.running.session import Session
+from harness.tracking import Links
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-
-class Findings(NamedTuple):
-    """What a report adds to a launch in MLflow: `files` by name, and `tags` for each trial, by trial name."""
-
-    files: Mapping[str, bytes]
-    tags: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,9 +22,9 @@ class Launch:
     """One execution of an experiment: the results of its trials, in grid order, and the work it took.
 
     `work` counts what was computed, by stage (texts for `embed`, calls for `ask`, artifacts for the others); it is
-    empty if everything was stored. `seconds` is the duration. `links` are the pages that show the launch in the MLflow
-    UI. `session` gives access to the documents, passages and files behind the results, `judging` to the judgment of
-    each passage; a launch built from results alone has neither.
+    empty if everything was stored. `seconds` is the duration. `logged` are links to where it was logged, by
+    destination. `session` gives access to the documents, passages and files behind the results, `judging` to the
+    judgment of each passage; a launch built from results alone has neither.
     """
 
     id: str
@@ -39,7 +33,7 @@ class Launch:
     work: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     warnings: Sequence[str] = ()
-    links: Mapping[str, str] = field(default_factory=dict)
+    logged: Links = field(default_factory=dict)
     judging_report: JudgingReport = field(default_factory=JudgingReport)
     score_bins: Sequence[ScoreBins] = ()
     """How often hits are relevant in each bin of cosines, for each embedder that a trial searches by cosine."""
@@ -50,6 +44,11 @@ class Launch:
         means = {result.name: round(result.mean(self.primary), 4) for result in self.results[:3]}
         more = f" and {len(self.results) - 3} more" if len(self.results) > 3 else ""
         return f"<Launch {self.id or 'stored'} of '{self.experiment.name}': {self.primary} {means}{more}>"
+
+    @property
+    def links(self) -> dict[str, str]:
+        """The links of all destinations, by name."""
+        return {name: link for pages in self.logged.values() for name, link in pages.items()}
 
     @property
     def primary(self) -> str:

@@ -1,18 +1,25 @@
-"""The interface to MLflow: launches, accepted baselines, and the trends of scheduled runs."""
+"""Trackers: where launches, accepted baselines and scheduled runs are logged. The only door to MLflow."""
 
-from harness.tracking.mlflow_store import QUIET, MlflowExperiment, default_uri, sqlite_file, sqlite_uri
-from harness.tracking.tracker import FinishedLaunch, FinishedTrial, Tracker
-from harness.tracking.trends import ScheduledRun, ScheduledRuns
+from harness.tracking.destinations import Destinations, open_tracker
+from harness.tracking.records import (
+    FinishedGate,
+    FinishedLaunch,
+    FinishedTrial,
+    ReportOutput,
+    ScheduledRun,
+    TrendPoint,
+)
+from harness.tracking.tracker import Links, Tracker
 
 __all__ = [
-    "QUIET",
+    "Destinations",
+    "FinishedGate",
     "FinishedLaunch",
     "FinishedTrial",
-    "MlflowExperiment",
+    "Links",
+    "ReportOutput",
     "ScheduledRun",
-    "ScheduledRuns",
     "Tracker",
-    "default_uri",
-    "sqlite_file",
-    "sqlite_uri",
+    "TrendPoint",
+    "open_tracker",
 ]

@@ -1,26 +1,30 @@
-"""The content of a trial's MLflow run as plain data: metric keys, values, curves and files."""
+"""The content of a trial's MLflow run as plain data: metric keys, values and files."""
 
-import gzip
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from harness.evaluation.metrics import split_metric
-from harness.evaluation.results import TrialResult, resampling_seed
-from harness.evaluation.stats import cluster_bootstrap
-
-FORMAT = 1
-"""Version of the format of `metrics.json`."""
+from harness.evaluation.results import TrialResult
+from harness.evaluation.trial_means import mean_interval
+from harness.tracking.records import FinishedTrial
+from harness.tracking.trial_files import write_per_query, write_trial
 
 TABLE = "eval/per_query.json"
 """The per-query table that the MLflow UI compares between runs: first column `query`, second `result`."""
 
-
 _JSON = json.JSONEncoder(ensure_ascii=False)
+
+
+class TrendKeys(NamedTuple):
+    """The keys of one metric in a trial's trend; the fields are those of `TrendPoint`."""
+
+    mean: str
+    low: str
+    high: str
+    baseline: str
+    verdict: str
 
 
 def metric_key(name: str) -> str:
@@ -28,12 +32,14 @@ def metric_key(name: str) -> str:
 
     A judge's measure keeps its name.
 
-    >>> metric_key("recall@5"), metric_key("recall@1000t"), metric_key("mrr")
-    ('recall_05', 'recall_1000t', 'mrr')
+    >>> metric_key("recall@5"), metric_key("recall@1000t"), metric_key("iprec@0.1"), metric_key("mrr")
+    ('recall_05', 'recall_1000t', 'iprec_0.1', 'mrr')
     """
     if "@" not in name:
         return name
     metric = split_metric(name)
+    if metric.level is not None:
+        return f"{metric.measure}_{metric.level}"
     if metric.k is not None:
         return f"{metric.measure}_{metric.k:02d}"
     return metric.measure if metric.tokens is None else f"{metric.measure}_{metric.tokens}t"
@@ -45,33 +51,20 @@ def trial_metrics(result: TrialResult, metrics: Sequence[str]) -> dict[str, floa
     return values | dict(_efficiency(result)) | intervals(result, metrics) | dict(_judged(result))
 
 
-def curves(result: TrialResult) -> dict[str, list[tuple[int, float]]]:
-    """Return curves over rank (`recall_vs_k`) and token budget (`recall_vs_tokens`) as sorted `(step, mean)` points."""
-    points: dict[str, list[tuple[int, float]]] = {}
-    for name in result.scores:
-        metric = split_metric(name)
-        if metric.k is not None:
-            points.setdefault(f"{metric.measure}_vs_k", []).append((metric.k, result.mean(name)))
-        elif metric.tokens is not None:
-            points.setdefault(f"{metric.measure}_vs_tokens", []).append((metric.tokens, result.mean(name)))
-    return {name: sorted(steps) for name, steps in points.items() if len(steps) > 1}
-
-
 def intervals(result: TrialResult, metrics: Sequence[str]) -> dict[str, float]:
-    """Return 95 % cluster-bootstrap intervals of the means of `metrics`, as `ci/<metric>_lo` and `_hi`."""
+    """Return the 95 % intervals of the means of `metrics`, as `ci/<metric>_lo` and `_hi`."""
     bounds = {}
     for name in metrics:
-        # If judgments are missing, the interval covers every value that they could have.
-        judged = result.judged.get(name)
-        low, high = (judged.low, judged.high) if judged else (result.scores[name], result.scores[name])
-        valid = ~np.isnan(low)
-        if valid.any():
-            seed = resampling_seed(result.queries, name)
-            sides = np.array([low[valid], high[valid]])
-            found = cluster_bootstrap(sides, np.array(result.clusters)[valid], seed=seed)
-            bounds[f"ci/{metric_key(name)}_lo"] = float(found.low[0])
-            bounds[f"ci/{metric_key(name)}_hi"] = float(found.high[1])
+        found = mean_interval(result, name)
+        if found:
+            bounds[f"ci/{metric_key(name)}_lo"], bounds[f"ci/{metric_key(name)}_hi"] = found
     return bounds
+
+
+def trend_keys(metric: str) -> TrendKeys:
+    """Return the MLflow keys of a metric in a trial's trend."""
+    key = metric_key(metric)
+    return TrendKeys(key, f"ci/{key}_lo", f"ci/{key}_hi", f"baseline/{key}", f"gate/{key}")
 
 
 def _judged(result: TrialResult) -> Iterator[tuple[str, float]]:
@@ -104,57 +97,23 @@ def _efficiency(result: TrialResult) -> Iterator[tuple[str, float]]:
     )
 
 
-def write_files(
-    folder: Path, result: TrialResult, metrics: Sequence[str], rows: Sequence[Mapping[str, Any]], settings: str
-) -> None:
-    """Write the artifacts of a trial's run to `folder`: the per-query table, all per-query records, and exact metrics.
-
-    `settings` is the trial as JSON.
-    """
+def write_files(folder: Path, trial: FinishedTrial) -> None:
+    """Write the artifacts of a trial's run to `folder`: the per-query table, all per-query records, exact metrics."""
     (folder / "eval").mkdir()
-    primary, judged = list(metrics), any("judges" in row for row in rows)
-    table = {
-        "columns": ["query", "result", "query_id", "type", *primary, "dropped", *(["judgments"] if judged else [])],
-        "data": [
-            [
-                *(row["query"], _line(row, primary), row["query_id"], row["type"]),
-                *(row["scores"][m] for m in primary),
+    metrics, judged = list(trial.metrics), bool(trial.result.judged)
+    columns = ["query", "result", "query_id", "type", *metrics, "dropped", *(["judgments"] if judged else [])]
+    with (folder / TABLE).open("w", encoding="utf-8") as table:
+        table.write(f'{{"columns": {_JSON.encode(columns)}, "data": [')
+        for at, row in enumerate(write_per_query(folder, trial.rows())):
+            cells = [
+                *(row["query"], _line(row, metrics), row["query_id"], row["type"]),
+                *(row["scores"][m] for m in metrics),
                 _dropped(row),
                 *([_judgments(row)] if judged else []),
             ]
-            for row in rows
-        ],
-    }
-    (folder / TABLE).write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
-    # Level 6 takes a fifth of the time of level 9, for 6 % more bytes.
-    with gzip.GzipFile(folder / "per_query.jsonl.gz", "wb", compresslevel=6, mtime=0) as file:
-        for row in rows:
-            file.write((_JSON.encode(row) + "\n").encode())
-    exact = {
-        "format": FORMAT,
-        "metrics": {name: _finite(value) for name, value in result.means().items()},
-        "efficiency": dict(result.efficiency),
-        "losses": result.losses(),
-        "warnings": list(result.warnings),
-        "fingerprint": result.fingerprint,
-        "judged": {
-            name: {
-                "judge": judged.judge,
-                "mean": _finite(judged.mean),
-                "withheld": judged.withheld,
-                "complete": judged.complete,
-                "total": judged.total,
-                "bounds": [_finite(side) for side in judged.bounds],
-            }
-            for name, judged in result.judged.items()
-        },
-    }
-    (folder / "metrics.json").write_text(json.dumps(exact, indent=1), encoding="utf-8")
-    (folder / "trial.json").write_text(json.dumps(json.loads(settings), indent=1, ensure_ascii=False), encoding="utf-8")
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+            table.write(f"{', ' if at else ''}{_JSON.encode(cells)}")
+        table.write("]}")
+    write_trial(folder, trial.result, trial.settings)
 
 
 def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:

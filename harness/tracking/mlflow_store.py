@@ -1,19 +1,16 @@
 """One experiment in an MLflow tracking store, opened safely and created if needed."""
 
 import contextlib
-import getpass
 import math
 import os
 import sqlite3
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from harness.core.environment import environment
 from harness.core.errors import HarnessError
 from harness.core.secrecy import bare_address, learn, redact
 from harness.storage.files import file_name
@@ -172,23 +169,23 @@ class MlflowExperiment:
             if not token:
                 return
 
+    @property
+    def where(self) -> str:
+        """Where the runs can be seen, as text for the user."""
+        return f"In MLflow, {'on its server' if self.uri.startswith('http') else 'after `harness ui`'}"
+
     def link(self, view: View) -> str:
         """Return the URL of a saved view in the MLflow UI; for a database file, on the default local port."""
         host = bare_address(self.uri) if self.uri.startswith(("http://", "https://")) else "http://127.0.0.1:5000"
         return f"{host.rstrip('/')}/#/experiments/{self.experiment_id}/runs?viewStateShareKey={view.key}{view.suffix}"
 
 
-@lru_cache(maxsize=1)
 def surroundings() -> dict[str, str]:
     """Return the tags that MLflow's fluent API sets but its low-level client does not, and the harness version."""
-    tags = {"mlflow.source.type": "LOCAL", "harness_version": version("retrieval-harness")}
-    with contextlib.suppress(OSError, KeyError):  # a container may run as a user without a name, or without git
-        tags["mlflow.user"] = getpass.getuser()
-    with contextlib.suppress(OSError):
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-        if commit.returncode == 0:
-            tags[COMMIT] = commit.stdout.strip()
-    return tags
+    found = environment()
+    tags = {"mlflow.source.type": "LOCAL", "harness_version": found.version}
+    named = {"mlflow.user": found.user, COMMIT: found.commit}
+    return tags | {name: value for name, value in named.items() if value}
 
 
 def measured(values: Mapping[str, float], step: int = 0) -> list[Any]:

@@ -11,14 +11,11 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from harness.evaluation.results import TrialResult
 from harness.experiment.trial_names import SLOTS, varied
+from harness.tracking.records import FinishedLaunch
 
 LARGEST = 20_000
 """The maximum length of a saved view in MLflow, in characters."""
-
-_WIDE = {"difference": 200, "interval": 130, "verdict": 100}
-"""Widths in pixels of columns whose text MLflow's default width truncates."""
 
 
 class View(NamedTuple):
@@ -40,20 +37,21 @@ class View(NamedTuple):
         return text
 
 
-def views(launch: str, results: Sequence[TrialResult], keys: Sequence[str]) -> Iterator[View]:
+def views(launch: FinishedLaunch, keys: Sequence[str]) -> Iterator[View]:
     """Yield the views of a launch: its trials as a table, as charts and by query, and all launches of the experiment.
 
     `keys` are the MLflow keys of the requested metrics, the primary one, used for sorting, first.
     """
     primary = list(keys)[:8]
-    varying = sorted(varied([result.params for result in results]), key=lambda name: name not in SLOTS)
+    varying = sorted(varied([result.params for result in launch.results]), key=lambda name: name not in SLOTS)
     axes = varying[:5] or ["chunker"]
-    trials = f"tags.kind = 'trial' and tags.launch = '{launch}'"
+    trials = f"tags.kind = 'trial' and tags.launch = '{launch.launch}'"
     columns = [*(f"params.`{name}`" for name in varying[:6]), *(f"metrics.`{key}`" for key in primary)]
-    verdicts = [f"tags.`{tag}`" for tag in ("verdict", "difference", "p", "interval", "p_best")]
-    columns[len(varying[:6]) + 1 : len(varying[:6]) + 1] = verdicts
+    tags = launch.report.columns
+    columns[len(varying[:6]) + 1 : len(varying[:6]) + 1] = [f"tags.`{tag}`" for tag in tags]
     columns += [f"metrics.`{key}`" for key in ("context_tokens", "lat_p50_ms")]
-    shared = _state(trials, f"metrics.`{primary[0]}`", columns)
+    widths = {f"tags.`{tag}`": width for tag, width in tags.items() if width}
+    shared = {**_state(trials, f"metrics.`{primary[0]}`", columns), "columnWidths": widths}
     yield View("leaderboard", "Leaderboard", shared)
     yield View("charts", "Charts", {**shared, **_charts(primary[0], axes)}, "&compareRunsMode=CHART")
     yield View("per-query", "Query by query", shared, "&compareRunsMode=ARTIFACT")
@@ -73,7 +71,7 @@ def _state(query: str, order: str, columns: Sequence[str]) -> dict[str, Any]:
         "modelVersionFilter": "All Runs",
         "selectedColumns": list(columns),
         "columnOrder": list(columns),
-        "columnWidths": {f"tags.`{tag}`": width for tag, width in _WIDE.items()},
+        "columnWidths": {},
         "runsExpanded": {},
         "runsPinned": [],
         "runsHidden": [],

@@ -50,7 +50,7 @@ def _order(material: Material, explore: tuple[str, ...]) -> list[int]:
     for name in explore:
         if name not in names:
             raise ConfigError(f"report: no trial '{name}'; trials: {', '.join(names)}")
-    return list(dict.fromkeys([*(names.index(name) for name in explore), *material.important]))
+    return list(dict.fromkeys([*(names.index(name) for name in explore), *material.comparison.by_importance]))
 
 
 def _written(material: Material, made: list[Section], packed: Packed) -> str:

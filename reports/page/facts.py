@@ -3,22 +3,16 @@
 import json
 import platform
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
+from harness.core.environment import environment, package_versions
 from harness.data.profile import QueryProfile, query_profile
 from harness.evaluation.results import resampling_seed
 from harness.running.launch_result import Launch
 from harness.running.locked_set import test_set_accesses
-from harness.tracking.mlflow_store import COMMIT, surroundings
 from reports.final import times
-
-_PACKAGES = (
-    *("retrieval-harness", "numpy", "scipy", "faiss-cpu", "nltk", "tiktoken", "torch", "sentence-transformers"),
-    *("openai", "mlflow", "matplotlib"),
-)
 
 
 def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
@@ -95,11 +89,10 @@ def provenance(launch: Launch, metric: str) -> Iterator[tuple[str, str]]:
     if launch.id:
         yield "launch", launch.id
     yield "experiment", f"{launch.experiment.name}, {len(session.trials)} trials, from {launch.experiment.source}"
-    commit = surroundings().get(COMMIT)
-    if commit:
-        yield "git commit of the working directory", commit
+    if environment().commit:
+        yield "git commit of the working directory", environment().commit
     yield "Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    yield "versions", ", ".join(f"{name} {found}" for name in _PACKAGES if (found := _version(name)))
+    yield "versions", ", ".join(f"{name} {found}" for name, found in package_versions().items())
     yield "corpus sha256", session.manifest.corpus.sha256
     yield f"queries '{trial.queries}' sha256", session.manifest.query_set(trial.queries).sha256
     yield "tokenizer", trial.tokenizer
@@ -124,10 +117,3 @@ def trials_text(launch: Launch) -> str:
         result.name: {"fingerprint": result.fingerprint, "settings": dict(result.settings)} for result in launch.results
     }
     return json.dumps(record, indent=1, ensure_ascii=False)
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""

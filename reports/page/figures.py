@@ -13,7 +13,7 @@ import numpy as np
 from harness.data.profile import CorpusProfile, QueryProfile
 from harness.evaluation.results import ScoreBins, TrialResult, resampling_seed
 from harness.evaluation.stats import Effect, cluster_bootstrap
-from harness.tracking.mlflow_fields import curves as curves_of
+from harness.evaluation.trial_means import curves as curves_of
 from reports.bins import label as bin_label
 from reports.comparison import Comparison
 from reports.comparison_row import Row

@@ -13,14 +13,14 @@ from harness.running.launch_result import Launch
 from reports.columns import shown
 from reports.compare import losses_at
 from reports.comparison import Comparison, footnotes
-from reports.comparison_row import HEAD, Row, cells
+from reports.comparison_columns import Column, glossary, on_page
+from reports.comparison_row import Row
 from reports.factors import effects
 from reports.final import Final, conclusion, times
 from reports.judge_notes import cell, judge_notes, primary_measures, variance_notes
 from reports.numbers import interval, outcome_words
 from reports.page import figures
 from reports.page.facts import data_facts, experiment_text, provenance, queries_of, trials_text
-from reports.page.glossary import GLOSSARY
 from reports.page.parts import Cell, Explorer, Facts, Figure, Folded, Heading, Line, Notes, Part, Section, Table, Text
 
 COLOURED = 6
@@ -35,17 +35,6 @@ class Material:
     comparison: Comparison
     final: Final | None
     bins: Sequence[ScoreBins]
-
-    @property
-    def important(self) -> list[int]:
-        """Indices of the trials: the baseline first, then the best, those not separable from it, and the others."""
-        rows = self.comparison.rows
-
-        def rank(at: int) -> tuple[bool, bool, bool, float]:
-            row = rows[at]
-            return row.verdict != "baseline", row.name != self.comparison.best.name, not row.may_be_best, -row.mean_min
-
-        return sorted(range(len(rows)), key=rank)
 
 
 def sections(material: Material) -> Iterator[Section]:
@@ -75,31 +64,17 @@ def _comparison(material: Material) -> Iterator[Part]:
         yield Figure(figures.forest(comparison))
         lines = "Thin lines: simultaneous 95 % confidence intervals of all differences; thick lines: individual ones"
         yield Text(f"{lines}. ▲ better, ▼ worse, ● cannot tell, ■ baseline.", soft=True)
-    at = HEAD.index("verdict") + 1
-    head = (*HEAD[:at], f"beyond {comparison.margin:g}", *HEAD[at:]) if comparison.margin else HEAD
+    columns = on_page(comparison.margin)
+    head = [column.title.replace("…", f"{comparison.margin:g}") for column in columns]
     ranked = sorted(comparison.rows, key=lambda row: -row.mean_min)
-    yield Table(head, [_line(row, bool(comparison.margin)) for row in ranked], comparison.metric)
-    yield Folded("How to read this table", GLOSSARY)
+    yield Table(head, [_line(row, columns) for row in ranked], comparison.metric)
+    yield Folded("How to read this table", glossary())
     yield Notes([note.removeprefix("note: ") for note in footnotes(comparison)])
 
 
-def _line(row: Row, margin: bool) -> Line:
-    name, mean, interval, difference, together, p, verdict, needed, best, lost, tokens = cells(row)
-    made = [
-        Cell(name, name),
-        Cell(mean, _number(row.mean)),
-        Cell(interval, _number(row.low), "range"),
-        Cell(difference, _number(row.difference)),
-        Cell(together, _number(row.difference_low), "range"),
-        Cell(p, _number(row.p)),
-        Cell(verdict, verdict, f"left nowrap {row.verdict}" if row.verdict in ("better", "worse") else "left nowrap"),
-        *([Cell(row.matters, row.matters, "left nowrap")] if margin else []),
-        Cell(needed, _number(row.needed)),
-        Cell(best, _number(row.p_best)),
-        Cell(lost, lost, "left"),
-        Cell(tokens, _number(row.context_tokens)),
-    ]
-    return Line(made, "baseline" if row.verdict == "baseline" else "")
+def _line(row: Row, columns: Sequence[Column]) -> Line:
+    cells = [Cell(column.text(row), column.sort_key(row), column.mark(row)) for column in columns]
+    return Line(cells, "baseline" if row.is_baseline else "")
 
 
 def _final(material: Material) -> Iterator[Part]:
@@ -128,7 +103,7 @@ def _final(material: Material) -> Iterator[Part]:
 
 
 def _budget(material: Material) -> Iterator[Part]:
-    results, important = material.launch.results, material.important
+    results, important = material.launch.results, material.comparison.by_importance
     drawn = [figures.recall_series(results[at], material.comparison.clusters_by) for at in important[:COLOURED]]
     others = [figures.recall_series(results[at], None) for at in important[COLOURED:]]
     yield Figure(figures.curves(drawn, others))
@@ -251,7 +226,7 @@ def _losses(material: Material) -> Iterator[Part]:
     results, metric = material.launch.results, material.comparison.metric
     if not any(any(evidence_outcomes) for evidence_outcomes in results[0].evidence_outcomes):
         return
-    order = sorted(material.important[: figures.MOST_ROWS])
+    order = sorted(material.comparison.by_importance[: figures.MOST_ROWS])
     losses = {results[at].name: losses_at(results[at], metric) for at in order}
     yield Figure(figures.loss_bars(losses))
     yield Text(f"For each evidence item that {metric} misses, the first cause of the loss.", soft=True)

@@ -7,23 +7,24 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import Compare, ConfigError, Experiment, Launch, Trial
+from harness import Compare, ConfigError, Experiment, Launch, Trial, run
 from harness.components.chunkers import Fixed
 from harness.components.retrievers import BM25
 from harness.evaluation.results import Judged, TrialResult
 from harness.evaluation.stats import Floats
 from judges import HeuristicPrecision, HeuristicRecall
-from reports import Comparison, Row, columns, compare, scores_frame
+from reports import Comparison, Row, columns, compare, comparison_columns, launch_report, scores_frame
 from reports.answer import answer
 from reports.compare import _matters, _verdict, _within, losses_at
-from reports.comparison import as_csv, as_json, html, markdown
-from reports.comparison_row import mean_in_bounds
+from reports.comparison import as_csv, as_json, html, markdown, text
+from reports.comparison_columns import mean_in_bounds
 from reports.page.figures import budget_curves
 
 QUERIES = 40
@@ -594,3 +595,55 @@ def test_missing_judgments_are_given_as_the_reason() -> None:
     ]
     found = compare(judged_launch(*made), on="heuristic_precision")
     assert (found.rows[1].no_interval, found.rows[1].verdict) == ("missing judgments", "cannot tell")
+
+
+def test_a_column_is_declared_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, garden_data: Path) -> None:
+    """One entry in the list puts a new column into terminal, Markdown, CSV, JSON, frame, page, leaderboard, tags."""
+    column = comparison_columns.Column(
+        name="passages",
+        title="passages",
+        rank=12,
+        meaning="mean number of selected passages",
+        text=lambda row: f"{row.result.efficiency['passages']:.1f} kept",
+        value=lambda row: row.result.efficiency["passages"],
+        tag=lambda row: f"{row.result.efficiency['passages']:.1f} kept",
+    )
+    monkeypatch.setattr(comparison_columns, "COLUMNS", (*comparison_columns.COLUMNS, column))
+    base = Trial(str(garden_data), Fixed(), BM25(), metrics=("recall@5",))
+    made = run(Experiment("n", base, {"chunker": [Fixed(20), Fixed(40)]}, base_dir=tmp_path), store=tmp_path, log=False)
+    comparison, found = compare(made), launch_report(made)
+    passages = [one.efficiency["passages"] for one in made.results]
+    cells = [f"{number:.1f} kept" for number in passages]
+    assert all(cell in str(comparison) and cell in markdown(comparison) and cell in html(comparison) for cell in cells)
+    assert [float(line["passages"]) for line in csv.DictReader(io.StringIO(as_csv(comparison)))] == passages
+    assert [row["passages"] for row in json.loads(as_json(comparison))["rows"]] == passages
+    assert comparison.frame()["passages"].tolist() == passages
+    page = found.files["report.html"].decode()
+    assert all(cell in page for cell in cells)
+    assert "mean number of selected passages" in page
+    assert json.loads(found.files["leaderboard.json"])["columns"][-1] == "passages"
+    assert [tags["passages"] for tags in found.tags.values()] == cells
+    assert list(found.columns) == ["verdict", "difference", "p", "interval", "p_best", "passages"]
+
+
+def test_a_terminal_lists_the_trials_that_matter() -> None:
+    """Of 41 trials the baseline, the best and those with the highest means; the rest is one option away."""
+    trials = [result(f"t{at}", noisy([(n + at) % 41 / 41 for n in range(QUERIES)], at / 41)) for at in range(40)]
+    comparison = compare(launch(result("base", HALF), *trials))
+    lines = str(comparison).splitlines()
+    names = [line.split()[0] for line in lines if re.match(r" *(t[0-9]+|base) ", line)]
+    assert len(names) == 20
+    assert names[:2] == ["base", comparison.best.name]
+    assert set(comparison.best.not_separable) <= set(names) or len(comparison.best.not_separable) > 19
+    assert any("20 of 41 trials" in line and "harness compare --csv" in line for line in lines)
+    assert len(as_csv(comparison).splitlines()) == 42
+
+
+def test_a_narrow_terminal_keeps_the_most_important_columns() -> None:
+    """Tokens go first, then the most frequent loss; the verdict and the difference with its interval stay."""
+    comparison = compare(launch(result("base", HALF), result("other", noisy(HALF))))
+    heads = [text(comparison, width).splitlines()[2].split("  ") for width in (200, 120, 60)]
+    shown = [[name.strip() for name in head if name.strip()] for head in heads]
+    assert shown[0][-1] == "tokens"
+    assert shown[1][-1] in ("P(best)", "lost mostly", "needed")
+    assert shown[2] == ["trial", "mean", "difference", "95 % interval", "verdict"]

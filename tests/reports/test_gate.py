@@ -446,7 +446,7 @@ def test_scheduled_runs_on_a_real_store(harness: Harness, tmp_path: Path, tracki
     assert "changed since: base: selector: top_k → threshold" in worse
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"gate.md", "gate.json", "junit.xml", "history.svg"}
     output = json.loads((tmp_path / "out/gate.json").read_text())
-    assert [run["values"]["gate/recall_03"] for run in output["history"]["base"]] == [0.0, 1.0]
+    assert [run["points"]["recall@3"]["verdict"] for run in output["history"]["base"]] == [0.0, 1.0]
     ElementTree.parse(tmp_path / "out/history.svg")
     file.write_text("name: nightly\nretriver: bm25\n")
     harness("--out", "out", code=2)

@@ -11,29 +11,10 @@ from typing import Any
 
 import pytest
 
-from harness import Compare, Experiment, Launch, Trial, run
-from harness.components.chunkers import Fixed, Recursive
-from harness.components.embedders import Hashing
-from harness.components.retrievers import BM25, Dense
-from harness.components.selectors import Dedup, TopK
+from harness import Experiment, Launch, Trial, run
 from harness.core.errors import HarnessError
 from harness.tracking.mlflow_fields import metric_key
 from reports import launch_report
-
-
-@pytest.fixture
-def study(garden_data: Path, tmp_path: Path) -> Experiment:
-    base = Trial(
-        "garden",
-        Fixed(20),
-        Dense(),
-        tokenizer="words",
-        embedder=Hashing(64),
-        selector=(Dedup(), TopK(6)),
-        metrics=("recall@3", "ndcg@5"),
-    )
-    grid = {"chunker": [Fixed(20), Recursive(40)], "retriever": [Dense(), BM25()]}
-    return Experiment("beds", base, grid, "Which?", Compare({"chunker": "fixed"}, "recall@50t"), base_dir=tmp_path)
 
 
 def launched(study: Experiment, tracking: str, tmp_path: Path) -> tuple[Launch, Any, list[Any]]:
@@ -147,7 +128,13 @@ def test_the_report_is_logged_with_the_launch(study: Experiment, tracking: str, 
 
 @pytest.mark.parametrize(
     ("name", "key"),
-    [("recall@5", "recall_05"), ("recall@100", "recall_100"), ("recall@1000t", "recall_1000t"), ("mrr", "mrr")],
+    [
+        ("recall@5", "recall_05"),
+        ("recall@100", "recall_100"),
+        ("recall@1000t", "recall_1000t"),
+        ("iprec@0.1", "iprec_0.1"),
+        ("mrr", "mrr"),
+    ],
 )
 def test_metric_keys(name: str, key: str) -> None:
     """MLflow does not allow `@` and sorts keys as text."""

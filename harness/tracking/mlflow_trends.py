@@ -1,15 +1,21 @@
 """Scheduled runs in MLflow: accepted baselines, and a run per trial to which each scheduled run adds a point."""
 
 import json
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.core.errors import DataError
 from harness.evaluation.baseline import Baseline
+from harness.tracking.mlflow_fields import metric_key, trend_keys
 from harness.tracking.mlflow_store import MlflowExperiment, measured, surroundings
+from harness.tracking.records import FinishedGate, ScheduledRun, TrendPoint
 from harness.tracking.saved_views import trend_view
+from harness.tracking.tracker import Links
+
+_NOTHING = TrendPoint(*[math.nan] * 5)
 
 _FILE = "baseline.json"
 
@@ -17,18 +23,11 @@ _FORMER_KIND, _FORMER_FILE, _FORMER_COUNT, _FORMER_PREFIX = "accepted", "accepte
 """The names before version 0.2 of the run kind `baseline`, its file, the tag `scheduled_runs` and `baseline/…` keys."""
 
 
-class ScheduledRun(NamedTuple):
-    """One point in a trial's history: its time in milliseconds since the epoch, and values by metric key."""
-
-    when: int
-    values: Mapping[str, float]
-
-
-class ScheduledRuns(MlflowExperiment):
+class MlflowTrends(MlflowExperiment):
     """The accepted baselines and trends of one MLflow experiment."""
 
-    def accept(self, baseline: Baseline) -> str:
-        """Store a baseline as an MLflow run and return the run's id. The newest baseline is used."""
+    def accept(self, baseline: Baseline) -> None:
+        """Store a baseline as an MLflow run. The newest baseline is used."""
         with self.explained(), self.alone():
             tags = {
                 **surroundings(),
@@ -42,7 +41,6 @@ class ScheduledRuns(MlflowExperiment):
             run = self.client.create_run(self.experiment_id, tags=tags, run_name=f"baseline {baseline.when}")
             self._write(run.info.run_id, {_FILE: json.dumps(baseline.to_json(), ensure_ascii=False).encode()})
             self.client.set_terminated(run.info.run_id, "FINISHED")
-            return str(run.info.run_id)
 
     def baseline(self) -> Baseline | None:
         """Return the newest accepted baseline; None if there is none. Raises DataError if it cannot be read."""
@@ -64,41 +62,38 @@ class ScheduledRuns(MlflowExperiment):
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"{where}: cannot be read: {error}; accept a baseline again") from None
 
-    def log_run(
-        self,
-        launch: str,
-        verdict: str,
-        points: Mapping[str, Mapping[str, float]],
-        files: Mapping[str, bytes],
-        keys: Sequence[str],
-    ) -> str:
-        """Add a point to the trend of each trial and the gate's files to the launch; return the link to the trends.
-
-        `points` maps each trial to its values by metric key; `keys` are the metrics that the saved view draws.
-        """
+    def log_gate(self, gate: FinishedGate) -> Links:
+        """Add a point to the trend of each trial and the gate's files to the launch; return the link to the trends."""
         with self.explained(), self.alone():
-            view = trend_view(keys)
+            view = trend_view(list(map(metric_key, gate.metrics)))
             self.client.set_experiment_tag(self.experiment_id, f"mlflow.sharedViewState.{view.key}", view.encoded())
-            for run in self.search(f"tags.kind = 'launch' and tags.launch = '{launch}'"):
-                self.client.set_tag(run.info.run_id, "gate", verdict)
-                self._write(run.info.run_id, files, "gate")
-            for trial, values in points.items():
+            for run in self.search(f"tags.kind = 'launch' and tags.launch = '{gate.launch}'"):
+                self.client.set_tag(run.info.run_id, "gate", gate.verdict)
+                self._write(run.info.run_id, gate.files, "gate")
+            for trial, run in gate.runs.items():
                 run_id, count = self._trend(trial)
+                values = {
+                    key: value
+                    for metric, point in run.points.items()
+                    for key, value in zip(trend_keys(metric), point, strict=True)
+                }
                 self.client.log_batch(run_id, metrics=measured(values, count + 1))
                 self.client.set_tag(run_id, "scheduled_runs", str(count + 1))
-                self.client.set_tag(run_id, "gate", verdict)
-            return self.link(view)
+                self.client.set_tag(run_id, "gate", gate.verdict)
+            return {self.where: {view.name: self.link(view)}}
 
-    def history(self, trials: Sequence[str], keys: Sequence[str]) -> dict[str, list[ScheduledRun]]:
-        """Return the scheduled runs of each trial, oldest first, with the values of `keys` that exist."""
+    def history(self, trials: Sequence[str], metrics: Sequence[str]) -> dict[str, list[ScheduledRun]]:
+        """Return the scheduled runs of each trial, oldest first, with the metrics that have a value."""
         found: dict[str, list[ScheduledRun]] = {}
         with self.explained():
             for trial in trials:
                 run = self._find(trial)
-                steps: dict[int, tuple[int, dict[str, float]]] = {}
-                for key in keys if run is not None else ():
-                    for point in self._points(run.info.run_id, key):
-                        steps.setdefault(point.step, (point.timestamp, {}))[1][key] = point.value
+                steps: dict[int, tuple[int, dict[str, TrendPoint]]] = {}
+                for metric in metrics if run is not None else ():
+                    for field, key in trend_keys(metric)._asdict().items():
+                        for point in self._points(run.info.run_id, key):
+                            points = steps.setdefault(point.step, (point.timestamp, {}))[1]
+                            points[metric] = points.get(metric, _NOTHING)._replace(**{field: point.value})
                 found[trial] = [ScheduledRun(*steps[step]) for step in sorted(steps)]
         return found
 

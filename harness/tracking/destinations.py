@@ -1,0 +1,91 @@
+"""Where to log: trackers by destination, and several of them used as one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from harness.core.errors import ConfigError
+from harness.evaluation.baseline import Baseline
+from harness.tracking.records import FinishedGate, FinishedLaunch, FinishedTrial, ScheduledRun
+from harness.tracking.tracker import Links, Tracker
+
+Destinations = str | Sequence[str] | None
+"""Where to log: a destination, several, or None for the default. See `open_tracker`."""
+
+
+class Trackers:
+    """Several trackers as one: each logs everything; what is read comes from the first one that has it."""
+
+    def __init__(self, trackers: Sequence[Tracker]) -> None:
+        self._trackers = list(trackers)
+
+    @property
+    def uri(self) -> str:
+        """All destinations."""
+        return ", ".join(tracker.uri for tracker in self._trackers)
+
+    def log_trial(self, trial: FinishedTrial, launch: str) -> None:
+        """Log a trial to every destination."""
+        for tracker in self._trackers:
+            tracker.log_trial(trial, launch)
+
+    def log_launch(self, launch: FinishedLaunch) -> Links:
+        """Log a launch to every destination."""
+        return _merged([tracker.log_launch(launch) for tracker in self._trackers])
+
+    def accept(self, baseline: Baseline) -> None:
+        """Store a baseline in every destination."""
+        for tracker in self._trackers:
+            tracker.accept(baseline)
+
+    def baseline(self) -> Baseline | None:
+        """Return the newest accepted baseline of all destinations."""
+        found = [found for tracker in self._trackers if (found := tracker.baseline())]
+        return max(found, key=lambda baseline: baseline.when, default=None)
+
+    def log_gate(self, gate: FinishedGate) -> Links:
+        """Log a scheduled run to every destination."""
+        return _merged([tracker.log_gate(gate) for tracker in self._trackers])
+
+    def history(self, trials: Sequence[str], metrics: Sequence[str]) -> dict[str, list[ScheduledRun]]:
+        """Return the longest history of each trial: a destination added later lacks the first runs."""
+        found = [tracker.history(trials, metrics) for tracker in self._trackers]
+        return {trial: max((one[trial] for one in found), key=len) for trial in trials}
+
+
+def _merged(links: Sequence[Links]) -> Links:
+    return {where: pages for one in links for where, pages in one.items()}
+
+
+def open_tracker(experiment: str, destinations: Destinations, store: Path) -> Tracker:
+    """Return the tracker of an experiment.
+
+    A destination is `jsonl:FOLDER`, or anything that MLflow takes as a tracking URI; the default is that of MLflow.
+    `store` is the folder of stored results, where a tracker may keep notes. Raises ConfigError if a destination is
+    given twice.
+    """
+    given = [destinations] if isinstance(destinations, str) or destinations is None else list(destinations)
+    if len(set(given)) < len(given):
+        raise ConfigError(f"tracking: {', '.join(map(str, given))}: a destination is given twice")
+    trackers = [_opened(experiment, one, store) for one in given or [None]]
+    return trackers[0] if len(trackers) == 1 else Trackers(trackers)
+
+
+def _opened(experiment: str, destination: str | None, store: Path) -> Tracker:
+    scheme = (destination or "").partition(":")[0]
+    return _SCHEMES.get(scheme, _mlflow)(experiment, destination, store)
+
+
+def _mlflow(experiment: str, destination: str | None, store: Path) -> Tracker:
+    from harness.tracking.mlflow_tracker import MlflowTracker
+
+    return MlflowTracker(experiment, destination, store)
+
+
+def _json_lines(experiment: str, destination: str | None, store: Path) -> Tracker:
+    from harness.tracking.json_lines import JsonLinesTracker
+
+    return JsonLinesTracker(experiment, (destination or "").partition(":")[2])
+
+
+_SCHEMES: Mapping[str, Callable[[str, str | None, Path], Tracker]] = {"jsonl": _json_lines}
+"""Trackers by the scheme of their destinations; MLflow takes all others."""

@@ -1,0 +1,180 @@
+"""Log launches to MLflow: one flat run per trial, one run per launch, and saved views."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.core.secrecy import redact
+from harness.evaluation.results import TrialResult
+from harness.evaluation.trial_means import curves
+from harness.storage.digest import digest
+from harness.storage.locks import locked
+from harness.tracking.mlflow_fields import TABLE, metric_key, trial_metrics, write_files
+from harness.tracking.mlflow_store import measured, surroundings
+from harness.tracking.mlflow_trends import MlflowTrends
+from harness.tracking.records import FinishedLaunch, FinishedTrial
+from harness.tracking.saved_views import views
+from harness.tracking.tracker import Links
+from harness.tracking.trial_files import redact_all
+
+
+class Logged(NamedTuple):
+    """A trial's run in MLflow, and the launch in its tag."""
+
+    run_id: str
+    launch: str
+
+
+class MlflowTracker(MlflowTrends):
+    """Writes launches to MLflow. The store is the source of truth, and logging a trial again does not duplicate it.
+
+    A trial's run is identified by the tag `fingerprint`. A run that is FINISHED is only tagged with the new launch; an
+    unfinished one is deleted and written again. Locks in the store prevent two launches from logging a trial twice.
+    """
+
+    def __init__(self, experiment: str, uri: str | None, store: Path) -> None:
+        super().__init__(experiment, uri)
+        self._place = store / "mlflow" / digest({"uri": self.uri, "experiment": self.experiment_id})[:16]
+        self._inputs: dict[str, Any] = {}
+
+    @cached_property
+    def _logged(self) -> dict[str, Logged]:
+        """Trials in MLflow, by fingerprint."""
+        with self.explained():
+            runs = self.search("tags.kind = 'trial' and attributes.status = 'FINISHED'")
+            tagged = {run.data.tags["fingerprint"]: (run.info.run_id, run.data.tags.get("launch", "")) for run in runs}
+        return {fingerprint: Logged(*found) for fingerprint, found in tagged.items()}
+
+    def log_trial(self, trial: FinishedTrial, launch: str) -> None:
+        """Log a trial, or only tag its run with the launch if it is logged already."""
+        result = trial.result
+        known = self._logged.get(result.fingerprint)
+        if known is None:
+            with self.explained(), self.alone(), locked(self._place / f"{result.fingerprint}.lock"):
+                known = self._of_another_launch(result.fingerprint)
+                if known is None:
+                    self._delete_unfinished(result.fingerprint)
+                    run_id = self._write_trial(trial, launch)
+                    (self._place / result.fingerprint).write_text(run_id)
+                    known = Logged(run_id, launch)
+            self._logged[result.fingerprint] = known
+        if known.launch != launch:
+            with self.explained(), self.alone():
+                self.client.set_tag(known.run_id, "launch", launch)
+                self.client.set_tag(known.run_id, "mlflow.runName", result.name)
+
+    def _of_another_launch(self, fingerprint: str) -> Logged | None:
+        """The run that another launch has written since this tracker was created; None if there is none."""
+        note = self._place / fingerprint
+        if not note.is_file():
+            return None
+        found = list(self.search(f"tags.fingerprint = '{fingerprint}' and attributes.status = 'FINISHED'"))
+        return Logged(found[0].info.run_id, found[0].data.tags.get("launch", "")) if found else None
+
+    def _delete_unfinished(self, fingerprint: str) -> None:
+        for run in self.search(f"tags.fingerprint = '{fingerprint}' and attributes.status != 'FINISHED'"):
+            self.client.delete_run(run.info.run_id)
+
+    def _write_trial(self, trial: FinishedTrial, launch: str) -> str:
+        from mlflow.entities import DatasetInput, InputTag, Param
+
+        result = trial.result
+        tags = {
+            **surroundings(),
+            "mlflow.source.name": trial.source,
+            "kind": "trial",
+            "launch": launch,
+            "fingerprint": result.fingerprint,
+            "final": str(trial.final).lower(),
+            "dataset_digest": trial.dataset.corpus.sha256[:36],
+            **({"synthetic": "true"} if trial.data.synthetic else {}),
+            "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
+            **{f"{slot}.source_sha": part["source"] for slot, part in _own_parts(result.settings)},
+        }
+        run_id: str = self.client.create_run(self.experiment_id, run_name=result.name, tags=tags).info.run_id
+        values = measured(trial_metrics(result, trial.metrics))
+        for curve, points in curves(result).items():
+            for step, value in points:
+                values += measured({f"curve/{curve}": value}, step)
+        params = [Param(name, redact(value)) for name, value in result.params.items()]
+        self.client.log_batch(run_id, metrics=values, params=params)
+        self.client.log_inputs(run_id, [DatasetInput(self._input(trial), [InputTag("mlflow.data.context", "eval")])])
+        with tempfile.TemporaryDirectory() as folder:
+            write_files(Path(folder), trial)
+            redact_all(Path(folder))
+            self.client.log_artifacts(run_id, folder)
+        self.client.set_terminated(run_id, "FINISHED")  # written last: only a FINISHED run counts as logged
+        return run_id
+
+    def _input(self, trial: FinishedTrial) -> Any:
+        from mlflow.entities import Dataset
+
+        data, result = trial.data, trial.result
+        if data.queries not in self._inputs:
+            profile = {"num_queries": len(result.queries), "num_evidence": sum(map(len, result.evidence_outcomes))}
+            source = json.dumps({"uri": data.manifest.root.as_posix()})
+            described = json.dumps(data.hashes), json.dumps(profile)
+            self._inputs[data.queries] = Dataset(data.name, data.digest[:36], "local", source, *described)
+        return self._inputs[data.queries]
+
+    def log_launch(self, launch: FinishedLaunch) -> Links:
+        """Log the launch and write the saved views; return their links by name."""
+        with self.explained(), self.alone():
+            self._write_launch(launch)
+            return {self.where: self._put_views(launch)}
+
+    def _write_launch(self, finished: FinishedLaunch) -> None:
+        top, report = finished.top, finished.report
+        tags = {
+            **surroundings(),
+            "kind": "launch",
+            "launch": finished.launch,
+            "final": str(finished.final).lower(),
+            "test_set_accesses": str(finished.test_set_accesses),
+            "trials": str(len(finished.results)),
+            "top_trial": top.name,
+            **({"synthetic": "true"} if finished.synthetic else {}),
+        }
+        for result in finished.results:
+            self._tag_comparison(result, report.tags.get(result.name, {}))
+        begun = round(finished.begun * 1000)
+        run = self.client.create_run(self.experiment_id, begun, tags, run_name=f"launch {finished.launch}")
+        run_id = run.info.run_id
+        values = {metric_key(name): top.mean(name) for name in finished.metrics}
+        values |= {f"work/{stage}": count for stage, count in finished.work.items()}
+        values |= {f"llm/{name}": value for name, value in finished.spend.items()}
+        self.client.log_batch(run_id, metrics=measured(values))
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in report.files.items():
+                Path(folder, name).write_bytes(content)
+            redact_all(Path(folder))
+            self.client.log_artifacts(run_id, folder)
+        accesses = str(finished.test_set_accesses)
+        self.client.set_experiment_tag(self.experiment_id, "test_set_accesses", accesses)
+        note = redact(report.files.get("comparison.md", b"").decode())[:8000]
+        self.client.set_tag(run_id, "mlflow.note.content", note)
+        self.client.set_terminated(run_id, "FINISHED")
+
+    def _tag_comparison(self, result: TrialResult, tags: Mapping[str, str]) -> None:
+        """Add the tags with a trial's comparison to its run."""
+        from mlflow.entities import RunTag
+
+        if tags and result.fingerprint in self._logged:
+            lines = [RunTag(name, value) for name, value in tags.items()]
+            self.client.log_batch(self._logged[result.fingerprint].run_id, tags=lines)
+
+    def _put_views(self, finished: FinishedLaunch) -> dict[str, str]:
+        links: dict[str, str] = {}
+        for view in views(finished, [metric_key(name) for name in finished.metrics]):
+            self.client.set_experiment_tag(self.experiment_id, f"mlflow.sharedViewState.{view.key}", view.encoded())
+            links[view.name] = self.link(view)
+        return links
+
+
+def _own_parts(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for slot, part in settings.items():
+        if isinstance(part, Mapping) and "source" in part:
+            yield slot, part
