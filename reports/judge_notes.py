@@ -7,6 +7,7 @@ from harness.components.roles import Judge, judge_measures
 from harness.evaluation.results import Judged
 from harness.evaluation.stats import Variance
 from harness.running.judging.judge_summary import JudgeSummary
+from harness.running.judging.judge_variance import judge_variance
 from harness.running.launch_result import Launch
 
 TITLE = "judges: mean over queries (complete/all)"
@@ -113,7 +114,7 @@ def variance_notes(launch: Launch, number: int) -> list[str]:
     """Returns the variance components of the judges' means of trial `number`, for judges with repeated judgments."""
     if launch.judging is None or launch.session is None:
         return []
-    found = launch.judging.variance(launch.session.trials[number])
+    found = judge_variance(launch.judging, launch.session.trials[number])
     return [f"{label} on '{launch.results[number].name}': {_variance(one)}" for label, one in found.items()]
 
 

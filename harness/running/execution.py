@@ -1,4 +1,7 @@
-"""The execution of a graph: stages are made on an executor as soon as their inputs are, and models asked in between."""
+"""The execution of a graph: stages are made on an executor as soon as their inputs are, and models asked in between.
+
+If a stage fails, the stages that do not need it are made nevertheless, except that no model is asked anything more.
+"""
 
 import contextlib
 import math
@@ -7,18 +10,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import NamedTuple
 
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, JudgeError, StoreError
 from harness.core.progress import progress
 from harness.running.executors import Engine
 from harness.running.stages.graph import Graph
 from harness.running.stages.model_access import ModelAccess
-from harness.running.stages.stage import StoredStage
+from harness.running.stages.stage import ModelStage, StoredStage
 from harness.running.stages.stage_json import stage_json
-from harness.running.stages.workspace import StageContext
+from harness.running.stages.workspace import StageContext, Workspace
 from harness.running.task import Done, Work, counted, make_stages
 
 TASK_SECONDS = 1.0
 """How long a task should take at least, so that what it costs to send does not matter."""
+
+
+_FATAL = (BrokenExecutor, StoreError, JudgeError, MemoryError)
+"""Failures of a task after which no other task would do better."""
 
 
 class _Task(NamedTuple):
@@ -38,13 +45,19 @@ class Execution:
         self._graph, self._engine, self._models = graph, engine, models
         self.work = Work({}, [])
         self._made: set[str] = set()
+        self._lost: dict[str, Exception] = {}
+        self._alone: set[str] = set()
         self._pace: dict[str, tuple[int, float]] = {}
         self._progress = self._all()
 
-    def until(self, address: str) -> None:
-        """Go on until a stage is made. Raises HarnessError for every problem that the user can fix."""
-        while address in self._graph.nodes and address not in self._made:
+    def until(self, address: str) -> Exception | None:
+        """Go on until a stage is made; return the failure that prevents it, if any.
+
+        Raises what nothing can be made after: a full disk, a dead worker, a model that cannot be asked.
+        """
+        while address in self._graph.nodes and address not in self._made and address not in self._lost:
             next(self._progress)
+        return self._lost.get(address)
 
     def finish(self) -> None:
         """Make what is left."""
@@ -54,18 +67,33 @@ class Execution:
     def _all(self) -> Iterator[None]:
         for stages in self._graph.rounds():
             yield from self._make(self._graph.before(stage for stage, _ in stages))
-            with contextlib.ExitStack() as stack:
-                spaces = {id(work): work for _, work in stages}
-                counts = [stack.enter_context(counted(work)) for work in spaces.values()]
-                type(stages[0][0]).fetch(stages, self._models)
-            for done in counts:
-                self.work.add(done)
-            self._made.update(stage.address for stage, _ in stages)
+            if self._lost:
+                error = next(iter(self._lost.values()))
+                for stage, _ in stages:
+                    self._lose(stage.address, error)
+            else:
+                self._fetch(stages)
+            yield
         yield from self._make(self._graph.stored())
+
+    def _fetch(self, stages: Sequence[tuple[ModelStage, Workspace]]) -> None:
+        """Fetch what stages of one kind lack."""
+        with contextlib.ExitStack() as stack:
+            spaces = {id(work): work for _, work in stages}
+            counts = [stack.enter_context(counted(work)) for work in spaces.values()]
+            type(stages[0][0]).fetch(stages, self._models)
+        for done in counts:
+            self.work.add(done)
+        self._made.update(stage.address for stage, _ in stages)
+
+    def _lose(self, address: str, error: Exception) -> None:
+        """Give up a stage and all that need it."""
+        for lost in self._graph.reach(address):
+            self._lost.setdefault(lost, error)
 
     def _make(self, addresses: Sequence[str]) -> Iterator[None]:
         """Make stages, listed after their inputs; yield whenever some are made."""
-        tasks = self._tasks([address for address in addresses if address not in self._made])
+        tasks = self._tasks([one for one in addresses if one not in self._made and one not in self._lost])
         waits = {task.address: self._inputs_of(task, tasks) for task in tasks.values()}
         users: dict[str, list[str]] = {}
         for address, inputs in waits.items():
@@ -88,14 +116,34 @@ class Execution:
                 for future in finished:
                     batch = running.pop(future)
                     with _one_line():
-                        self._record(batch, future.result())
-                    advance(len(batch))
-                    for task in batch:
+                        again = self._finished(batch, future)
+                    ready.extend(again)
+                    left += len(again)
+                    made = [task for task in batch if task.address in self._made]
+                    advance(len(made))
+                    for task in made:
                         for user in users.get(task.address, ()):
                             waits[user].discard(task.address)
-                            if not waits[user]:
+                            if not waits[user] and user not in self._lost:
                                 ready.append(tasks[user])
                 yield
+
+    def _finished(self, batch: list[_Task], future: Future[Done]) -> list[_Task]:
+        """Record a finished batch; return the tasks to run again: those of a batch that failed, one by one."""
+        try:
+            self._record(batch, future.result())
+            return []
+        except _FATAL:
+            raise
+        except Exception as error:
+            if len(batch) > 1:
+                self._alone.update(task.address for task in batch)
+                return batch
+            failed = batch[0].address
+            if error not in self._lost.values():
+                self._models.notify(f"{batch[0].stage.name}: {error}; making what does not need it")
+            self._lose(failed, error)
+            return []
 
     def _tasks(self, addresses: Sequence[str]) -> dict[str, _Task]:
         """A task for each stage, but none for a stage that only one of the others needs."""
@@ -137,7 +185,9 @@ class Execution:
         count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))
         size = math.ceil(TASK_SECONDS * count / seconds) if seconds else 1
         size = min(size, math.ceil((len(ready) + 1) / self._engine.workers))
-        while ready and len(batch) < size and _alike(batch[0], ready[0]):
+        if batch[0].address in self._alone:
+            return batch
+        while ready and len(batch) < size and _alike(batch[0], ready[0]) and ready[0].address not in self._alone:
             batch.append(ready.popleft())
         return batch
 
@@ -154,6 +204,20 @@ class Execution:
         count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))
         self._pace[batch[0].stage.name] = count + len(batch), seconds + done.seconds
         self._made.update(member for task in batch for member in task.members)
+
+
+def with_reach(error: Exception, lost: Sequence[str], count: int) -> Exception:
+    """Return the failure of a stage with the trials that need it, `lost`, of `count` in all."""
+    if len(lost) == count:
+        return error
+    names = ", ".join(lost) if len(lost) <= 5 else f"{', '.join(lost[:4])} and {len(lost) - 4} more"
+    message = f"{len(lost)} of {count} trials are not scored: {names}; the results of the others are stored"
+    if isinstance(error, HarnessError):
+        made = type(error)(f"{error}; {message}")
+        made.__cause__ = error
+        return made
+    error.add_note(message)
+    return error
 
 
 def _alike(one: _Task, other: _Task) -> bool:

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -14,9 +14,10 @@ from harness.experiment.experiment import Experiment
 from harness.experiment.trial import Trial
 from harness.llm import Caller
 from harness.llm.transport import KEY
-from harness.running.execution import Execution
+from harness.running.execution import Execution, with_reach
 from harness.running.executors import open_engine
 from harness.running.finalists import finalists
+from harness.running.judging.ask_judges import AskJudges
 from harness.running.judging.judge_summary import JudgingReport
 from harness.running.judging.judging import Judging
 from harness.running.launch_history import record_launch
@@ -26,6 +27,7 @@ from harness.running.models import Models, answers_of
 from harness.running.score_bins import score_bins
 from harness.running.session import Session, store_folder
 from harness.running.stages.model_access import ModelAccess
+from harness.running.stages.stage import Stage
 from harness.running.task import counted
 from harness.tracking import Destinations, FinishedLaunch, FinishedTrial, ReportOutput, open_tracker
 
@@ -101,14 +103,17 @@ def run(experiment: Experiment, **given: Unpack[RunOptions]) -> Launch:
     models = _open_models(session, options)
     tracker = open_tracker(experiment.name, options.tracking, session.store) if options.logs else None
     with open_engine(options.workers, options.on) as engine:
-        execution = Execution(session.graph(), engine, models)
-        judging, judged = _judge(session, execution, models)
+        judging = Judging(session, models.caller.answers, price=session.price) if session.trials[0].judges else None
+        goals = [_goal(session, trial, judging) for trial in session.trials]
+        execution = Execution(session.graph_to(goals), engine, models)
         results = []
-        for trial, result in _results(session, execution, judging):
+        for trial, result in _results(session, execution, goals, judging):
             results.append(result)
             if tracker:
                 tracker.log_trial(_logged(session, trial, result, judging), launch_id)
         execution.finish()
+    if judging and models.caller.spend.calls:
+        execution.work.built["ask"] = models.caller.spend.calls
     launch = Launch(
         launch_id,
         session.experiment,
@@ -116,7 +121,7 @@ def run(experiment: Experiment, **given: Unpack[RunOptions]) -> Launch:
         execution.work.built,
         time.time() - begin,
         [*session.notes(results), *gathered(results), *_repairs(execution, models.caller)],
-        judging_report=judged,
+        judging_report=JudgingReport(judging.outcome() if judging else (), models.caller.spend),
         session=session,
         judging=judging,
     )
@@ -156,26 +161,27 @@ def _require_prices(session: Session, caller: Caller) -> None:
                 caller.require_price(part.prompter)
 
 
-def _judge(session: Session, execution: Execution, models: ModelAccess) -> tuple[Judging | None, JudgingReport]:
-    """Judge all selections, if there are judges: the tasks to judge are known only when every selection is."""
-    caller = models.caller
-    if not session.trials[0].judges:
-        return None, JudgingReport(spend=caller.spend)
-    execution.finish()
-    judging = Judging(session, caller.answers, price=session.price)
-    report = JudgingReport(judging.run(caller, models.notify), caller.spend)
-    if caller.spend.calls:
-        execution.work.built["ask"] = caller.spend.calls
-    return judging, report
+def _goal(session: Session, trial: Trial, judging: Judging | None) -> Stage:
+    """The stage that a trial's result needs: its scores, or their judgments."""
+    scores = session.outputs(trial).stages.scores
+    return AskJudges(scores, judging) if judging else scores
 
 
-def _results(session: Session, execution: Execution, judging: Judging | None) -> Iterator[tuple[Trial, TrialResult]]:
-    """Yield the trials with their results, in grid order, each as soon as it is scored."""
-    for trial, name in zip(session.trials, session.names, strict=True):
-        outputs = session.outputs(trial)
-        execution.until(outputs.stages.scores.address)
+def _results(
+    session: Session, execution: Execution, goals: Sequence[Stage], judging: Judging | None
+) -> Iterator[tuple[Trial, TrialResult]]:
+    """Yield the trials with their results, in grid order, each as soon as it is scored.
+
+    Raises the first failure of a stage, after everything that does not need it is made and stored.
+    """
+    for trial, name, goal in zip(session.trials, session.names, goals, strict=True):
+        failure = execution.until(goal.address)
+        if failure:
+            execution.finish()
+            lost = [name for name, one in zip(session.names, goals, strict=True) if execution.until(one.address)]
+            raise with_reach(failure, lost, len(goals))
         # Damage to an artifact is found when it is read; rebuilding it counts as work too.
-        with counted(outputs.work) as repaired:
+        with counted(session.outputs(trial).work) as repaired:
             result = session.result(trial, name)
         execution.work.add(repaired)
         yield trial, judging.judged(trial, result) if judging else result

@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeVar
 from harness.experiment.experiment import Experiment
 from harness.llm.prices import dollars
 from harness.running.bounds import select_bounds
-from harness.running.judging.judging import Judging
+from harness.running.judging.judge_costs import expected_judging, judging_bounds
+from harness.running.judging.judge_tasks import TaskPool
 from harness.running.models import Models, answers_of
 from harness.running.session import Session, store_folder
 from harness.running.stages.chunk import AskBoundaries, EmbedPieces
@@ -90,21 +91,21 @@ def _calls(session: Session, graph: Graph, models: Models) -> list[str]:
         return [*lines, *select_bounds(session, graph), message]
     if lines:
         lines.append("what else to embed and judge is known once the contexts are written")
-    return [*lines, *select_bounds(session, graph), *_judge_calls(session, models)]
+    return [*lines, *select_bounds(session, graph), *_judge_calls(session, graph, models)]
 
 
-def _judge_calls(session: Session, models: Models) -> list[str]:
+def _judge_calls(session: Session, graph: Graph, models: Models) -> list[str]:
     if not session.trials[0].judges:
         return []
-    judging = Judging(session, answers_of(session), price=models.price)
+    pool = TaskPool(session, answers_of(session), models.price)
     if not any(judge.prompter for judge in session.trials[0].judges):
         return []
-    if all(session.outputs(trial).stored()["select"] for trial in session.trials):
-        listing = judging.claims.estimate()
+    if not any(graph.has(session.outputs(trial).stages.selection) for trial in session.trials):
+        listing = pool.claims.estimate()
         lines = [listing.summary("claims of reference answers")] if listing.calls else []
-        return lines + [summary.cost for summary in judging.summaries() if summary.model]
+        return lines + [summary.cost for summary in expected_judging(pool) if summary.model]
     exact = "exact once the selections are stored"
     return [
         f"{name}: at most {bound.calls} calls, {dollars(bound.max_usd)}; {exact}"
-        for name, bound in judging.bound().items()
+        for name, bound in judging_bounds(pool).items()
     ]

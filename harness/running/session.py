@@ -2,7 +2,7 @@
 
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from harness.experiment.trial import Trial
 from harness.experiment.trial_names import names
 from harness.running.stages.graph import Graph
 from harness.running.stages.model_access import PriceGiven
+from harness.running.stages.stage import Stage
 from harness.running.stages.trial_stages import TrialStages
 from harness.running.stages.workspace import StageContext, workspace_for
 from harness.running.trial_outputs import TrialOutputs
@@ -101,7 +102,12 @@ class Session:
 
     def graph(self) -> Graph:
         """Return the graph of what is left to do until all trials are scored."""
-        return Graph((one.stages.scores, one.work) for one in map(self.outputs, self.trials))
+        return self.graph_to(self.outputs(trial).stages.scores for trial in self.trials)
+
+    def graph_to(self, goals: Iterable[Stage]) -> Graph:
+        """Return the graph of what is left to do until the goals of all trials are reached, in the trials' order."""
+        works = (self.outputs(trial).work for trial in self.trials)
+        return Graph(zip(goals, works, strict=True))
 
     def result(self, trial: Trial, name: str) -> TrialResult:
         """Return the result of a trial, computed if needed; with `usd_per_query` if the experiment has a reader."""

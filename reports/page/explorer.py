@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.components.verdict import Verdict
 from harness.core.records import Floats, Ints, Query
 from harness.data.dataset import Dataset
 from harness.evaluation.metrics import split_metric
@@ -101,7 +100,6 @@ class _Packer:
     def __init__(self, launch: Launch, metrics: Sequence[str]) -> None:
         assert launch.session is not None
         self._launch, self._metrics, session = launch, metrics, launch.session
-        self._verdicts: dict[int, list[dict[str, Verdict]]] = {}
         self._data: Dataset = session.outputs(session.trials[0]).data
         lengths = [len(doc.text) + 1 for doc in self._data.documents]
         self._base = np.cumsum([0, *lengths]).astype(np.int64)
@@ -200,9 +198,8 @@ class _Packer:
         session, judging = self._launch.session, self._launch.judging
         assert session is not None
         assert judging is not None
-        if trial not in self._verdicts:
-            self._verdicts[trial] = judging.verdicts(session.trials[trial])
-        return [{label: verdict_json(one) for label, one in row.items()} for row in self._verdicts[trial][first:last]]
+        verdicts = judging.verdicts(session.trials[trial])[first:last]
+        return [{label: verdict_json(one) for label, one in row.items()} for row in verdicts]
 
     def _texts(self, used: Flags) -> tuple[list[str], dict[int, int]]:
         """Blocks of `{document: [[start, text], …]}`, and the number of the block of each document."""

@@ -167,7 +167,7 @@ def _notify(
 
 
 def _swapped(judging: Judging, label: str, questions: set[str]) -> list[Task]:
-    pool = next(pool for pool in judging.judge_tasks if pool.name == label)
+    pool = next(pool for pool in judging.pool.by_judge if pool.name == label)
     return [task._replace(take=SWAPPED) for task in pool.tasks if task.query in questions and task.take == 0]
 
 

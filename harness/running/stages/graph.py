@@ -29,10 +29,10 @@ class Graph:
         self._done: set[str] = set()
         for stage, work in wanted:
             self._add(stage, work)
-        self._users: dict[str, int] = {}
-        for node in self.nodes.values():
+        self._users: dict[str, list[str]] = {}
+        for user, node in self.nodes.items():
             for address in node.inputs:
-                self._users[address] = self._users.get(address, 0) + 1
+                self._users.setdefault(address, []).append(user)
 
     def _add(self, stage: Stage, work: Workspace) -> bool:
         """Add a stage with all that it needs; return whether it is to be done."""
@@ -87,4 +87,15 @@ class Graph:
 
     def is_shared(self, address: str) -> bool:
         """Whether more than one stage needs this one."""
-        return self._users.get(address, 0) > 1
+        return len(self._users.get(address, ())) > 1
+
+    def reach(self, address: str) -> set[str]:
+        """Return the addresses of a stage and of all stages that need it, directly or not."""
+        found: set[str] = set()
+        left = [address]
+        while left:
+            one = left.pop()
+            if one not in found:
+                found.add(one)
+                left += self._users.get(one, ())
+        return found

@@ -12,6 +12,7 @@ from judged_experiments import PRICE, behave, study
 from openai_server import Asked, Server, grade_all
 
 from harness import plan, run
+from harness.running.judging.judge_variance import judge_variance
 from harness.running.judging.judging import Judging
 from harness.running.judging.list_claims import claims
 from harness.running.launch_history import stored_launch
@@ -124,7 +125,7 @@ def test_repeats_are_separate_calls(server: Server, garden_data: Path, tmp_path:
     assert launch.session is not None
     assert launch.judging is not None
     # Of 13 queries the one without passages is 0 in all repeats; the others are 0, 1, 0: a variance of 1/3.
-    found = launch.judging.variance(launch.session.trials[0])["context_precision"]
+    found = judge_variance(launch.judging, launch.session.trials[0])["context_precision"]
     assert found.repeat == pytest.approx(12 / 13 / 3)
     assert found.query == 0
     assert np.isnan(found.order)
