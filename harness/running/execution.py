@@ -1,6 +1,6 @@
 """The execution of a graph: stages are made on an executor as soon as their inputs are, and models asked in between.
 
-If a stage fails, the stages that do not need it are made nevertheless, except that no model is asked anything more.
+If a stage fails, the stages that do not need it are made nevertheless, except that nothing more is paid for.
 """
 
 import contextlib
@@ -45,7 +45,9 @@ class Execution:
         self._graph, self._engine, self._models = graph, engine, models
         self.work = Work({}, [])
         self._made: set[str] = set()
-        self._lost: dict[str, Exception] = {}
+        self.lost: dict[str, Exception] = {}
+        """The failure of each stage that cannot be made."""
+        self._skipped: set[str] = set()
         self._alone: set[str] = set()
         self._pace: dict[str, tuple[int, float]] = {}
         self._progress = self._all()
@@ -55,9 +57,13 @@ class Execution:
 
         Raises what nothing can be made after: a full disk, a dead worker, a model that cannot be asked.
         """
-        while address in self._graph.nodes and address not in self._made and address not in self._lost:
+        while address in self._graph.nodes and not self._is_settled(address):
             next(self._progress)
-        return self._lost.get(address)
+        unmade = address in self.lost or address in self._skipped
+        return self.lost.get(address, next(iter(self.lost.values()))) if unmade else None
+
+    def _is_settled(self, address: str) -> bool:
+        return address in self._made or address in self.lost or address in self._skipped
 
     def finish(self) -> None:
         """Make what is left."""
@@ -67,17 +73,18 @@ class Execution:
     def _all(self) -> Iterator[None]:
         for stages in self._graph.rounds():
             yield from self._make(self._graph.before(stage for stage, _ in stages))
-            if self._lost:
-                error = next(iter(self._lost.values()))
-                for stage, _ in stages:
-                    self._lose(stage.address, error)
-            else:
-                self._fetch(stages)
+            stages = [(stage, work) for stage, work in stages if not self._is_settled(stage.address)]
+            for stage, _ in stages if self.lost else ():
+                if stage.charges:
+                    self._skipped |= self._graph.reach(stage.address)
+            self._fetch([(stage, work) for stage, work in stages if stage.address not in self._skipped])
             yield
         yield from self._make(self._graph.stored())
 
     def _fetch(self, stages: Sequence[tuple[ModelStage, Workspace]]) -> None:
         """Fetch what stages of one kind lack."""
+        if not stages:
+            return
         with contextlib.ExitStack() as stack:
             spaces = {id(work): work for _, work in stages}
             counts = [stack.enter_context(counted(work)) for work in spaces.values()]
@@ -89,11 +96,11 @@ class Execution:
     def _lose(self, address: str, error: Exception) -> None:
         """Give up a stage and all that need it."""
         for lost in self._graph.reach(address):
-            self._lost.setdefault(lost, error)
+            self.lost.setdefault(lost, error)
 
     def _make(self, addresses: Sequence[str]) -> Iterator[None]:
         """Make stages, listed after their inputs; yield whenever some are made."""
-        tasks = self._tasks([one for one in addresses if one not in self._made and one not in self._lost])
+        tasks = self._tasks([one for one in addresses if not self._is_settled(one)])
         waits = {task.address: self._inputs_of(task, tasks) for task in tasks.values()}
         users: dict[str, list[str]] = {}
         for address, inputs in waits.items():
@@ -124,7 +131,7 @@ class Execution:
                     for task in made:
                         for user in users.get(task.address, ()):
                             waits[user].discard(task.address)
-                            if not waits[user] and user not in self._lost:
+                            if not waits[user] and user not in self.lost:
                                 ready.append(tasks[user])
                 yield
 
@@ -140,7 +147,7 @@ class Execution:
                 self._alone.update(task.address for task in batch)
                 return batch
             failed = batch[0].address
-            if error not in self._lost.values():
+            if error not in self.lost.values():
                 self._models.notify(f"{batch[0].stage.name}: {error}; making what does not need it")
             self._lose(failed, error)
             return []

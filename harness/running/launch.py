@@ -178,7 +178,7 @@ def _results(
         failure = execution.until(goal.address)
         if failure:
             execution.finish()
-            lost = [name for name, one in zip(session.names, goals, strict=True) if execution.until(one.address)]
+            lost = [name for name, one in zip(session.names, goals, strict=True) if one.address in execution.lost]
             raise with_reach(failure, lost, len(goals))
         # Damage to an artifact is found when it is read; rebuilding it counts as work too.
         with counted(session.outputs(trial).work) as repaired:

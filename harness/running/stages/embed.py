@@ -38,6 +38,11 @@ class EmbedStage(ModelStage):
     def embedder(self) -> Embedder:
         """The embedder."""
 
+    @property
+    def charges(self) -> bool:
+        """Whether the embedder charges money."""
+        return self.embedder.metered
+
     @abstractmethod
     def texts(self, work: Workspace) -> Sequence[str]:
         """Return the texts of documents to embed; its inputs must be stored."""

@@ -133,6 +133,11 @@ class Rerank(_StepStage):
         assert self.steps[-1].reranker is not None
         return self.steps[-1].reranker
 
+    @property
+    def charges(self) -> bool:
+        """Whether the reranker asks a language model or a server."""
+        return self.step.metered or self.step.prompter is not None
+
     @classmethod
     def fetch(cls, stages: Sequence[tuple[Self, Workspace]], models: ModelAccess) -> None:
         """Compute or ask for the scores that are not stored."""

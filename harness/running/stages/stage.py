@@ -93,6 +93,11 @@ class ModelStage(Stage):
         """The turn in which this stage asks, and its place if one kind has several turns."""
         return (self.turn, 0)
 
+    @property
+    def charges(self) -> bool:
+        """Whether fetching may cost money. After a failure, nothing more is paid for."""
+        return True
+
     def done(self, work: Workspace) -> bool:
         """Always false: what is lacking is known only when its inputs are stored."""
         return False
