@@ -16,6 +16,7 @@ from harness.evaluation.stats import (
     Choice,
     Floats,
     Intervals,
+    Sums,
     best_of,
     cluster_bootstrap,
     cluster_sums,
@@ -158,7 +159,7 @@ def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
     low_sums, sizes = cluster_sums(worst, scores.clusters)
     high_sums, _ = cluster_sums(best, scores.clusters)
     tested = ~(scores.withheld[others] | scores.withheld[at])
-    family = paired_differences(low_sums, high_sums, sizes, seed=scores.seed, tested=tested, level=1 - ALPHA)
+    family = paired_differences(Sums(low_sums, high_sums, sizes), seed=scores.seed, tested=tested, level=1 - ALPHA)
     errors = standard_errors((low_sums + high_sums) / 2, sizes)
     needed = queries_needed(errors, scores.queries, settings.effect, critical=max(family.critical, 1.96))
     p_holm = holm(family.p)

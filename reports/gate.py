@@ -10,7 +10,7 @@ from harness.core.errors import ConfigError
 from harness.core.records import Floats
 from harness.evaluation.baseline import Baseline, BaselineTrial
 from harness.evaluation.results import TrialResult, resampling_seed
-from harness.evaluation.stats import Differences, cluster_sums, paired_differences
+from harness.evaluation.stats import Differences, Sums, cluster_sums, paired_differences
 from harness.experiment.settings import Gate
 from harness.running.launch_result import Launch
 from harness.running.primary_metric import bounds_of, primary_metric
@@ -66,7 +66,7 @@ def _checks(launch: Launch, pairs: Sequence[Pair], gate: Gate) -> list[Check]:
     seed = resampling_seed(results.queries, "gate")
     tested = np.array([not (metric in one.judged and one.judged[metric].withheld) for one, _, metric in pairs])
     tested &= valid.any(axis=1)
-    found = paired_differences(low_sums, high_sums, sizes, seed=seed, tested=tested, level=1 - 2 * gate.alpha)
+    found = paired_differences(Sums(low_sums, high_sums, sizes), seed=seed, tested=tested, level=1 - 2 * gate.alpha)
     same = (np.where(valid, low, 0.0) == 0).all(axis=1) & (np.where(valid, high, 0.0) == 0).all(axis=1)
     same &= valid.any(axis=1)
     means = np.where(valid, (low + high) / 2, 0.0).sum(axis=1) / np.maximum(1, valid.sum(axis=1))

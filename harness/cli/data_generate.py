@@ -60,7 +60,7 @@ def generate(options: argparse.Namespace) -> int:
     from harness.cli.arguments import dataset_folder
     from harness.data.dataset import read_corpus, read_queries
     from harness.data.manifest import read_manifest
-    from harness.data.synthesis import AnswerChecker, QueryWriter, write_sheet
+    from harness.data.synthesis import AnswerChecker, GenerationModels, QueryWriter, write_sheet
     from harness.data.synthesis import generate as work
     from harness.data.write import write_set
     from harness.llm import AnswerCache
@@ -83,7 +83,7 @@ def generate(options: argparse.Namespace) -> int:
         print(line, flush=True)
 
     caller = models.caller(AnswerCache(store_folder(options.store) / ANSWERS), notify)
-    made = work(documents, others, writer, checker, plan, caller, price=models.price, notify=notify)
+    made = work(documents, others, plan, GenerationModels(writer, checker, caller, models.price, notify))
     for reason, count in made.dropped.items():
         print(f"{count:>5,} dropped: {reason}")
     if made.example:

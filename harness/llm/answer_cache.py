@@ -12,7 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from harness.core.secrecy import redact
 from harness.llm.answers import GREATEST_GRADE, Completion, Failure, Label, Outcome
-from harness.storage.sqlite_file import Row, SqliteFile, checksum, column_names
+from harness.storage.sqlite_file import SqliteFile
+from harness.storage.sqlite_tables import Row, checksum, column_names
 
 
 class Call(NamedTuple):

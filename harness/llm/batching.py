@@ -125,7 +125,7 @@ class BatchRunner:
         unanswered = all_missing(self._answers, wanted)
         for (prompter, _), left in zip(wanted, unanswered, strict=True):
             if left:
-                self._caller.require_price(prompter)
+                self._caller.account.require_price(prompter)
             work += [(prompter, batch) for batch in prompter.batches(left)]
         if work:
             with progress(title, sum(map(len, unanswered))) as advance:
@@ -171,7 +171,7 @@ class BatchRunner:
     ) -> list[tuple[Prompter, Task]]:
         """Answer the tasks that no other launch is working on; returns those that another launch is working on."""
         try:
-            if self._caller.offline:
+            if self._caller.account.offline:
                 await self._settle(prompter, batch, repaired=False)
                 advance(len(batch))
                 return []

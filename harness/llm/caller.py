@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from harness.core.errors import JudgeError
+from harness.llm.account import Account
 from harness.llm.answer_cache import AnswerCache, Call
 from harness.llm.answer_schema import Reading
 from harness.llm.answers import UNASKED, Failure
 from harness.llm.leases import Leases
-from harness.llm.prices import Budget, Price, Spend, find_price
+from harness.llm.prices import Spend
 from harness.llm.probe import PROBE
 from harness.llm.prompter import Prompt, Prompter
 from harness.llm.rate_limiter import RateLimiter
@@ -58,60 +59,18 @@ class Caller:
         notify: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.answers = answers
-        self.spend = Spend()
+        self.account = Account(budget, price, offline=offline)
         self.stopped = False
         """If True, nothing more is sent; calls in flight are finished."""
-        self._budget, self._given, self._offline = Budget(budget), price, offline
         self._retry_policy = retry_policy or RetryPolicy()
         self.notify = notify
         self.leases = Leases(answers.path.with_name("leases.sqlite"))
         self._servers: dict[tuple[str, str], ServerState] = {}
 
     @property
-    def offline(self) -> bool:
-        """Whether only stored answers are used and nothing is sent."""
-        return self._offline
-
-    @property
-    def price_given(self) -> tuple[float, float] | None:
-        """Dollars per million prompt and answer tokens as set by the user; None if not set."""
-        return self._given
-
-    @property
-    def budget(self) -> float | None:
-        """The budget in dollars; None if there is no limit."""
-        return self._budget.cap
-
-    def price(self, prompter: Prompter) -> Price | None:
-        """The price of the prompter's model; None if unknown."""
-        return find_price(prompter.model, prompter.endpoint, self._given)
-
-    def require_price(self, prompter: Prompter) -> None:
-        """Raise JudgeError if a budget is set and the price of the model is unknown."""
-        if self._budget.cap is not None and not self._offline and self.price(prompter) is None:
-            raise JudgeError(
-                f"--budget: the price of {prompter.model} at {prompter.endpoint} is not known; "
-                "give it with --price IN,OUT (dollars per million tokens; 0,0 if it is free)"
-            )
-
-    def charge(self, requests: int, usd: float | None, what: str, setting: str) -> None:
-        """Charge requests that are about to be sent by other means, such as reranking; `usd` is None if unknown.
-
-        `setting` names the setting for the price. Raises JudgeError if the requests may not be sent: offline, at an
-        unknown price under a budget, or beyond the budget.
-        """
-        if self._offline and requests:
-            raise JudgeError(f"{what}: {requests} requests are not in the cache, and --offline sends nothing")
-        if requests and self._budget.cap is not None and usd is None:
-            raise JudgeError(f"--budget: the price of {what} is not known; specify it as {setting}")
-        if usd is not None and not self._budget.charge(usd):
-            raise JudgeError(f"--budget {self._budget.cap:g}: not enough is left for {what}, which costs ${usd:.4f}")
-        self.spend.requests += requests
-        self.spend.calls += requests
-        if usd is None:
-            self.spend.unpriced += requests
-        else:
-            self.spend.usd += usd
+    def spend(self) -> Spend:
+        """What has been spent."""
+        return self.account.spend
 
     async def ask(self, prompter: Prompter, prompt: Prompt, *, again: bool = False) -> Answer:
         """Send one prompt to the model. All failures except fatal ones are returned as an Answer.
@@ -142,19 +101,21 @@ class Caller:
             await server.connection.close()
         self._servers.clear()
         self.leases.close()
-        self._budget.new_loop()
+        self.account.budget.new_loop()
 
     def _stop_reason(self) -> Failure | None:
-        if self._offline:
+        if self.account.offline:
             return Failure("offline", "not in the cache, and --offline sends nothing")
         return Failure("cancelled", "stopped before this was sent") if self.stopped else None
 
     def _server(self, prompter: Prompter) -> ServerState:
         key = (prompter.endpoint, prompter.model)
         if key not in self._servers:
-            self.require_price(prompter)
+            self.account.require_price(prompter)
             connection = Connection(prompter.server, prompter.model)
-            self._servers[key] = ServerState(connection, RateLimiter(prompter.concurrency), self.price(prompter))
+            self._servers[key] = ServerState(
+                connection, RateLimiter(prompter.concurrency), self.account.price(prompter)
+            )
         return self._servers[key]
 
     async def _ask(
@@ -226,8 +187,8 @@ class Caller:
             stopped = self._stop_reason() or server.circuit_open()
             if stopped:
                 return None, Refused(stopped.kind, stopped.detail)
-            if not await self._budget.reserve(max_usd):
-                message = f"this call may cost up to ${max_usd:.4f}, more than is left of ${self._budget.cap:g}"
+            if not await self.account.budget.reserve(max_usd):
+                message = f"this call may cost up to ${max_usd:.4f}, more than is left of ${self.account.budget.cap:g}"
                 return None, Refused("budget", message)
             begun = time.time()
             self.spend.requests += 1
@@ -247,7 +208,7 @@ class Caller:
                 # A request refused with an HTTP status is not charged; one interrupted on the way may have been.
                 charged = reply is not None or refused is None or refused.answered or refused.kind == "timeout"
                 usd = (server.price.usd(usage) if server.price and usage else None) if charged else 0.0
-                await self._budget.settle(max_usd, usd)
+                await self.account.budget.settle(max_usd, usd)
         if charged:
             self.spend.add(usage, usd)
         read: Reading | Failure | None = None

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from harness.storage.locks import LivenessLock, is_alive
-from harness.storage.sqlite_file import SqliteFile, checksum
+from harness.storage.sqlite_file import SqliteFile
+from harness.storage.sqlite_tables import checksum
 
 
 class Leases(SqliteFile):

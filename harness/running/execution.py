@@ -4,38 +4,23 @@ If a stage fails, the stages that do not need it are made nevertheless, except t
 """
 
 import contextlib
-import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from typing import NamedTuple
 
 from harness.core.errors import HarnessError, JudgeError, StoreError
 from harness.core.progress import progress
 from harness.running.executors import Engine
+from harness.running.stage_tasks import Batches, StageTask, stage_tasks
 from harness.running.stages.graph import Graph
 from harness.running.stages.model_access import ModelAccess
-from harness.running.stages.stage import ModelStage, StoredStage
+from harness.running.stages.stage import ModelStage
 from harness.running.stages.stage_json import stage_json
-from harness.running.stages.workspace import StageContext, Workspace
+from harness.running.stages.workspace import Workspace
 from harness.running.task import Done, Work, counted, make_stages
-
-TASK_SECONDS = 1.0
-"""How long a task should take at least, so that what it costs to send does not matter."""
-
 
 _FATAL = (BrokenExecutor, StoreError, JudgeError, MemoryError)
 """Failures of a task after which no other task would do better."""
-
-
-class _Task(NamedTuple):
-    """A stage to send, with those that only it needs: they are made with it."""
-
-    address: str
-    members: tuple[str, ...]
-    stage: StoredStage
-    context: StageContext
-    light: bool
 
 
 class Execution:
@@ -48,8 +33,7 @@ class Execution:
         self.lost: dict[str, Exception] = {}
         """The failure of each stage that cannot be made."""
         self._skipped: set[str] = set()
-        self._alone: set[str] = set()
-        self._pace: dict[str, tuple[int, float]] = {}
+        self._batches = Batches(engine)
         self._progress = self._all()
 
     def until(self, address: str) -> Exception | None:
@@ -100,21 +84,21 @@ class Execution:
 
     def _make(self, addresses: Sequence[str]) -> Iterator[None]:
         """Make stages, listed after their inputs; yield whenever some are made."""
-        tasks = self._tasks([one for one in addresses if not self._is_settled(one)])
+        tasks = stage_tasks(self._graph, [one for one in addresses if not self._is_settled(one)])
         waits = {task.address: self._inputs_of(task, tasks) for task in tasks.values()}
         users: dict[str, list[str]] = {}
         for address, inputs in waits.items():
             for needed in inputs:
                 users.setdefault(needed, []).append(address)
         ready = deque(task for task in tasks.values() if not waits[task.address])
-        running: dict[Future[Done], list[_Task]] = {}
+        running: dict[Future[Done], list[StageTask]] = {}
         left = len(tasks)
         with progress(_title(tasks.values()), len(tasks)) as advance:
             while ready or running:
                 while ready and len(running) < self._engine.at_once:
-                    batch = self._batch(ready)
+                    batch = self._batches.next(ready)
                     texts = [stage_json(task.stage) for task in batch]
-                    here = self._better_here(batch, left, alone=not running and not ready)
+                    here = self._batches.better_here(batch, left, alone=not running and not ready)
                     with _one_line():
                         future = self._engine.submit(make_stages, texts, batch[0].context, here=here)
                     running[future] = batch
@@ -135,7 +119,7 @@ class Execution:
                                 ready.append(tasks[user])
                 yield
 
-    def _finished(self, batch: list[_Task], future: Future[Done]) -> list[_Task]:
+    def _finished(self, batch: list[StageTask], future: Future[Done]) -> list[StageTask]:
         """Record a finished batch; return the tasks to run again: those of a batch that failed, one by one."""
         try:
             self._record(batch, future.result())
@@ -144,7 +128,7 @@ class Execution:
             raise
         except Exception as error:
             if len(batch) > 1:
-                self._alone.update(task.address for task in batch)
+                self._batches.split(batch)
                 return batch
             failed = batch[0].address
             if error not in self.lost.values():
@@ -152,64 +136,14 @@ class Execution:
             self._lose(failed, error)
             return []
 
-    def _tasks(self, addresses: Sequence[str]) -> dict[str, _Task]:
-        """A task for each stage, but none for a stage that only one of the others needs."""
-        chosen, merged = set(addresses), set()
-        for address in addresses:
-            merged |= {part for part in self._graph.nodes[address].inputs if part in chosen and self._only_once(part)}
-        tasks = {}
-        for address in addresses:
-            if address not in merged:
-                members = tuple(self._with_merged(address, merged))
-                stages = [self._stage(member) for member in members]
-                context = self._graph.nodes[address].work.context
-                light = all(stage.light for stage in stages)
-                tasks[address] = _Task(address, members, self._stage(address), context, light)
-        return tasks
-
-    def _only_once(self, address: str) -> bool:
-        return not self._graph.is_shared(address)
-
-    def _with_merged(self, address: str, merged: set[str]) -> Iterator[str]:
-        yield address
-        for part in self._graph.nodes[address].inputs:
-            if part in merged:
-                yield from self._with_merged(part, merged)
-
-    def _stage(self, address: str) -> StoredStage:
-        stage = self._graph.nodes[address].stage
-        assert isinstance(stage, StoredStage)
-        return stage
-
-    def _inputs_of(self, task: _Task, tasks: dict[str, _Task]) -> set[str]:
+    def _inputs_of(self, task: StageTask, tasks: dict[str, StageTask]) -> set[str]:
         """The other tasks that this one waits for."""
         needed = {part for member in task.members for part in self._graph.nodes[member].inputs}
         return needed & tasks.keys()
 
-    def _batch(self, ready: "deque[_Task]") -> list[_Task]:
-        """Take the next tasks of one kind and context that together last about TASK_SECONDS."""
-        batch = [ready.popleft()]
-        count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))
-        size = math.ceil(TASK_SECONDS * count / seconds) if seconds else 1
-        size = min(size, math.ceil((len(ready) + 1) / self._engine.workers))
-        if batch[0].address in self._alone:
-            return batch
-        while ready and len(batch) < size and _alike(batch[0], ready[0]) and ready[0].address not in self._alone:
-            batch.append(ready.popleft())
-        return batch
-
-    def _better_here(self, batch: Sequence[_Task], left: int, *, alone: bool) -> bool:
-        """Whether a batch is done sooner here than by a worker that has yet to start; `left` tasks are still to go."""
-        if alone and len(batch) == 1:
-            return True  # nothing else could run beside it
-        count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))
-        quick = all(task.light for task in batch)
-        return quick and not (count and self._engine.pays(left * seconds / count))
-
-    def _record(self, batch: Sequence[_Task], done: Done) -> None:
+    def _record(self, batch: Sequence[StageTask], done: Done) -> None:
         self.work.add(done.work)
-        count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))
-        self._pace[batch[0].stage.name] = count + len(batch), seconds + done.seconds
+        self._batches.note(batch, done)
         self._made.update(member for task in batch for member in task.members)
 
 
@@ -227,11 +161,7 @@ def with_reach(error: Exception, lost: Sequence[str], count: int) -> Exception:
     return error
 
 
-def _alike(one: _Task, other: _Task) -> bool:
-    return one.stage.name == other.stage.name and one.context == other.context
-
-
-def _title(tasks: Iterable[_Task]) -> str:
+def _title(tasks: Iterable[StageTask]) -> str:
     return ", ".join(dict.fromkeys(task.stage.name for task in tasks))
 
 

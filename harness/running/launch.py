@@ -112,19 +112,8 @@ def run(experiment: Experiment, **given: Unpack[RunOptions]) -> Launch:
             if tracker:
                 tracker.log_trial(_logged(session, trial, result, judging), launch_id)
         execution.finish()
-    if judging and models.caller.spend.calls:
-        execution.work.built["ask"] = models.caller.spend.calls
-    launch = Launch(
-        launch_id,
-        session.experiment,
-        results,
-        execution.work.built,
-        time.time() - begin,
-        [*session.notes(results), *gathered(results), *_repairs(execution, models.caller)],
-        judging_report=JudgingReport(judging.outcome() if judging else (), models.caller.spend),
-        session=session,
-        judging=judging,
-    )
+    launch = _made(session, launch_id, results, execution, models.caller, judging)
+    launch = replace(launch, seconds=time.time() - begin)
     if tracker:
         launch = replace(launch, score_bins=score_bins(session))
         finished = _finished(launch, begin, models.caller, options.report)
@@ -158,7 +147,7 @@ def _require_prices(session: Session, caller: Caller) -> None:
         for part in (trial.chunker, trial.augmenter, *trial.selector, *trial.judges):
             if part.prompter:
                 api_key(KEY)  # raises now if the key cannot be sent
-                caller.require_price(part.prompter)
+                caller.account.require_price(part.prompter)
 
 
 def _goal(session: Session, trial: Trial, judging: Judging | None) -> Stage:
@@ -197,6 +186,28 @@ def _logged(session: Session, trial: Trial, result: TrialResult, judging: Judgin
         trial.to_json(),
         session.experiment.source,
         session.final,
+    )
+
+
+def _made(
+    session: Session,
+    launch_id: str,
+    results: Sequence[TrialResult],
+    execution: Execution,
+    caller: Caller,
+    judging: Judging | None,
+) -> Launch:
+    """The launch with its results, the work it took, and warnings."""
+    work = execution.work.built | ({"ask": caller.spend.calls} if judging and caller.spend.calls else {})
+    return Launch(
+        launch_id,
+        session.experiment,
+        results,
+        work,
+        warnings=[*session.notes(results), *gathered(results), *_repairs(execution, caller)],
+        judging_report=JudgingReport(judging.outcome() if judging else (), caller.spend),
+        session=session,
+        judging=judging,
     )
 
 

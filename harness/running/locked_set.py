@@ -6,7 +6,7 @@ from pathlib import Path
 from harness.running.session import Session
 from harness.storage.files import explained
 from harness.storage.locks import locked
-from harness.storage.sqlite_file import checksum
+from harness.storage.sqlite_tables import checksum
 
 
 def open_locked_set(session: Session, launch_id: str) -> None:

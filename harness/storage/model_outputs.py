@@ -11,7 +11,8 @@ import numpy as np
 from harness.core.errors import DataError
 from harness.core.records import Embedded
 from harness.storage.locks import locked
-from harness.storage.sqlite_file import Row, SqliteFile
+from harness.storage.sqlite_file import SqliteFile
+from harness.storage.sqlite_tables import Row
 
 
 def text_key(text: str) -> bytes:

@@ -1,8 +1,6 @@
 """A SQLite file in WAL mode that several processes share: errors in one line, damage detected, a version number."""
 
 import sqlite3
-import struct
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -10,9 +8,9 @@ from typing import Any, ClassVar, TypeVar
 from harness.core.errors import StoreError
 from harness.storage.files import explained, free_name
 from harness.storage.locks import locked
+from harness.storage.sqlite_tables import Row, Tables, checksum
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
 
 _CORRUPT = {
     *("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ", "SQLITE_CORRUPT_VTAB", "SQLITE_SCHEMA"),
@@ -25,31 +23,6 @@ _REFUSED = {
     "SQLITE_BUSY": "another process has held it for over two minutes",
     "SQLITE_IOERR": "the disk cannot be read or written",
 }
-
-
-class _ForeignError(sqlite3.DatabaseError):
-    """A file of another program whose tables have the same names."""
-
-    sqlite_errorname = "SQLITE_CORRUPT"
-
-
-def column_names(columns: Sequence[str]) -> list[str]:
-    """The names in column definitions such as `score REAL`."""
-    return [column.split()[0] for column in columns]
-
-
-def checksum(values: Iterable[Any]) -> int:
-    """CRC-32 of the values of a row, of any type that SQLite returns."""
-    total = 0
-    for value in values:
-        if isinstance(value, bytes):
-            part = value
-        elif isinstance(value, float):
-            part = struct.pack("<d", value)
-        else:
-            part = str(value).encode("utf-8", "surrogatepass")
-        total = zlib.crc32(part, zlib.crc32(len(part).to_bytes(8, "little"), total))
-    return total
 
 
 class SqliteFile:
@@ -103,11 +76,14 @@ class SqliteFile:
 
         self.guarded(transaction)
 
+    @property
+    def tables(self) -> Tables:
+        """The tables of the file."""
+        return Tables(self.VERSION, self.TABLES, self.KEYS, self.plausible)
+
     def insert(self, db: sqlite3.Connection, table: str, rows: Iterable[Sequence[Any]], *, replace: bool) -> None:
         """Insert rows with their checksums. A stored row with the same key is kept unless `replace` is true."""
-        marks = ",".join("?" * (len(self.TABLES[table]) + 1))
-        statement = f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO {table} VALUES ({marks})"
-        db.executemany(statement, ((*row, checksum(row)) for row in rows))
+        self.tables.insert(db, table, rows, replace=replace)
 
     def sound(self, table: str, rows: Iterable[Row]) -> list[Row]:
         """Return complete rows of a table without their checksums; rows that do not match theirs are deleted."""
@@ -121,9 +97,7 @@ class SqliteFile:
 
     def drop(self, table: str, rows: Sequence[Row]) -> None:
         """Delete damaged rows."""
-        keys = self.KEYS.get(table, 1)
-        where = " AND ".join(f"{column.split()[0]} IS ?" for column in self.TABLES[table][:keys])
-        self.write(lambda db: db.executemany(f"DELETE FROM {table} WHERE {where}", [row[:keys] for row in rows]))
+        self.write(lambda db: self.tables.delete(db, table, rows))
         self.damaged_rows += len(rows)
 
     def lookup(
@@ -153,9 +127,6 @@ class SqliteFile:
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
-        self._disconnect()
-
-    def _disconnect(self) -> None:
         if self._db is not None:
             self._db.close()
             self._db = None
@@ -173,51 +144,13 @@ class SqliteFile:
             self._db = db
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
-            self._prepare(db)
+            version = self.tables.version_of(db)
+            if version > self.VERSION:
+                self.close()
+                message = f"store {self.path}: is of version {version}, this harness knows {self.VERSION}"
+                raise StoreError(f"{message}; upgrade the harness, or name another folder with --store")
+            self.tables.prepare(db)
         return self._db
-
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        """Create the tables, or upgrade those of an older version. Raises StoreError for a newer version."""
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if db.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
-            raise _ForeignError("views and triggers, which are not ours")
-        if version == self.VERSION and all(
-            self._columns(db, table) == [*column_names(columns), "checksum"] for table, columns in self.TABLES.items()
-        ):
-            return
-        if version > self.VERSION:
-            self._disconnect()
-            raise StoreError(
-                f"store {self.path}: is of version {version}, this harness knows {self.VERSION}; upgrade the harness, "
-                "or name another folder with --store"
-            )
-        db.execute("BEGIN IMMEDIATE")  # another process may be doing the same
-        with db:
-            for table, columns in self.TABLES.items():
-                names = column_names(columns)
-                found = self._columns(db, table)
-                if found == names:
-                    self._add_checksums(db, table)
-                elif found and found != [*names, "checksum"]:
-                    raise _ForeignError(f"table {table} has the columns {found}")
-                self._create(db, table)
-            db.execute(f"PRAGMA user_version={self.VERSION}")
-
-    @staticmethod
-    def _columns(db: sqlite3.Connection, table: str) -> list[str]:
-        return [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
-
-    def _create(self, db: sqlite3.Connection, table: str) -> None:
-        key = ", ".join(column_names(self.TABLES[table][: self.KEYS.get(table, 1)]))
-        columns = ", ".join((*self.TABLES[table], "checksum INTEGER NOT NULL", f"PRIMARY KEY ({key})"))
-        db.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) WITHOUT ROWID")
-
-    def _add_checksums(self, db: sqlite3.Connection, table: str) -> None:
-        """Rewrite a table of a version without checksums; implausible rows are left out."""
-        rows = [row for row in db.execute(f"SELECT * FROM {table}").fetchall() if self.plausible(table, row)]
-        db.execute(f"DROP TABLE {table}")
-        self._create(db, table)
-        self.insert(db, table, rows, replace=False)
 
     def plausible(self, table: str, row: Row) -> bool:
         """Whether a row without a checksum can have been written by the harness."""
@@ -225,7 +158,7 @@ class SqliteFile:
 
     def set_aside(self) -> None:
         """Rename the damaged file and its journals; the next call creates a new file."""
-        self._disconnect()
+        self.close()
         self.damaged += 1
         with locked(self.path.with_suffix(".lock")):
             aside = free_name(self.path, "damaged")

@@ -79,7 +79,7 @@ class JsonLinesTracker:
             "data": {"name": data.name, **data.hashes, "synthetic": data.synthetic},
             "source": trial.source,
             "final": trial.final,
-            "files": self._relative(files),
+            "files": files.relative_to(self._folder).as_posix(),
         }
 
     def log_launch(self, launch: FinishedLaunch) -> Links:
@@ -177,10 +177,7 @@ class JsonLinesTracker:
         with _complete(folder) as part:
             for name, content in files.items():
                 (part / name).write_bytes(content)
-        return self._relative(folder)
-
-    def _relative(self, path: Path) -> str:
-        return path.relative_to(self._folder).as_posix()
+        return folder.relative_to(self._folder).as_posix()
 
 
 @contextlib.contextmanager

@@ -387,7 +387,7 @@ def test_damaged_small_records_are_detected(tmp_path: Path) -> None:
 
 def test_test_set_accesses_are_counted_in_spite_of_damage(tmp_path: Path) -> None:
     """One line damaged, one missing: the count stays the same."""
-    from harness.storage.sqlite_file import checksum
+    from harness.storage.sqlite_tables import checksum
 
     record = tmp_path / "o.txt"
     lines = [f"{number} 20260101-000000-ab{number:02d} 'x'" for number in range(1, 6)]

@@ -102,7 +102,7 @@ def test_unused_reservations_are_released() -> None:
 def test_a_call_waits_for_reserved_money(tmp_path: Path) -> None:
     """Until the other call turns out cheaper; also in the next event loop."""
     caller = Caller(AnswerCache(tmp_path / "a.sqlite"), budget=1.0)
-    budget = caller._budget
+    budget = caller.account.budget
 
     async def scene() -> list[bool]:
         assert await budget.reserve(0.8)

@@ -166,30 +166,30 @@ def test_requests_priced_per_request_are_charged_in_advance(tmp_path: Path) -> N
     """Against the budget; requests without a price or that may not be sent are rejected and not counted."""
     answers = AnswerCache(tmp_path / "a.sqlite")
     caller = Caller(answers, budget=1.0)
-    caller.charge(4, 0.75, "rerank", "selector.x")
-    caller.charge(0, None, "rerank", "selector.x")
+    caller.account.charge(4, 0.75, "rerank", "selector.x")
+    caller.account.charge(0, None, "rerank", "selector.x")
     with pytest.raises(JudgeError, match="not enough is left for rerank, which costs .0.5000"):
-        caller.charge(1, 0.5, "rerank", "selector.x")
+        caller.account.charge(1, 0.5, "rerank", "selector.x")
     with pytest.raises(JudgeError, match="the price of rerank is not known; specify it as selector.x"):
-        caller.charge(1, None, "rerank", "selector.x")
+        caller.account.charge(1, None, "rerank", "selector.x")
     assert caller.spend == Spend(calls=4, requests=4, usd=0.75)
     unlimited = Caller(answers)
-    unlimited.charge(2, None, "rerank", "selector.x")
+    unlimited.account.charge(2, None, "rerank", "selector.x")
     assert unlimited.spend == Spend(calls=2, requests=2, unpriced=2)
     offline = Caller(answers, offline=True)
-    offline.charge(0, 0.0, "rerank", "selector.x")
+    offline.account.charge(0, 0.0, "rerank", "selector.x")
     with pytest.raises(JudgeError, match="1 requests are not in the cache"):
-        offline.charge(1, 0.0, "rerank", "selector.x")
+        offline.account.charge(1, 0.0, "rerank", "selector.x")
 
 
 def test_a_price_is_required_only_under_a_budget(tmp_path: Path) -> None:
     """And only if something may be sent."""
     answers, judge = AnswerCache(tmp_path / "a.sqlite"), ContextPrecision("m", base_url="http://127.0.0.1:9/v1")
-    Caller(answers).require_price(judge)
-    Caller(answers, budget=1.0, offline=True).require_price(judge)
-    Caller(answers, budget=1.0, price=(0.0, 0.0)).require_price(judge)
+    Caller(answers).account.require_price(judge)
+    Caller(answers, budget=1.0, offline=True).account.require_price(judge)
+    Caller(answers, budget=1.0, price=(0.0, 0.0)).account.require_price(judge)
     with pytest.raises(JudgeError, match="the price of m at http://127.0.0.1:9/v1 is not known"):
-        Caller(answers, budget=1.0).require_price(judge)
+        Caller(answers, budget=1.0).account.require_price(judge)
     tasks = judge.tasks(VICTIM)
     answers.note(dict.fromkeys(judge.addresses(tasks), Label(2)))
     BatchRunner(Caller(answers, budget=1.0)).ask([(judge, tasks)])  # all of it is stored

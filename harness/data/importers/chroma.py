@@ -5,7 +5,7 @@ from typing import Any
 
 from harness.core.errors import DataError
 from harness.core.text_files import Line
-from harness.data.importers.dataset_writer import DatasetWriter, span
+from harness.data.importers.dataset_writer import DatasetWriter, NewQuery, span
 from harness.data.importers.fields import text_of, whole_number
 from harness.data.importers.options import Options
 from harness.data.importers.source import Source
@@ -31,7 +31,7 @@ def import_chroma(source: Source, writer: DatasetWriter, options: Options) -> No
         if len(distinct) < len(evidence):
             writer.counts.add("references given twice for a question, counted once", len(evidence) - len(distinct))
         name, metadata = f"{corpus}-{numbers[corpus]:03d}", {"corpus": corpus}
-        writer.query(line, options.name, name, text_of(line, row, "question"), distinct, metadata=metadata)
+        writer.query(line, options.name, NewQuery(name, text_of(line, row, "question"), distinct, metadata=metadata))
 
 
 def _references(line: Line, written: str) -> list[Any]:

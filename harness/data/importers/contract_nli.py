@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from harness.core.text_files import Line
-from harness.data.importers.dataset_writer import DatasetWriter, span
+from harness.data.importers.dataset_writer import DatasetWriter, NewQuery, span
 from harness.data.importers.fields import list_of, object_of, text_of, whole_number
 from harness.data.importers.options import Options
 from harness.data.importers.source import Source
@@ -73,7 +73,7 @@ def _write(
         writer.counts.add("pairs with evidence" if evidence else "pairs without evidence")
         record = {"hypothesis": key, "choice": choice, "type": choice.lower()}
         asked = f"{title}: {hypotheses[key]}"
-        writer.query(line, queries, f"{name}-{key}", asked, evidence, metadata=record)
+        writer.query(line, queries, NewQuery(f"{name}-{key}", asked, evidence, metadata=record))
 
 
 def _span(line: Line, where: str, value: Any) -> tuple[int, int]:

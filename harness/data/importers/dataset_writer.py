@@ -3,7 +3,8 @@
 import itertools
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +21,28 @@ class Imported(dict[str, int]):
     def add(self, what: str, count: int = 1) -> None:
         """Add to the count of one kind."""
         self[what] = self.get(what, 0) + count
+
+
+@dataclass(frozen=True)
+class NewQuery:
+    """A query to write: its id and text, its evidence as records, and what else is known of it."""
+
+    id: str
+    text: str
+    evidence: Sequence[dict[str, Any]]
+    answer: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    ignore: Sequence[str] = ()
+    irrelevant: Sequence[str] = ()
+    unjudged: Sequence[str] = ()
+
+    def record(self) -> dict[str, Any]:
+        """Return the record of the query file, without keys that have no value."""
+        record: dict[str, Any] = {"id": self.id, "text": self.text, "evidence": list(self.evidence)}
+        record |= {"answer": self.answer} if self.answer else {}
+        for key, docs in (("ignore", self.ignore), ("irrelevant", self.irrelevant), ("unjudged", self.unjudged)):
+            record |= {key: list(dict.fromkeys(docs))} if docs else {}
+        return record | ({"metadata": dict(self.metadata)} if self.metadata else {})
 
 
 class DatasetWriter:
@@ -107,36 +130,19 @@ class DatasetWriter:
 
     # -- queries
 
-    def query(
-        self,
-        line: Line,
-        queries: str,
-        name: str,
-        text: str,
-        evidence: Iterable[dict[str, Any]],
-        *,
-        answer: str | None = None,
-        metadata: dict[str, Any] | None = None,
-        ignore: Sequence[str] = (),
-        irrelevant: Sequence[str] = (),
-        unjudged: Sequence[str] = (),
-    ) -> None:
+    def query(self, line: Line, queries: str, query: NewQuery) -> None:
         """Add a query to the set named `queries`. Raises DataError if its id is taken or the record is not valid."""
-        record: dict[str, Any] = {"id": name, "text": text, "evidence": list(evidence)}
-        record |= {"answer": answer} if answer else {}
-        if name in self and self._ignore_self:
+        if query.id in self and self._ignore_self:
             self.counts.add(f"{queries} queries that ignore the document of their own id")
-            ignore = [*ignore, name]
-        for key, docs in (("ignore", ignore), ("irrelevant", irrelevant), ("unjudged", unjudged)):
-            record |= {key: list(dict.fromkeys(docs))} if docs else {}
-        record |= {"metadata": metadata} if metadata else {}
+            query = replace(query, ignore=[*query.ignore, query.id])
+        record = query.record()
         content = _written(line, record)
         # Never write a record that could not be read back.
         parse_query(line, record)
         file, lines = self._open(queries)
-        if name in lines:
-            raise line.fault(f"query '{name}' already occurs in {lines[name].short}")
-        lines[name] = line
+        if query.id in lines:
+            raise line.fault(f"query '{query.id}' already occurs in {lines[query.id].short}")
+        lines[query.id] = line
         file.write(content)
         self.counts.add(f"{queries} queries")
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from harness.core.errors import DataError
 from harness.core.text_files import Line
-from harness.data.importers.dataset_writer import DatasetWriter, free_name, span
+from harness.data.importers.dataset_writer import DatasetWriter, NewQuery, free_name, span
 from harness.data.importers.fields import list_of, object_of, text_of, whole_number
 from harness.data.importers.options import Options
 from harness.data.importers.source import Source
@@ -68,9 +68,8 @@ def _write(writer: DatasetWriter, queries: str, question: Asked, known: dict[tup
         return
     writer.counts.add("supporting sentences", len(evidence))
     metadata = {"type": question.kind} if question.kind else {}
-    writer.query(
-        question.line, queries, question.name, question.text, evidence, answer=question.answer, metadata=metadata
-    )
+    query = NewQuery(question.name, question.text, evidence, question.answer, metadata)
+    writer.query(question.line, queries, query)
 
 
 def _questions(source: Source) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from harness.core.errors import DataError
 from harness.core.text_files import Line, is_comment
-from harness.data.importers.dataset_writer import DatasetWriter
+from harness.data.importers.dataset_writer import DatasetWriter, NewQuery
 from harness.data.importers.source import Source
 
 _HEADS = frozenset(["score", "rel", "relevance", "label", "grade", "judgment", "judgement"])
@@ -107,17 +107,16 @@ def write_judged(
         if name in judged:
             grades = judged[name].grades
             items = (writer.judged(queries, doc, grade) for doc, grade in grades.items())
-            writer.query(
-                line,
-                queries,
+            made = NewQuery(
                 name,
                 text,
                 [item for item in items if item],
-                metadata=metadata,
+                metadata=metadata or {},
                 irrelevant=[doc for doc, grade in grades.items() if grade == 0],
                 # As in trec_eval: pooled for judging, but not judged.
                 unjudged=[doc for doc, grade in grades.items() if grade < 0],
             )
+            writer.query(line, queries, made)
     left = len(asked) - len(judged)
     if left:
         writer.counts.add(f"queries without a judgment in {path.name}, left out", left)

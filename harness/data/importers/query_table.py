@@ -7,7 +7,7 @@ from typing import Any
 from harness.core.records import Document
 from harness.core.text_files import Line
 from harness.data.importers.cells import USUAL, cell, column_of, grade_in, metadata_of, quotes_in, several, text_in
-from harness.data.importers.dataset_writer import DatasetWriter, span
+from harness.data.importers.dataset_writer import DatasetWriter, NewQuery, span
 from harness.data.importers.fields import whole_number
 from harness.data.importers.source import Row
 from harness.data.quotes import standing
@@ -49,16 +49,9 @@ class QueryTable:
                 for key in ("ignore", "irrelevant", "unjudged")
             }
             named["irrelevant"] += [doc for doc, grade in self._judged.items() if not grade]
-            self._writer.query(
-                question.line,
-                self._queries,
-                name,
-                question.text,
-                distinct,
-                answer=self._one(question, "answer"),
-                metadata=self._metadata(question),
-                **named,
-            )
+            answer, metadata = self._one(question, "answer"), self._metadata(question)
+            query = NewQuery(name, question.text, distinct, answer, metadata, **named)
+            self._writer.query(question.line, self._queries, query)
             if not distinct:
                 self._writer.counts.add(f"{self._queries} queries without evidence")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from harness.core.text_files import Line
-from harness.data.importers.dataset_writer import DatasetWriter, free_name, span
+from harness.data.importers.dataset_writer import DatasetWriter, NewQuery, free_name, span
 from harness.data.importers.fields import list_of, object_of, text_of, whole_number
 from harness.data.importers.options import Options
 from harness.data.importers.source import Source
@@ -78,7 +78,7 @@ def _write(writer: DatasetWriter, queries: str, document: str, shift: int, quest
     writer.counts.add("answers", len(places))
     evidence = [{**distinct[0], **({"also": distinct[1:]} if distinct[1:] else {})}] if distinct else []
     answer = question.answers[0][0] if question.answers else None
-    writer.query(question.line, queries, question.name, question.text, evidence, answer=answer)
+    writer.query(question.line, queries, NewQuery(question.name, question.text, evidence, answer))
 
 
 def _articles(path: Any, data: list[Any]) -> Iterator[Article]:

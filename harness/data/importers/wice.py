@@ -1,7 +1,7 @@
 """WiCE files: claims with the supporting sentences of a web page."""
 
 from harness.core.text_files import Line
-from harness.data.importers.dataset_writer import DatasetWriter, span
+from harness.data.importers.dataset_writer import DatasetWriter, NewQuery, span
 from harness.data.importers.fields import list_of, object_of, text_of, whole_number
 from harness.data.importers.options import Options
 from harness.data.importers.source import Row, Source
@@ -58,4 +58,5 @@ def _write(writer: DatasetWriter, queries: str, line: Line, record: Row, page: s
         evidence.append(span(page, start, start + len(bare), bare))
     writer.counts.add(f"{queries} supporting sentences", len(evidence))
     metadata = {"type": label} | ({"alternatives": sets[1:]} if sets[1:] else {})
-    writer.query(line, queries, _name(line, record), text_of(line, record, "claim"), evidence, metadata=metadata)
+    query = NewQuery(_name(line, record), text_of(line, record, "claim"), evidence, metadata=metadata)
+    writer.query(line, queries, query)

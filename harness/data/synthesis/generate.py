@@ -79,24 +79,36 @@ class Generated:
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
 
 
-def generate(
-    documents: Sequence[Document],
-    known: Sequence[str],
-    writer: QueryWriter,
-    checker: AnswerChecker,
-    plan: Plan,
-    caller: Caller,
-    *,
-    price: tuple[float, float] | None = None,
-    notify: Notify = lambda _: None,
-) -> Generated:
+@dataclass(frozen=True)
+class GenerationModels:
+    """The models that write and check questions, the caller that asks them, and where expected costs are reported.
+
+    `price` is in dollars per million prompt and answer tokens.
+    """
+
+    writer: QueryWriter
+    checker: AnswerChecker
+    caller: Caller
+    price: tuple[float, float] | None = None
+    notify: Notify = lambda _: None
+
+    def ask(self, prompter: Any, tasks: list[Task], what: str) -> dict[Task, Any]:
+        """Return an answer or a failure for each task, after reporting the calls and cost that are expected."""
+        left = missing(self.caller.answers, prompter, tasks)
+        cost: Estimate = estimate(self.caller.answers, prompter, left, self.price)
+        if cost.calls:
+            self.notify(cost.summary(what))
+            BatchRunner(self.caller).ask([(prompter, tasks)], what)
+        return dict(stored(self.caller.answers, prompter, tasks))
+
+
+def generate(documents: Sequence[Document], known: Sequence[str], plan: Plan, models: GenerationModels) -> Generated:
     """Have queries written until `plan.count` are kept, for at most `ROUNDS` rounds.
 
     `known` are existing questions; repetitions of them are dropped. The same documents, plan and model give the same
-    queries, as all answers are cached. `price` is in dollars per million prompt and answer tokens. Raises
-    JudgeError if the model cannot be asked, DataError if no document is long enough.
+    queries, as all answers are cached. Raises JudgeError if the model cannot be asked, DataError if no document is long
+    enough.
     """
-    session = _Session(caller, price, notify)
     passage_search = PassageSearch(documents)
     made, kept = Generated(), list[Candidate]()
     texts = _texts(documents, plan)
@@ -105,13 +117,13 @@ def generate(
         wanted = plan.count - len(kept)
         drawn = _draw(texts, plan.kinds(round_, wanted), calls)
         calls += -(-wanted // BATCH)
-        written = session.write(writer, drawn, made)
-        candidates = _filtered(written, [*known, *(one.question for one in kept)], plan, made)
-        kept += session.checked(checker, candidates, passage_search, made)
+        candidates = _written(models, drawn, made)
+        candidates = _filtered(candidates, [*known, *(one.question for one in kept)], plan, made)
+        kept += _checked(models, candidates, passage_search, made)
         kept = kept[: plan.count]
         if len(kept) == plan.count:
             break
-    record = {"model": writer.model, "prompt": prompt_digest(writer)}
+    record = {"model": models.writer.model, "prompt": prompt_digest(models.writer)}
     made.records = [_record(at, one, record) for at, one in enumerate(kept, 1)]
     return made
 
@@ -147,51 +159,38 @@ def _draw(texts: Sequence[Snippet], kinds: Sequence[str], first: int) -> dict[Ta
     }
 
 
-class _Session:
-    """Asks the model, after reporting the expected calls and cost."""
+def _written(models: GenerationModels, drawn: Mapping[Task, Snippet], made: Generated) -> list[Candidate]:
+    """The questions written for the drawn texts; counts unusable ones in `made`."""
+    found = models.ask(models.writer, list(drawn), "questions to write")
+    candidates = []
+    for task, text in drawn.items():
+        outcome = found[task]
+        if isinstance(outcome, Completion):
+            candidates.append(_candidate(task, text, outcome))
+        elif isinstance(outcome, Failure):
+            made.example = made.example or str(outcome)
+            made.drop(f"not usable as written ({outcome.kind})")
+    return candidates
 
-    def __init__(self, caller: Caller, price: tuple[float, float] | None, notify: Notify) -> None:
-        self._caller, self._price, self._notify = caller, price, notify
 
-    def write(self, writer: QueryWriter, drawn: Mapping[Task, Snippet], made: Generated) -> list[Candidate]:
-        """The questions written for the drawn texts; counts unusable ones in `made`."""
-        found = self._ask(writer, list(drawn), "questions to write")
-        candidates = []
-        for task, text in drawn.items():
-            outcome = found[task]
-            if isinstance(outcome, Completion):
-                candidates.append(_candidate(task, text, outcome))
-            elif isinstance(outcome, Failure):
-                made.example = made.example or str(outcome)
-                made.drop(f"not usable as written ({outcome.kind})")
-        return candidates
-
-    def checked(
-        self, checker: AnswerChecker, candidates: Sequence[Candidate], passage_search: PassageSearch, made: Generated
-    ) -> list[Candidate]:
-        """The questions that their evidence answers, or, if unanswerable, that the best passages do not answer."""
-        tasks = [Task(one.question, tuple(_shown(one, passage_search))) for one in candidates]
-        found = self._ask(checker, [task for task in tasks if task.texts], "questions to check")
-        kept = []
-        for one, task in zip(candidates, tasks, strict=True):
-            outcome = found.get(task, Label(0))
-            if not isinstance(outcome, Label):
-                made.drop("could not be checked")
-            elif one.kind == UNANSWERABLE and outcome.grade > 0:
-                made.drop("meant to have no answer, but the corpus has one")
-            elif one.kind != UNANSWERABLE and outcome.grade < 2:
-                made.drop("not answered by its own evidence")
-            else:
-                kept.append(one)
-        return kept
-
-    def _ask(self, prompter: Any, tasks: list[Task], what: str) -> dict[Task, Any]:
-        left = missing(self._caller.answers, prompter, tasks)
-        cost: Estimate = estimate(self._caller.answers, prompter, left, self._price)
-        if cost.calls:
-            self._notify(cost.summary(what))
-            BatchRunner(self._caller).ask([(prompter, tasks)], what)
-        return dict(stored(self._caller.answers, prompter, tasks))
+def _checked(
+    models: GenerationModels, candidates: Sequence[Candidate], passage_search: PassageSearch, made: Generated
+) -> list[Candidate]:
+    """The questions that their evidence answers, or, if unanswerable, that the best passages do not answer."""
+    tasks = [Task(one.question, tuple(_shown(one, passage_search))) for one in candidates]
+    found = models.ask(models.checker, [task for task in tasks if task.texts], "questions to check")
+    kept = []
+    for one, task in zip(candidates, tasks, strict=True):
+        outcome = found.get(task, Label(0))
+        if not isinstance(outcome, Label):
+            made.drop("could not be checked")
+        elif one.kind == UNANSWERABLE and outcome.grade > 0:
+            made.drop("meant to have no answer, but the corpus has one")
+        elif one.kind != UNANSWERABLE and outcome.grade < 2:
+            made.drop("not answered by its own evidence")
+        else:
+            kept.append(one)
+    return kept
 
 
 def _shown(one: Candidate, passage_search: PassageSearch) -> list[str]:

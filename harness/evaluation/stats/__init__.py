@@ -7,7 +7,7 @@ from harness.evaluation.stats.effects import Effect, factor_effects
 from harness.evaluation.stats.power import queries_needed
 from harness.evaluation.stats.rates import Estimate, clustered_rate, wilson
 from harness.evaluation.stats.repeats import Variance, variance_of_repeats
-from harness.evaluation.stats.signflips import Differences, holm, paired_differences
+from harness.evaluation.stats.signflips import Differences, Sums, holm, paired_differences
 
 __all__ = [
     "FEWEST_CLUSTERS",
@@ -19,6 +19,7 @@ __all__ = [
     "Flags",
     "Floats",
     "Intervals",
+    "Sums",
     "Variance",
     "best_of",
     "bootstrap_means",

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.evaluation.stats.clusters import FEWEST_CLUSTERS, Floats, cluster_sums
-from harness.evaluation.stats.signflips import paired_differences
+from harness.evaluation.stats.signflips import Sums, paired_differences
 
 
 class Effect(NamedTuple):
@@ -53,7 +53,7 @@ def factor_effects(
     low, high = np.full(len(labels), np.nan), np.full(len(labels), np.nan)
     for family in (single, ~single):
         if family.any() and len(sizes) >= FEWEST_CLUSTERS:
-            found = paired_differences(sums[family], sums[family], sizes, seed=seed)
+            found = paired_differences(Sums(sums[family], sums[family], sizes), seed=seed)
             low[family], high[family] = found.low, found.high
     unbounded = ~(np.isfinite(low) & np.isfinite(high))
     low[unbounded] = high[unbounded] = np.nan

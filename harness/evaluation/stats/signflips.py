@@ -90,22 +90,19 @@ class Sums(NamedTuple):
 
 
 def paired_differences(
-    low: Floats,
-    high: Floats,
-    sizes: Floats,
+    sums: Sums,
     *,
     seed: int,
     tested: Flags | None = None,
     level: float = 0.95,
     flips: int = FLIPS,
 ) -> Differences:
-    """Tests and simultaneous intervals of mean differences; `low` and `high` are sums by cluster (trials, clusters).
+    """Tests and simultaneous intervals of mean differences, given their sums by cluster.
 
-    They are equal unless judgments are missing. If some are, they are the min and max possible differences, and tests
+    If judgments are missing, the bounds of the sums are the min and max possible differences, and tests
     and intervals are valid for any value in between: the min observed statistic is compared with the max under flips.
     `tested`, (trials,), excludes trials with too much missing, which get p 1 and would weaken the tests of the others.
-    `sizes` counts the queries of each cluster, (clusters,), or (trials, clusters) if trials have values for different
-    queries.
+    `sums.sizes` may also have the shape (clusters,), if all trials have values for the same queries.
 
     p is the fraction of flips whose statistic reaches the observed one. Adjusted p is the fraction whose max statistic
     over all trials reaches it (single-step max-T: Westfall & Young, Resampling-Based Multiple Testing, 1993, section
@@ -114,12 +111,13 @@ def paired_differences(
     Statistics 90, 2008); p is the larger of the two. Intervals invert the test at the critical value, so they exclude 0
     exactly if p is at most 1 - level. With up to 14 clusters all sign patterns are enumerated.
     """
-    count = len(low)
+    count = len(sums.low)
     if not count:
         empty = np.ones(0)
         return Differences(empty, empty, empty, empty, empty, empty, 0.0)
     # Rounding to twelve decimals removes floating-point noise, which is not a difference.
-    every = Sums(np.round(low, 12), np.round(high, 12), np.broadcast_to(sizes, low.shape).astype(np.float64))
+    sizes = np.broadcast_to(sums.sizes, sums.low.shape).astype(np.float64)
+    every = Sums(np.round(sums.low, 12), np.round(sums.high, 12), sizes)
     chosen = np.ones(count, bool) if tested is None else tested
     # If no trial can be tested, the intervals still need a critical value: that of the midpoints of all differences.
     family = every.rows(chosen) if chosen.any() else Sums(every.middle, every.middle, every.sizes)

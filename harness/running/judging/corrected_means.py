@@ -1,6 +1,8 @@
 """Corrected means of a judge: prediction-powered inference from the grades of a sheet."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -22,17 +24,39 @@ FEWEST = 50
 """The minimum number of grades for corrected means."""
 
 
-def corrected_means(
-    session: Session, judging: Judging, label: str, judge: Judge, rows: Sequence[Row], line: int
-) -> tuple[str, list[Corrected], list[str]]:
-    """Return the baseline's name, each trial's means over the fully graded queries, and notes on the correction.
+@dataclass(frozen=True)
+class GradedSheet:
+    """The rows of a sheet, some with grades, and the judge to correct; a grade of at least `line` is relevant."""
 
-    A judge's grade of at least `line` counts as relevant.
-    """
-    by_query: dict[str, dict[str, Row]] = {}
-    for row in rows:
-        by_query.setdefault(row.query, {})[row.passage] = row
-    whole = {query: found for query, found in by_query.items() if all(row.grade is not None for row in found.values())}
+    judging: Judging
+    label: str
+    rows: Sequence[Row]
+    line: int
+
+    @property
+    def judge(self) -> Judge:
+        """The judge with the label."""
+        return self.judging.pool.judges[self.label]
+
+    @cached_property
+    def by_query(self) -> dict[str, dict[str, Row]]:
+        """The rows by query and passage."""
+        found: dict[str, dict[str, Row]] = {}
+        for row in self.rows:
+            found.setdefault(row.query, {})[row.passage] = row
+        return found
+
+    @cached_property
+    def whole(self) -> dict[str, dict[str, Row]]:
+        """The rows of the queries whose passages all have a grade."""
+        return {
+            query: rows for query, rows in self.by_query.items() if all(row.grade is not None for row in rows.values())
+        }
+
+
+def corrected_means(session: Session, sheet: GradedSheet) -> tuple[str, list[Corrected], list[str]]:
+    """Return the baseline's name, each trial's means over the fully graded queries, and notes on the correction."""
+    whole, by_query = sheet.whole, sheet.by_query
     notes = []
     if len(whole) < len(by_query):
         message = f"{len(by_query) - len(whole)} queries with passages not graded are left out of the corrected means"
@@ -45,7 +69,7 @@ def corrected_means(
     if mismatch:
         enough = False
         notes.append(f"no corrected means: {mismatch}; draw a new sheet with `harness judge sample`")
-    parts = [_trial_parts(session, judging, trial, label, judge, whole, line) for trial in session.trials]
+    parts = [_trial_parts(session, trial, sheet) for trial in session.trials]
     at = find_baseline([trial.params() for trial in session.trials], session.experiment.compare.baseline)
     corrected = []
     for name, part in zip(session.names, parts, strict=True):
@@ -74,28 +98,20 @@ def _mismatch(pools: Mapping[str, Mapping[str, None]], whole: Mapping[str, Mappi
     return ""
 
 
-def _trial_parts(
-    session: Session,
-    judging: Judging,
-    trial: Trial,
-    label: str,
-    judge: Judge,
-    whole: Mapping[str, Mapping[str, Row]],
-    line: int,
-) -> Floats:
+def _trial_parts(session: Session, trial: Trial, sheet: GradedSheet) -> Floats:
     """Estimates of each query's fraction of relevant passages, (3, queries).
 
     The rows are: by people from the graded passages, by the judge from the same passages, by the judge from all. The
     judge's are NaN if a judgment is missing.
     """
     made = []
-    outputs = session.outputs(trial)
-    for case, verdicts in zip(outputs.cases(), judging.verdicts(trial), strict=True):
-        if case.query.id in whole:
-            judged = [finding.judgments[0] for finding in verdicts[label].findings]
+    cases, verdicts = session.outputs(trial).cases(), sheet.judging.verdicts(trial)
+    for case, verdict in zip(cases, verdicts, strict=True):
+        if case.query.id in sheet.whole:
+            judged = [finding.judgments[0] for finding in verdict[sheet.label].findings]
             known = not any(isinstance(judgment, Failure) for judgment in judged)
-            relevant = [isinstance(judgment, Label) and judgment.grade >= line for judgment in judged]
-            parts = _query_parts(case, relevant, whole[case.query.id], judge.k, line)
+            relevant = [isinstance(judgment, Label) and judgment.grade >= sheet.line for judgment in judged]
+            parts = _query_parts(case, relevant, sheet.whole[case.query.id], sheet.judge.k, sheet.line)
             made.append(parts if known else (parts[0], np.nan, np.nan))
     return np.array(made, np.float64).reshape(-1, 3).T
 

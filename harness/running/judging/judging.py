@@ -59,7 +59,7 @@ class Judging:
 
         Raises JudgeError if no further call to a server can succeed; answers received until then are kept.
         """
-        caller = models.caller
+        caller, cap = models.caller, models.caller.account.cap
         listing = self.claims.estimate()
         if listing.calls:
             models.notify(listing.summary("claims of reference answers"))
@@ -69,8 +69,8 @@ class Judging:
             if summary.model:
                 models.notify(summary.cost)
         usd = sum(summary.estimate.usd or 0.0 for summary in self.expected)
-        if caller.budget is not None and usd > caller.budget:
-            message = f"--budget {caller.budget:g} is less than the ${usd:.4f} expected"
+        if cap is not None and usd > cap:
+            message = f"--budget {cap:g} is less than the ${usd:.4f} expected"
             models.notify(f"{message}: judgments will be missing")
         BatchRunner(caller).ask(self.pool.wanted, "judge")
 

@@ -37,20 +37,20 @@ class ModelAccess:
     def charge_embedding(self, embedder: Embedder, texts: Sequence[str], tokenizer: Tokenizer) -> None:
         """Report and charge the cost of embedding texts. Raises JudgeError if they must not be sent."""
         if embedder.metered and texts:
-            tokens, price = sum(map(tokenizer.count, texts)), embedder.price_with(self.caller.price_given)
+            tokens, price = sum(map(tokenizer.count, texts)), embedder.price_with(self.caller.account.price_given)
             usd = None if price is None else tokens * price / 1e6
             name = labelled(embedder)
             self.notify(f"{name}: {len(texts)} texts to embed, {tokens} tokens, {dollars(usd)}")
             requests = math.ceil(len(texts) / embedder.batch)
             key = f"embedder.{embedder.name()}.usd_per_million_tokens, or with --price"
-            self.caller.charge(requests, usd, name, key)
+            self.caller.account.charge(requests, usd, name, key)
 
     def charge_reranking(self, step: BaseReranker, requests: int) -> None:
         """Report and charge the cost of requests to a reranker, before they are sent."""
         if step.metered and requests:
             usd, name = step.usd(requests), labelled(step)
             self.notify(f"{name}: {requests} requests, {dollars(usd)}")
-            self.caller.charge(requests, usd, name, f"selector.{step.name()}.usd_per_thousand")
+            self.caller.account.charge(requests, usd, name, f"selector.{step.name()}.usd_per_thousand")
 
 
 def expected_costs(wanted: Sequence[Questions], answers: AnswerCache, price: PriceGiven) -> dict[str, Estimate]:

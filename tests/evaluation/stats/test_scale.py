@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from harness.evaluation.stats import (
+    Sums,
     best_of,
     cluster_bootstrap,
     cluster_sums,
@@ -46,7 +47,7 @@ def test_intervals_tests_and_choices(clusters: int) -> None:
     error = scores[0].std() / np.sqrt(QUERIES)
     assert (mean.high[0] - mean.low[0]) / 2 == pytest.approx(1.96 * error, rel=0.1)
     sums, sizes = cluster_sums(scores[1:] - scores[0], member)
-    found = paired_differences(sums, sums, sizes, seed=0, flips=2000)
+    found = paired_differences(Sums(sums, sums, sizes), seed=0, flips=2000)
     assert (found.low[0] > 0, found.adjusted[0] < 0.05, found.adjusted[1] > 0.05) == (True, True, True)
     errors = standard_errors(sums, sizes)
     assert queries_needed(errors, QUERIES, 0.01, critical=1.96)[0] < QUERIES

@@ -25,7 +25,7 @@ ONES = np.ones(8)
 def test_three_clusters_by_hand() -> None:
     """Differences 1, 2, 3: of the eight sign patterns, two reach a sum of 6."""
     sums = np.array([[1.0, 2.0, 3.0]])
-    assert paired_differences(sums, sums, np.ones(3), seed=0).p.tolist() == [0.25]
+    assert paired_differences(Sums(sums, sums, np.ones(3)), seed=0).p.tolist() == [0.25]
 
 
 def test_the_statistic_and_the_interval_by_hand() -> None:
@@ -34,7 +34,7 @@ def test_the_statistic_and_the_interval_by_hand() -> None:
     t = 6 / np.sqrt(2)
     assert least_statistics(sums)[0] == pytest.approx(t / np.sqrt(1 + t**2 / 3)) == pytest.approx(6 / np.sqrt(14))
     # With level 0.5 the third largest of four statistics is the critical value: 2 / root of 14, from -1 + 0 + 3.
-    found = paired_differences(sums.low, sums.high, np.ones(3), seed=0, level=0.5)
+    found = paired_differences(sums, seed=0, level=0.5)
     critical = found.critical
     reach = critical / np.sqrt(1 - critical**2 / 3) * np.sqrt(2) / 3
     assert (found.low[0], found.high[0]) == (pytest.approx(2 - reach), pytest.approx(2 + reach))
@@ -63,14 +63,14 @@ def test_scipy_agrees() -> None:
     sums = Sums(values[None], values[None], np.ones((1, 12)))
     drawn, _ = greatest_statistics(sums, 0, 10_000)
     assert (drawn >= least_statistics(sums) - 1e-9).mean() == pytest.approx(expected.pvalue, abs=1e-12)
-    assert paired_differences(values[None], values[None], np.ones(12), seed=0).p[0] >= expected.pvalue - 1e-12
+    assert paired_differences(Sums(values[None], values[None], np.ones(12)), seed=0).p[0] >= expected.pvalue - 1e-12
 
 
 def test_with_many_clusters_it_equals_the_t_test() -> None:
     """300 normal differences: p and bounds are those of scipy's t-test."""
     values = np.random.default_rng(5).normal(0.1, 1, 300)
     expected = ttest_1samp(values, 0)
-    found = paired_differences(values[None], values[None], np.ones(300), seed=3, flips=40_000)
+    found = paired_differences(Sums(values[None], values[None], np.ones(300)), seed=3, flips=40_000)
     assert found.p[0] == pytest.approx(expected.pvalue, abs=0.01)
     bounds = expected.confidence_interval()
     assert found.low[0] == pytest.approx(bounds.low, abs=0.004)
@@ -80,7 +80,7 @@ def test_with_many_clusters_it_equals_the_t_test() -> None:
 def test_the_family_by_hand() -> None:
     """Two trials, all 32 patterns, uncentred and centred: p is the larger fraction that reaches the statistic."""
     rows = np.array([[3.0, 3.0, 3.0, 3.0, 3.0, 2.0], [1.0, -1.0, 2.0, 0.5, 0.0, 1.0]])
-    found = paired_differences(rows, rows, np.ones(6), seed=0)
+    found = paired_differences(Sums(rows, rows, np.ones(6)), seed=0)
     patterns = np.array(list(itertools.product((1, -1), repeat=6)))
 
     def drawn(values: Floats) -> Floats:
@@ -98,7 +98,7 @@ def test_the_family_by_hand() -> None:
 def test_copies_of_a_trial_need_no_correction() -> None:
     """Perfectly correlated trials need no correction, while Holm multiplies p by the number of copies."""
     values = np.random.default_rng(4).normal(0.5, 1, (1, 12)).repeat(30, axis=0)
-    found = paired_differences(values, values, np.ones(12), seed=0)
+    found = paired_differences(Sums(values, values, np.ones(12)), seed=0)
     assert found.adjusted.tolist() == found.p.tolist()
     assert holm(found.p)[0] == pytest.approx(min(1.0, 30 * found.p[0]))
 
@@ -111,14 +111,14 @@ def test_holm_equals_statsmodels() -> None:
 
 def test_a_trial_equal_to_the_baseline_is_never_different() -> None:
     """Without any difference, p is 1 and the interval has zero width."""
-    found = paired_differences(np.zeros((2, 8)), np.zeros((2, 8)), ONES, seed=0)
+    found = paired_differences(Sums(np.zeros((2, 8)), np.zeros((2, 8)), ONES), seed=0)
     assert (found.p.tolist(), found.adjusted.tolist()) == ([1.0, 1.0], [1.0, 1.0])
     assert np.abs([found.low, found.high]).max() < 1e-9
 
 
 def test_too_few_clusters_give_infinite_bounds() -> None:
     """With two clusters no statistic can exceed the max under flips."""
-    found = paired_differences(np.ones((1, 2)), np.ones((1, 2)), np.ones(2), seed=0)
+    found = paired_differences(Sums(np.ones((1, 2)), np.ones((1, 2)), np.ones(2)), seed=0)
     assert (found.low[0], found.high[0]) == (-np.inf, np.inf)
 
 
@@ -129,7 +129,7 @@ def test_missing_judgments_never_help(seed: int) -> None:
     sums = np.round(rng.normal(0.5, 1, (2, 10)))
     missing = rng.random((2, 10)) < 0.2
     low, high = np.where(missing, sums - rng.random(), sums), np.where(missing, sums + rng.random(), sums)
-    complete, partial = (paired_differences(*pair, np.ones(10), seed=0) for pair in ((sums, sums), (low, high)))
+    complete, partial = (paired_differences(Sums(*pair, np.ones(10)), seed=0) for pair in ((sums, sums), (low, high)))
     assert (partial.p >= complete.p).all()
     assert (partial.adjusted >= complete.adjusted).all()
 
@@ -138,8 +138,8 @@ def test_a_missing_value_does_not_lower_p() -> None:
     """Five of six differ by 1, the sixth by 0: p is .0625. If the sixth is unknown, p is not smaller."""
     known = np.array([[1.0, 1, 1, 1, 1, 0]])
     unknown = np.array([[1.0, 1, 1, 1, 1, 1]])
-    assert paired_differences(known, known, np.ones(6), seed=0).p[0] == 0.0625
-    assert paired_differences(known, unknown, np.ones(6), seed=0).p[0] >= 0.0625
+    assert paired_differences(Sums(known, known, np.ones(6)), seed=0).p[0] == 0.0625
+    assert paired_differences(Sums(known, unknown, np.ones(6)), seed=0).p[0] >= 0.0625
 
 
 # The midpoints 8, 8, -2 and -2 have mean 3 and residuals of 5 each: a norm of 10. The first may be off by 3, the second
@@ -173,11 +173,11 @@ def test_missing_judgments_widen_the_interval_on_both_sides() -> None:
     low = np.array([[0.0, 2.0] * 8])
     high = low.copy()
     low[0, 0], high[0, 0] = -0.16, 0.32
-    found = paired_differences(low, high, np.ones(16), seed=0)
+    found = paired_differences(Sums(low, high, np.ones(16)), seed=0)
     c = found.critical + 1e-9
     reach = c / np.sqrt(1 - c**2 / 16) * Sums(low, high, np.ones((1, 16))).norm[0] / 16
     assert (found.low[0], found.high[0]) == (pytest.approx(0.99 - reach), pytest.approx(1.02 + reach))
-    turned = paired_differences(-high, -low, np.ones(16), seed=0)
+    turned = paired_differences(Sums(-high, -low, np.ones(16)), seed=0)
     assert (turned.low[0], turned.high[0]) == (pytest.approx(-found.high[0]), pytest.approx(-found.low[0]))
 
 
@@ -191,8 +191,8 @@ def test_untested_trials_do_not_weaken_others() -> None:
     """A trial with too much missing has p 1; the other has p and bounds as if it were alone."""
     rows = np.random.default_rng(2).normal(1, 1, (2, 10))
     wide = np.array([[0.0], [9.0]])
-    alone = paired_differences(rows[:1], rows[:1], np.ones(10), seed=0)
-    both = paired_differences(rows - wide, rows + wide, np.ones(10), seed=0, tested=np.array([True, False]))
+    alone = paired_differences(Sums(rows[:1], rows[:1], np.ones(10)), seed=0)
+    both = paired_differences(Sums(rows - wide, rows + wide, np.ones(10)), seed=0, tested=np.array([True, False]))
     assert (both.p[1], both.adjusted[1]) == (1.0, 1.0)
     for found, expected in zip(both[:6], alone[:6], strict=True):
         assert found[0] == pytest.approx(expected[0])
@@ -205,9 +205,9 @@ def test_trials_may_have_different_cluster_sizes() -> None:
     """For each trial, p and bounds are as if it were alone."""
     rows = np.random.default_rng(2).normal(1, 1, (2, 10))
     sizes = np.array([[1.0] * 10, [1.0, 5.0] * 5])
-    both = paired_differences(rows, rows, sizes, seed=0)
+    both = paired_differences(Sums(rows, rows, sizes), seed=0)
     for trial in (0, 1):
-        alone = paired_differences(rows[[trial]], rows[[trial]], sizes[trial], seed=0)
+        alone = paired_differences(Sums(rows[[trial]], rows[[trial]], sizes[trial]), seed=0)
         assert both.p[trial] == alone.p[0]
         assert both.alone_low[trial] == pytest.approx(alone.alone_low[0])
         assert both.alone_high[trial] == pytest.approx(alone.alone_high[0])
@@ -216,8 +216,8 @@ def test_trials_may_have_different_cluster_sizes() -> None:
 def test_bounds_are_given_even_if_nothing_is_tested() -> None:
     """The bounds use the critical value of the midpoints of the differences; p is 1."""
     rows = np.random.default_rng(2).normal(1, 1, (2, 10))
-    none = paired_differences(rows - 0.5, rows + 0.5, np.ones(10), seed=0, tested=np.zeros(2, bool))
-    middle = paired_differences(rows, rows, np.ones(10), seed=0)
+    none = paired_differences(Sums(rows - 0.5, rows + 0.5, np.ones(10)), seed=0, tested=np.zeros(2, bool))
+    middle = paired_differences(Sums(rows, rows, np.ones(10)), seed=0)
     assert (none.p.tolist(), none.adjusted.tolist()) == ([1.0, 1.0], [1.0, 1.0])
     assert none.critical == middle.critical
     assert (none.low < middle.low - 0.5).all()
@@ -230,7 +230,7 @@ def test_bounds_are_given_even_if_nothing_is_tested() -> None:
 def test_untested_trials_have_simultaneous_bounds() -> None:
     """Their single bounds equal their simultaneous ones; tested trials have narrower single bounds."""
     rows = np.random.default_rng(2).normal(1, 1, (3, 10))
-    found = paired_differences(rows, rows, np.ones(10), seed=0, tested=np.array([True, True, False]))
+    found = paired_differences(Sums(rows, rows, np.ones(10)), seed=0, tested=np.array([True, True, False]))
     assert (found.alone_low[2], found.alone_high[2]) == (found.low[2], found.high[2])
     assert (found.low[:2] < found.alone_low[:2]).any()
 
@@ -250,7 +250,7 @@ def test_upper_points_by_hand() -> None:
 
 def test_no_trials_have_no_differences() -> None:
     """This happens if the baseline is the only trial."""
-    found = paired_differences(np.zeros((0, 6)), np.zeros((0, 6)), np.ones(6), seed=0)
+    found = paired_differences(Sums(np.zeros((0, 6)), np.zeros((0, 6)), np.ones(6)), seed=0)
     assert [len(part) for part in found[:6]] == [0] * 6
     assert found.critical == 0
 
@@ -301,7 +301,7 @@ def test_p_and_interval_agree(seed: int, clusters: int, trials: int, kind: str, 
     sizes = rng.integers(1, 6, clusters).astype(float)
     low = differences(kind, rng, trials, sizes)
     high = low + rng.random(low.shape) * (rng.random(low.shape) < 0.2) if missing else low
-    found = paired_differences(low, high, sizes, seed=seed, flips=500)
+    found = paired_differences(Sums(low, high, sizes), seed=seed, flips=500)
     for p, bottom, top in (
         (found.adjusted, found.low, found.high),
         (found.p, found.alone_low, found.alone_high),
@@ -327,6 +327,6 @@ def test_ten_clusters_of_sixteen_queries() -> None:
     sizes = np.array([1.0, 1, 1, 1, 1, 1, 2, 2, 3, 3])
     sums = rng.integers(-1, 2, (11, 10)) * 1.0
     sums[0] = sizes * 0.6 - [0.2, 0, 0.1, 0.3, 0, 0.2, 0.1, 0.3, 0, 0.4]
-    found = paired_differences(sums, sums, sizes, seed=0)
+    found = paired_differences(Sums(sums, sums, sizes), seed=0)
     assert found.adjusted[0] <= 0.05
     assert 0 < found.low[0] < found.high[0] < 1

@@ -7,7 +7,7 @@ documents, scores that are 0 or 1, or skewed.
 import numpy as np
 import pytest
 
-from harness.evaluation.stats import Floats, best_of, cluster_bootstrap, cluster_sums, paired_differences
+from harness.evaluation.stats import Floats, Sums, best_of, cluster_bootstrap, cluster_sums, paired_differences
 
 SIZES = [pytest.param(150, id="small"), pytest.param(2000, id="large", marks=pytest.mark.long)]
 
@@ -43,7 +43,7 @@ def test_means_and_differences_are_covered(worlds: int, binary: bool, clusters: 
         alone = cluster_bootstrap(scores[1:2] - scores[0], member, seed=seed, resamples=1000)
         one += alone.low[0] <= 0 <= alone.high[0]
         sums, sizes = cluster_sums(scores[1:] - scores[0], member)
-        family = paired_differences(sums, sums, sizes, seed=seed, flips=2000)
+        family = paired_differences(Sums(sums, sums, sizes), seed=seed, flips=2000)
         every += bool((family.low <= 0).all() and (family.high >= 0).all())
     slack = tolerance(worlds, 0.95)
     assert 0.93 - slack <= mean / worlds <= 0.97 + slack
@@ -68,7 +68,7 @@ def test_false_positives_among_forty_equal_trials(worlds: int, binary: bool) -> 
     for seed in range(worlds):
         scores, member = world(rng, 40, 40, 2, binary=binary)
         sums, sizes = cluster_sums(scores[1:] - scores[0], member)
-        found = paired_differences(sums, sums, sizes, seed=seed, flips=2000)
+        found = paired_differences(Sums(sums, sums, sizes), seed=seed, flips=2000)
         wrong += bool((found.adjusted <= 0.05).any())
         naive += bool((found.p <= 0.05).any())
     assert wrong / worlds <= 0.05 + tolerance(worlds, 0.05)
@@ -84,7 +84,7 @@ def test_true_differences_are_detected_and_no_others(worlds: int) -> None:
         scores, member = world(rng, 40, 80, 3, binary=False)
         scores[30:] += 0.15
         sums, sizes = cluster_sums(scores[1:] - scores[0], member)
-        found = paired_differences(sums, sums, sizes, seed=seed, flips=2000).adjusted <= 0.05
+        found = paired_differences(Sums(sums, sums, sizes), seed=seed, flips=2000).adjusted <= 0.05
         wrong += bool(found[:29].any())
         seen += int(found[29:].sum())
     assert wrong / worlds <= 0.05 + tolerance(worlds, 0.05)

@@ -1,0 +1,96 @@
+"""The tasks of an execution: stages, merged with those that only they need, and batches that last about a second."""
+
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from harness.running.executors import Engine
+from harness.running.stages.graph import Graph
+from harness.running.stages.stage import StoredStage
+from harness.running.stages.workspace import StageContext
+from harness.running.task import Done
+
+TASK_SECONDS = 1.0
+"""How long a task should take at least, so that what it costs to send does not matter."""
+
+
+class StageTask(NamedTuple):
+    """A stage to send, with those that only it needs: they are made with it."""
+
+    address: str
+    members: tuple[str, ...]
+    stage: StoredStage
+    context: StageContext
+    light: bool
+
+
+def stage_tasks(graph: Graph, addresses: Sequence[str]) -> dict[str, StageTask]:
+    """Return a task for each stage by address, but none for a stage that only one of the others needs."""
+    chosen, merged = set(addresses), set[str]()
+    for address in addresses:
+        inputs = graph.nodes[address].inputs
+        merged |= {part for part in inputs if part in chosen and not graph.is_shared(part)}
+    tasks = {}
+    for address in addresses:
+        if address not in merged:
+            members = tuple(_with_merged(graph, address, merged))
+            light = all(_stored(graph, member).light for member in members)
+            context = graph.nodes[address].work.context
+            tasks[address] = StageTask(address, members, _stored(graph, address), context, light)
+    return tasks
+
+
+def _with_merged(graph: Graph, address: str, merged: set[str]) -> Iterator[str]:
+    yield address
+    for part in graph.nodes[address].inputs:
+        if part in merged:
+            yield from _with_merged(graph, part, merged)
+
+
+def _stored(graph: Graph, address: str) -> StoredStage:
+    stage = graph.nodes[address].stage
+    assert isinstance(stage, StoredStage)
+    return stage
+
+
+class Batches:
+    """Puts tasks of one kind together, by how long their kind has taken so far."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._pace: dict[str, tuple[int, float]] = {}
+        self._alone: set[str] = set()
+
+    def next(self, ready: "deque[StageTask]") -> list[StageTask]:
+        """Take the next tasks of one kind and context that together last about TASK_SECONDS."""
+        batch = [ready.popleft()]
+        if batch[0].address in self._alone:
+            return batch
+        count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))
+        size = math.ceil(TASK_SECONDS * count / seconds) if seconds else 1
+        size = min(size, math.ceil((len(ready) + 1) / self._engine.workers))
+        while ready and len(batch) < size and self._go_together(batch[0], ready[0]):
+            batch.append(ready.popleft())
+        return batch
+
+    def _go_together(self, one: StageTask, other: StageTask) -> bool:
+        alike = one.stage.name == other.stage.name and one.context == other.context
+        return alike and other.address not in self._alone
+
+    def better_here(self, batch: Sequence[StageTask], left: int, *, alone: bool) -> bool:
+        """Whether a batch is done sooner here than by a worker that has yet to start; `left` tasks are still to go."""
+        if alone and len(batch) == 1:
+            return True  # nothing else could run beside it
+        count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))
+        quick = all(task.light for task in batch)
+        return quick and not (count and self._engine.pays(left * seconds / count))
+
+    def note(self, batch: Sequence[StageTask], done: Done) -> None:
+        """Note how long a batch took."""
+        count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))
+        self._pace[batch[0].stage.name] = count + len(batch), seconds + done.seconds
+
+    def split(self, batch: Sequence[StageTask]) -> None:
+        """Never put these tasks together with others again."""
+        self._alone.update(task.address for task in batch)
