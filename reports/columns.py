@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 
 from harness.core.errors import ConfigError, did_you_mean
-from harness.evaluation.results import FACTS, TrialResult
+from harness.evaluation.facts import FACTS, unit_of
+from harness.evaluation.results import TrialResult
 from harness.running.launch_result import Launch
 
 
@@ -46,13 +47,14 @@ def shown(name: str, number: float) -> str:
     """
     if math.isnan(number):
         return "–"
-    if name.endswith("_bytes"):
+    unit = unit_of(name)
+    if unit == "bytes":
         return f"{number / 1e6:.1f} MB"
-    if name.endswith("_ms"):
+    if unit == "ms":
         return f"{number:.1f}"
-    if "usd" in name:
+    if unit == "usd":
         return f"${float(f'{number:.2g}'):.8f}".rstrip("0").rstrip(".") if number < 0.01 else f"${number:.4f}"
-    if name in ("chunks", "context_tokens", "passages", "empty_results") or name.startswith("step_"):
+    if unit == "count":
         return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.1f}"
     return f"{number:.3f}"
 

@@ -1,11 +1,16 @@
 """The plan of the code: ten rooms, small modules, small functions, and a picture that is up to date."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from types import FrameType
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("harness", "judges", "reports")
@@ -53,6 +58,53 @@ def test_reading_the_launch_from_top_to_bottom() -> None:
     (run,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "run")
     assert run.end_lineno is not None
     assert run.end_lineno - run.lineno < 40
+
+
+def walks() -> dict[str, list[tuple[str, str]]]:
+    """The two walks of docs/architecture.md: files and functions in their order."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    found = {}
+    for section in text.split("\n## The way of one ")[1:]:
+        rows = re.findall(r"^\| \d+ \| `([^`]+)` \| `([^`]+)` \|", section.partition("\n## ")[0], re.MULTILINE)
+        found[section.partition("\n")[0]] = rows
+    return found
+
+
+def room(path: str) -> str:
+    parts = path.split("/")
+    return parts[1] if parts[0] == "harness" else parts[0]
+
+
+def test_the_walks_cross_few_rooms() -> None:
+    """A trial from YAML to the tracker at most 11 times, a query at most 8 times; the texts say how often."""
+    counts = {
+        name: sum(room(one) != room(other) for (one, _), (other, _) in pairwise(rows)) for name, rows in walks().items()
+    }
+    assert counts == {"trial": 10, "query": 7}
+
+
+def test_the_walks_are_taken(garden_data: Path, tmp_path: Path, tracking: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every function of the two walks exists, and is called by one `harness run`."""
+    from harness.cli.main import main
+
+    (tmp_path / "x.yaml").write_text(
+        "name: x\ndata: garden\nchunker: {fixed: {size: 30}}\nretriever: bm25\nselector: [{top_k: {k: 3}}]\n"
+        "metrics: [recall@3, recall@100t]\ngrid: {selector.top_k.k: [3, 2]}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    called: set[tuple[str, str]] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(ROOT)):
+            called.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+
+    sys.setprofile(note)
+    try:
+        assert main(["run", "x.yaml", "--tracking", tracking, "--store", "store"]) == 0
+    finally:
+        sys.setprofile(None)
+    for rows in walks().values():
+        assert {(str(ROOT / path), function) for path, function in rows} <= called
 
 
 def test_only_tracking_knows_mlflow() -> None:

@@ -17,23 +17,6 @@ def resampling_seed(queries: Sequence[str], metric: str) -> int:
     return int(digest({"queries": list(queries), "metric": metric})[:8], 16)
 
 
-FACTS = (
-    "chunks",
-    "index_bytes",
-    "context_tokens",
-    "passages",
-    "redundancy",
-    "empty_results",
-    "ann_recall",
-    "usd_per_query",
-    "rerank_usd",
-    "index_usd",
-    "queries_usd",
-    *(f"{stage}_p{at}_ms" for stage in ("latency", "embed", "retrieve", "select") for at in (50, 95)),
-)
-"""Facts about a trial besides its scores (`TrialResult.efficiency`), if they apply; also `step_<label>_<fact>`."""
-
-
 class SelectedPassage(NamedTuple):
     """One passage in one query's result: kept, or dropped by a selector step with a reason."""
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from harness.components.roles import Metric
 from harness.core.errors import ConfigError
+from harness.evaluation.facts import FACTS
 from harness.evaluation.metrics import MEASURES, parse_metric
-from harness.evaluation.results import FACTS
 from harness.experiment.catalog import component
 
 _NAME = re.compile(r"[a-z0-9_]+")

@@ -15,8 +15,8 @@ from harness.components.roles import judge_measures
 from harness.core.errors import ConfigError, did_you_mean
 from harness.core.secrecy import reveals
 from harness.core.strict_yaml import load_yaml
+from harness.evaluation.facts import FACTS
 from harness.evaluation.metrics import is_metric, parse_metric
-from harness.evaluation.results import FACTS
 from harness.experiment.experiment import Experiment
 from harness.experiment.params import param_text
 from harness.experiment.parsing import slot_value

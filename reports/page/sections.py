@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.data.profile import corpus_profile
+from harness.evaluation.facts import FACTS
 from harness.evaluation.results import ScoreBins, TrialResult, resampling_seed
 from harness.evaluation.stats import Floats, cluster_bootstrap
 from harness.running.launch_result import Launch
@@ -169,14 +170,9 @@ def shown_cost(cost: str, value: float) -> str:
     return shown(next(name for name, text in _COSTS.items() if text == cost), value)
 
 
-_FACTS = (
-    *("context_tokens", "passages", "redundancy", "latency_p50_ms", "latency_p95_ms", "chunks", "index_bytes"),
-    *("usd_per_query", "index_usd", "queries_usd", "rerank_usd", "empty_results"),
-)
-
-
 def _cost_table(results: Sequence[TrialResult]) -> Table:
-    names = [name for name in _FACTS if any(name in result.efficiency for result in results)]
+    shown_facts = [name for name, fact in FACTS.items() if fact.in_report]
+    names = [name for name in shown_facts if any(name in result.efficiency for result in results)]
     rows = []
     for result in results:
         values = [float(result.efficiency.get(name, math.nan)) for name in names]

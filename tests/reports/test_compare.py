@@ -633,7 +633,8 @@ def test_a_terminal_lists_the_trials_that_matter() -> None:
     lines = str(comparison).splitlines()
     names = [line.split()[0] for line in lines if re.match(r" *(t[0-9]+|base) ", line)]
     assert len(names) == 20
-    assert names[:2] == ["base", comparison.best.name]
+    assert names[0] == "base"
+    assert comparison.best.name in names[:2]
     assert set(comparison.best.not_separable) <= set(names) or len(comparison.best.not_separable) > 19
     assert any("20 of 41 trials" in line and "harness compare --csv" in line for line in lines)
     assert len(as_csv(comparison).splitlines()) == 42
