@@ -12,9 +12,8 @@ from harness.cli.exit_codes import OK
 from harness.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from harness.core.records import Document
-    from harness.data.annotation import Annotation
-    from harness.data.passage_search import PassageSearch, Snippet
+    from harness.core.records import Chunk, Document
+    from harness.data.passage_search import PassageSearch
 
 _HELP = """\
 Type words to search. A number opens a passage; `12` or `12-14` then marks sentences of the open passage.
@@ -46,7 +45,7 @@ def evidence(options: argparse.Namespace) -> int:
     manifest = read_manifest(dataset_folder(options.dataset))
     documents = read_corpus(manifest)
     if options.search:
-        _show(PassageSearch(documents).search(options.search, _FOUND))
+        _show([hit.chunk for hit in PassageSearch(documents).search(options.search, _FOUND)])
         return OK
     if options.quote:
         if not options.query:
@@ -72,7 +71,7 @@ def _written(
     manifest: Any,
     options: argparse.Namespace,
     asked: str,
-    marks: Sequence["Annotation"],
+    marks: Sequence["Chunk"],
     answer: str | None,
 ) -> int:
     from harness.data.annotation import doubts, query_line
@@ -82,12 +81,12 @@ def _written(
     if options.to:
         add_record(manifest, options.to, line)
     print(json.dumps(line, ensure_ascii=False))
-    for text in doubts(line, [mark.doc for mark in marks]):
+    for text in doubts(line, [mark.known_document() for mark in marks]):
         print(f"warning: {text}", file=sys.stderr)
     return OK
 
 
-def _quoted(documents: Sequence["Document"], quote: str, doc: str | None) -> "Annotation":
+def _quoted(documents: Sequence["Document"], quote: str, doc: str | None) -> "Chunk":
     """The only place of a quote. Raises DataError if there is none or more than one."""
     from harness.data.annotation import places
 
@@ -98,12 +97,12 @@ def _quoted(documents: Sequence["Document"], quote: str, doc: str | None) -> "An
     if not found:
         where = f"document '{doc}'" if doc else "any document"
         raise DataError(f"--quote {quote!r:.60}: does not occur in {where}, even if white space is ignored")
-    if len({mark.doc.id for mark in found}) > 1:
-        names = ", ".join(dict.fromkeys(mark.doc.id for mark in found))
+    if len({mark.doc for mark in found}) > 1:
+        names = ", ".join(dict.fromkeys(mark.doc for mark in found))
         raise DataError(f"--quote {quote!r:.60}: occurs in {len(found)} places, in {names[:200]}; choose with --doc")
     if len(found) > 1:
         at = ", ".join(str(mark.start) for mark in found[:5])
-        message = f"occurs {len(found)} times in '{found[0].doc.id}', at {at}"
+        message = f"occurs {len(found)} times in '{found[0].doc}', at {at}"
         raise DataError(f"--quote {quote!r:.60}: {message}; quote more of the surrounding text")
     return found[0]
 
@@ -113,12 +112,12 @@ class _Dialogue:
 
     def __init__(self, documents: Sequence["Document"], passage_search: "PassageSearch") -> None:
         self._documents, self._finder = documents, passage_search
-        self._found: list[Snippet] = []
-        self._open: list[Annotation] = []
+        self._found: list[Chunk] = []
+        self._open: list[Chunk] = []
 
-    def mark(self, asked: str) -> tuple[list["Annotation"] | None, str | None]:
+    def mark(self, asked: str) -> tuple[list["Chunk"] | None, str | None]:
         """The evidence marked for a query and its answer; (None, None) if the user quits."""
-        marks: list[Annotation] = []
+        marks: list[Chunk] = []
         answer, bare = None, False
         self._open = []
         self._search(asked)
@@ -144,9 +143,9 @@ class _Dialogue:
                 answer = text[2:].strip()
             elif (made := self._understood(text)) is not None:
                 marks.append(made)
-                print(f"  marked: '{made.doc.id}' {made.start}-{made.end}: {made.text!r}")
+                print(f"  marked: '{made.doc}' {made.start}-{made.end}: {made.text!r}")
 
-    def _understood(self, text: str) -> "Annotation | None":
+    def _understood(self, text: str) -> "Chunk | None":
         """The mark that an input line stands for; other lines are carried out, and return None."""
         from harness.data.annotation import between, places
 
@@ -156,20 +155,20 @@ class _Dialogue:
             self._search(text)
             return None
         quote = text.strip("\"“”'")
-        documents = [self._open[0].doc] if self._open else self._documents
+        documents = [self._open[0].known_document()] if self._open else self._documents
         found = between(documents, quote) if "…" in quote or "..." in quote else places(documents, quote)
         if len(found) == 1:
             return found[0]
         print(f"  occurs in {len(found)} places; open its passage, or paste more of it" if found else "  not found")
         return None
 
-    def _numbered(self, text: str) -> "Annotation | None":
+    def _numbered(self, text: str) -> "Chunk | None":
         first, _, last = text.partition("-")
         lo, hi = int(first), int(last or first)
         if self._open:
             if 1 <= lo <= hi <= len(self._open):
-                doc, start, end = self._open[lo - 1].doc, self._open[lo - 1].start, self._open[hi - 1].end
-                return self._open[0]._replace(doc=doc, start=start, end=end)
+                document = self._open[0].known_document()
+                return Chunk.of(document, self._open[lo - 1].start, self._open[hi - 1].end)
             print(f"  the passage has sentences 1 to {len(self._open)}; search again to see others")
         elif 1 <= lo <= len(self._found):
             self._print_passage(self._found[lo - 1])
@@ -177,23 +176,23 @@ class _Dialogue:
             print(f"  there are {len(self._found)} passages")
         return None
 
-    def _print_passage(self, passage: "Snippet") -> None:
+    def _print_passage(self, passage: "Chunk") -> None:
         from harness.data.annotation import sentences
 
-        self._open = sentences(passage.doc, passage.start, passage.end)
-        print(f"── '{passage.doc.id}' {passage.start}-{passage.end}")
+        self._open = sentences(passage.known_document(), passage.start, passage.end)
+        print(f"── '{passage.doc}' {passage.start}-{passage.end}")
         for number, sentence in enumerate(self._open, 1):
             print(textwrap.fill(sentence.text, 100, initial_indent=f"{number:>3}  ", subsequent_indent="     "))
 
     def _search(self, words: str) -> None:
-        self._found, self._open = self._finder.search(words, _FOUND), []
+        self._found, self._open = [hit.chunk for hit in self._finder.search(words, _FOUND)], []
         _show(self._found)
 
 
-def _show(found: Sequence["Snippet"]) -> None:
+def _show(found: Sequence["Chunk"]) -> None:
     for number, part in enumerate(found, 1):
         text = " ".join(part.text.split())
-        print(f"{number:>3}  '{part.doc.id}' {part.start}-{part.end}: {textwrap.shorten(text, 160, placeholder=' …')}")
+        print(f"{number:>3}  '{part.doc}' {part.start}-{part.end}: {textwrap.shorten(text, 160, placeholder=' …')}")
     if not found:
         print("  nothing found")
 

@@ -133,6 +133,11 @@ class Chunk:
     document: Document | None = field(default=None, compare=False, repr=False)
     vector: Vectors | None = field(default=None, compare=False, repr=False)
 
+    @classmethod
+    def of(cls, document: Document, start: int, end: int) -> "Chunk":
+        """The chunk of a document between two character offsets, without tokens."""
+        return cls(document.id, start, end, document.text[start:end], document=document)
+
     @property
     def id(self) -> str:
         """`document:start-end`."""
@@ -142,6 +147,12 @@ class Chunk:
     def indexed(self) -> str:
         """The text that retrievers and rerankers see: context and text."""
         return indexed_text(self.context, self.text)
+
+    def known_document(self) -> Document:
+        """`document`. Raises ValueError if the chunk does not know it."""
+        if self.document is None:
+            raise ValueError(f"chunk {self.id} does not know its document")
+        return self.document
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -171,9 +182,7 @@ def spanning(chunks: Sequence[Chunk]) -> Chunk:
 
     Raises ValueError if the chunks do not know their document.
     """
-    first = chunks[0]
-    if first.document is None:
-        raise ValueError(f"chunk {first.id} does not know its document")
+    first, document = chunks[0], chunks[0].known_document()
     start, end = min(chunk.start for chunk in chunks), max(chunk.end for chunk in chunks)
     contexts = {chunk.context: chunk.context_tokens for chunk in chunks if chunk.context}
     extra = sum(contexts.values())
@@ -181,9 +190,9 @@ def spanning(chunks: Sequence[Chunk]) -> Chunk:
         first,
         start=start,
         end=end,
-        text=first.document.text[start:end],
+        text=document.text[start:end],
         context="\n".join(contexts),
-        tokens=first.document.token_map().count(start, end) + extra,
+        tokens=document.token_map().count(start, end) + extra,
         context_tokens=extra,
         vector=None,
     )

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.core.errors import DataError
-from harness.core.records import Document
+from harness.core.records import Chunk, Document
 from harness.core.sentences import sentence_spans
 from harness.core.text_files import Line
 from harness.data.checks.evidence import evidence_findings
@@ -16,46 +16,34 @@ from harness.data.quotes import loose_occurrences, occurrences
 from harness.data.raw_records import query as parse_query
 
 
-class Annotation(NamedTuple):
-    """A span of a document marked as evidence; `start` and `end` are character offsets, `end` is exclusive."""
-
-    doc: Document
-    start: int
-    end: int
-
-    @property
-    def text(self) -> str:
-        """The marked text."""
-        return self.doc.text[self.start : self.end]
-
-
-def places(documents: Sequence[Document], quote: str) -> list[Annotation]:
+def places(documents: Sequence[Document], quote: str) -> list[Chunk]:
     """All places of a quote: exact ones, or if there are none, those that differ only in white space."""
-    exact = [Annotation(doc, at, at + len(quote)) for doc in documents for at in occurrences(doc.text, quote)]
-    return exact or [Annotation(doc, *span) for doc in documents for span in loose_occurrences(doc.text, quote)]
+    exact = [Chunk.of(doc, at, at + len(quote)) for doc in documents for at in occurrences(doc.text, quote)]
+    return exact or [Chunk.of(doc, *span) for doc in documents for span in loose_occurrences(doc.text, quote)]
 
 
-def between(documents: Sequence[Document], text: str) -> list[Annotation]:
+def between(documents: Sequence[Document], text: str) -> list[Chunk]:
     """The spans from each place of a beginning to the next end after it; `text` is `beginning … end`."""
     first, last = (part.strip() for part in re.split(r"…|\.\.\.", text, maxsplit=1))
     made = []
     for head in places(documents, first):
-        end = next((tail.end for tail in places([head.doc], last) if tail.start >= head.end), None)
+        document = head.known_document()
+        end = next((tail.end for tail in places([document], last) if tail.start >= head.end), None)
         if end is not None:
-            made.append(Annotation(head.doc, head.start, end))
+            made.append(Chunk.of(document, head.start, end))
     return made
 
 
-def sentences(doc: Document, start: int, end: int) -> list[Annotation]:
+def sentences(doc: Document, start: int, end: int) -> list[Chunk]:
     """The sentences between two character offsets, without the white space around them."""
-    return [Annotation(doc, start + lo, start + hi) for lo, hi in sentence_spans(doc.text[start:end], "english")]
+    return [Chunk.of(doc, start + lo, start + hi) for lo, hi in sentence_spans(doc.text[start:end], "english")]
 
 
 def query_line(
     manifest: Manifest,
     queries: str | None,
     text: str,
-    marks: Sequence[Annotation],
+    marks: Sequence[Chunk],
     *,
     answer: str | None = None,
     name: str | None = None,
@@ -72,8 +60,8 @@ def query_line(
     number = len(known) + 1
     while name is None or name in known:
         name, number = f"{queries or 'q'}-{number:03d}", number + 1
-    distinct = {(mark.doc.id, mark.start, mark.end): mark for mark in marks}.values()
-    evidence = [{"doc": mark.doc.id, "start": mark.start, "end": mark.end, "quote": mark.text} for mark in distinct]
+    distinct = {(mark.doc, mark.start, mark.end): mark for mark in marks}.values()
+    evidence = [{"doc": mark.doc, "start": mark.start, "end": mark.end, "quote": mark.text} for mark in distinct]
     line: dict[str, Any] = {"id": name, "text": text} | ({"answer": answer} if answer else {}) | {"evidence": evidence}
     parse_query(Line(manifest.root, 0), line)
     return line

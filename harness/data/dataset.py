@@ -146,7 +146,7 @@ def _resolve(raw: Sequence[RawQuery], documents: Sequence[Document], copies: Cop
 def _evidence(
     item: RawEvidence, query: RawQuery, by_id: Mapping[str, Document], passage_search: "CopyFinder | None"
 ) -> Evidence:
-    if item.places[0].start is None:
+    if item.places[0].span is None:
         names = [p.doc for p in item.places if not p.absent]
         # A copy that the query itself lists as evidence, ignored or irrelevant keeps that role.
         named = {p.doc for other in query.evidence for p in other.places} | {*query.ignore, *query.irrelevant}
@@ -155,7 +155,7 @@ def _evidence(
         there = tuple(Span(name, 0, len(by_id[name].text)) for name in names)
         nowhere = tuple(Span(p.doc, 0, 0) for p in item.places)
         return Evidence(there or nowhere, item.grade, whole=True, absent=not there)
-    places = [Span(p.doc, p.start or 0, p.end or 0) for p in item.places]
+    places = [place.span for place in item.places if place.span]
     if passage_search:
         for place in list(places):
             places += [

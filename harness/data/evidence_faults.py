@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
-from harness.core.records import Document
+from harness.core.records import Document, Span
 from harness.data.quotes import inside_word, loose_occurrences, occurrences
-from harness.data.raw_records import RawPlace, RawQuery
+from harness.data.raw_records import Citation, RawQuery
 
 Code = Literal["unknown-document", "not-absent", "out-of-range", "shifted", "quote-differs"]
 
@@ -45,28 +45,26 @@ def unknown_ignored(item: RawQuery, by_id: Mapping[str, Document]) -> list[str]:
     return [f"ignore: no document '{doc}' in the corpus" for doc in item.ignore if doc not in by_id]
 
 
-def place_fault(place: RawPlace, by_id: Mapping[str, Document]) -> Fault | None:
+def place_fault(place: Citation, by_id: Mapping[str, Document]) -> Fault | None:
     """The fault of one place; None if it can be used."""
     doc = by_id.get(place.doc)
     if place.absent:
         return Fault("not-absent", f"'{place.doc}' is marked absent but is in the corpus") if doc else None
     if doc is None:
         return Fault("unknown-document", f"no document '{place.doc}' in the corpus")
-    if place.start is None or place.end is None:
-        return None
-    return _span_fault(place, place.start, place.end, doc.text)
+    return _span_fault(place.span, place.quote, doc.text) if place.span else None
 
 
-def _span_fault(place: RawPlace, start: int, end: int, text: str) -> Fault | None:
-    quote = place.quote
+def _span_fault(span: Span, quote: str | None, text: str) -> Fault | None:
+    doc, start, end = span
     if not 0 <= start < end <= len(text):
-        message = f"span {start}-{end} is not inside '{place.doc}', which has {len(text)} characters"
+        message = f"span {start}-{end} is not inside '{doc}', which has {len(text)} characters"
         found = _moved(quote, start, text) if quote else None
         return Fault("out-of-range", f"{message}{found.what if found else ''}", found.right if found else None)
     if quote is None or text[start:end] == quote:
         return None
     found = _moved(quote, start, text)
-    message = f"quote differs from '{place.doc}' at {start}-{end}{found.what}"
+    message = f"quote differs from '{doc}' at {start}-{end}{found.what}"
     return found._replace(what=message)
 
 

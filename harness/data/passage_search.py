@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from harness.components.retrievers import BM25
-from harness.core.records import Document
+from harness.core.records import Chunk, Document, Hit
 
 LENGTH = 800
 """Maximum length of a passage, in characters."""
@@ -13,21 +12,7 @@ LENGTH = 800
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
 
 
-class Snippet(NamedTuple):
-    """A passage of a document, by character offsets, and its BM25 score for a search."""
-
-    doc: Document
-    start: int
-    end: int
-    score: float = 0.0
-
-    @property
-    def text(self) -> str:
-        """The text of the passage."""
-        return self.doc.text[self.start : self.end]
-
-
-def snippets(doc: Document, length: int) -> Iterator[Snippet]:
+def snippets(doc: Document, length: int) -> Iterator[Chunk]:
     """Passages of whole paragraphs, up to `length` characters each; longer paragraphs are cut at spaces.
 
     >>> [part.text for part in snippets(Document("a", "One.\\n\\nTwo.\\n\\nThree is long."), 10)]
@@ -36,11 +21,11 @@ def snippets(doc: Document, length: int) -> Iterator[Snippet]:
     start = end = 0
     for first, last in _paragraphs(doc.text, length):
         if end > start and last - start > length:
-            yield Snippet(doc, start, end)
+            yield Chunk.of(doc, start, end)
             start = first
         start, end = (first if end <= start else start), last
     if end > start:
-        yield Snippet(doc, start, end)
+        yield Chunk.of(doc, start, end)
 
 
 def _paragraphs(text: str, length: int) -> Iterator[tuple[int, int]]:
@@ -63,11 +48,11 @@ class PassageSearch:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._snippets = [part for doc in documents for part in snippets(doc, LENGTH)]
-        self._texts = [f"{part.doc.title}\n{part.text}" for part in self._snippets]
+        self._texts = [f"{part.known_document().title}\n{part.text}" for part in self._snippets]
         self._index = BM25().index(self._texts)
 
-    def search(self, words: str, k: int = 10) -> list[Snippet]:
+    def search(self, words: str, k: int = 10) -> list[Hit]:
         """The `k` best passages, best first; passages that share no word with the search are left out."""
         ids, scores = BM25(depth=k).search(self._index, None, [words], None).row(0)
         pairs = zip(ids.tolist(), scores.tolist(), strict=True)
-        return [self._snippets[at]._replace(score=score) for at, score in pairs]
+        return [Hit(self._snippets[at], score) for at, score in pairs]

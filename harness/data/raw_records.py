@@ -3,7 +3,7 @@
 import re
 from typing import Any, NamedTuple
 
-from harness.core.records import Document
+from harness.core.records import Document, Span
 from harness.core.text_files import Line
 
 _DOCUMENT_KEYS = {"id", "text", "title", "metadata"}
@@ -12,20 +12,19 @@ _EVIDENCE_KEYS = {"doc", "start", "end", "quote", "also", "grade", "absent"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class RawPlace(NamedTuple):
-    """A place as written; `start` and `end` are None for document-level evidence, which may be `absent`."""
+class Citation(NamedTuple):
+    """What evidence cites: a span with its quote, or an entire document (no span), which may be `absent`."""
 
     doc: str
-    start: int | None
-    end: int | None
-    quote: str | None
+    span: Span | None = None
+    quote: str | None = None
     absent: bool = False
 
 
 class RawEvidence(NamedTuple):
     """An item of evidence as written: its equivalent places, and its grade."""
 
-    places: tuple[RawPlace, ...]
+    places: tuple[Citation, ...]
     grade: float
 
 
@@ -73,7 +72,7 @@ def query(line: Line, value: dict[str, Any]) -> RawQuery:
     for at, place in enumerate(first):
         if place in first[:at]:
             raise line.fault(f"evidence[{at}]: repeats evidence[{first.index(place)}]; list each item once")
-    kinds = {place.start is None for item in items for place in item.places}
+    kinds = {place.span is None for item in items for place in item.places}
     if len(kinds) > 1:
         raise line.fault("evidence: spans and whole documents in one query; give offsets to all of them or to none")
     answer = value.get("answer")
@@ -81,7 +80,7 @@ def query(line: Line, value: dict[str, Any]) -> RawQuery:
         answer = _string(line, value, "answer")
     name, text = _identifier(line, value), _string(line, value, "text")
     lists = [_documents(line, value, key) for key in ("ignore", "irrelevant", "unjudged")]
-    needed = {place.doc for item in items for place in item.places if place.start is None}
+    needed = {place.doc for item in items for place in item.places if place.span is None}
     for key, docs in (("irrelevant", lists[1]), ("unjudged", lists[2])):
         both = next((doc for doc in docs if doc in needed), None)
         if both is not None:
@@ -105,11 +104,11 @@ def _evidence(line: Line, where: str, value: Any, default: float) -> RawEvidence
     return RawEvidence((first, *others), _grade(line, value, default))
 
 
-def _place(line: Line, where: str, value: Any) -> RawPlace:
+def _place(line: Line, where: str, value: Any) -> Citation:
     if not isinstance(value, dict) or not isinstance(value.get("doc"), str):
         raise line.fault(f'{where}: expected {{"doc": ID}} or {{"doc": ID, "start": N, "end": N, "quote": TEXT}}')
     _known(line, value, _EVIDENCE_KEYS, where)
-    ends = value.get("start"), value.get("end")
+    ends: tuple[Any, Any] = (value.get("start"), value.get("end"))
     _string(line, value, "doc")
     if ends == (None, None):
         if value.get("quote") is not None:
@@ -117,7 +116,7 @@ def _place(line: Line, where: str, value: Any) -> RawPlace:
         absent = value.get("absent", False)
         if not isinstance(absent, bool):
             raise line.fault(f"{where}: absent: expected true or false, not {absent!r}")
-        return RawPlace(value["doc"], None, None, None, absent)
+        return Citation(value["doc"], absent=absent)
     if "absent" in value:
         raise line.fault(f"{where}: absent: is for whole documents, not for spans")
     if not all(type(end) is int for end in ends):
@@ -125,7 +124,7 @@ def _place(line: Line, where: str, value: Any) -> RawPlace:
     quote = value.get("quote")
     if quote is not None:
         quote = _string(line, value, "quote")
-    return RawPlace(value["doc"], ends[0], ends[1], quote)
+    return Citation(value["doc"], Span(value["doc"], *ends), quote)
 
 
 def _grade(line: Line, value: dict[str, Any], default: float) -> float:

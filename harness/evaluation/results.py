@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.core.records import Floats
+from harness.evaluation.metrics.matching import Passage
 from harness.evaluation.metrics.measures import GEOMETRIC_FLOOR, MEASURES
 from harness.storage.digest import digest
 
@@ -17,25 +18,12 @@ def resampling_seed(queries: Sequence[str], metric: str) -> int:
     return int(digest({"queries": list(queries), "metric": metric})[:8], 16)
 
 
-class SelectedPassage(NamedTuple):
-    """One passage in one query's result: kept, or dropped by a selector step with a reason."""
-
-    doc: str
-    start: int
-    end: int
-    score: float
-    tokens: int
-    context_tokens: int = 0
-    step: str = ""
-    reason: str = ""
-
-
 @dataclass(frozen=True)
 class Selection:
     """The passages selected for one query, in rank order, and the passages its selector steps dropped."""
 
-    kept: list[SelectedPassage]
-    dropped: list[SelectedPassage]
+    kept: list[Passage]
+    dropped: list[Passage]
 
 
 class ScoreBin(NamedTuple):

@@ -127,6 +127,9 @@ class SqliteFile:
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._db is not None:
             self._db.close()
             self._db = None
@@ -146,7 +149,7 @@ class SqliteFile:
             db.execute("PRAGMA synchronous=NORMAL")
             version = self.tables.version_of(db)
             if version > self.VERSION:
-                self.close()
+                self._disconnect()
                 message = f"store {self.path}: is of version {version}, this harness knows {self.VERSION}"
                 raise StoreError(f"{message}; upgrade the harness, or name another folder with --store")
             self.tables.prepare(db)
@@ -158,7 +161,7 @@ class SqliteFile:
 
     def set_aside(self) -> None:
         """Rename the damaged file and its journals; the next call creates a new file."""
-        self.close()
+        self._disconnect()
         self.damaged += 1
         with locked(self.path.with_suffix(".lock")):
             aside = free_name(self.path, "damaged")

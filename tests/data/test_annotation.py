@@ -52,8 +52,8 @@ def test_snippets_cover_the_words() -> None:
 def test_search() -> None:
     """Finds the passage with the words; titles count; passages without a shared word are not found."""
     passage_search = PassageSearch([DOC, Document("bread", "Bake it.", "Rye")])
-    assert [part.doc.id for part in passage_search.search("salty water")] == ["pasta"]
-    assert [part.doc.id for part in passage_search.search("rye")] == ["bread"]
+    assert [hit.chunk.doc for hit in passage_search.search("salty water")] == ["pasta"]
+    assert [hit.chunk.doc for hit in passage_search.search("rye")] == ["bread"]
     assert passage_search.search("saffron") == []
 
 

@@ -105,7 +105,7 @@ class Ensemble(Fusion):
         )
         weights = sum(weight for weight, _ in signals)
         scores = np.round(sum((weight / weights * values for weight, values in signals), np.zeros(len(ids))), 9)
-        taken: list[_Passage] = []
+        taken: list[_Taken] = []
         for at in np.lexsort((ids, -scores)).tolist():
             if len(taken) == self.depth:
                 break
@@ -124,35 +124,30 @@ class Ensemble(Fusion):
             chunk = parent
         return chunk
 
-    def _take(self, taken: list["_Passage"], chunk: int, score: float, view: "_View") -> None:
+    def _take(self, taken: list["_Taken"], chunk: int, score: float, view: "_View") -> None:
         """Add a chunk as a new passage, merge it into an existing one, or skip it."""
         corpus = view.searched.corpus
         doc, start, end = int(corpus.doc[chunk]), int(corpus.start[chunk]), int(corpus.end[chunk])
-        near = [at for at, passage in enumerate(taken) if passage.doc == doc]
-        for at in near:
-            passage = taken[at]
-            shared = min(end, passage.end) - max(start, passage.start)
-            if 2 * shared > min(end - start, passage.end - passage.start):
+        near = {at: int(corpus.start[one.first]) for at, one in enumerate(taken) if int(corpus.doc[one.first]) == doc}
+        for at, begin in near.items():
+            shared = min(end, taken[at].end) - max(start, begin)
+            if 2 * shared > min(end - start, taken[at].end - begin):
                 return
-        for at in near:
-            passage = taken[at]
-            lo, hi = min(start, passage.start), max(end, passage.end)
+        for at, begin in near.items():
+            lo, hi = min(start, begin), max(end, taken[at].end)
             fits = at < self.merge_top and corpus.count(doc, lo, hi) <= self.merge_tokens
-            apart = any(other != at and lo < taken[other].end and taken[other].start < hi for other in near)
-            if fits and not apart and view.touching(doc, (start, end), (passage.start, passage.end)):
-                first = chunk if start < passage.start else passage.first
-                taken[at] = passage._replace(first=first, start=lo, end=hi)
+            apart = any(other != at and lo < taken[other].end and near[other] < hi for other in near)
+            if fits and not apart and view.touching(doc, (start, end), (begin, taken[at].end)):
+                taken[at] = taken[at]._replace(first=chunk if start < begin else taken[at].first, end=hi)
                 return
-        taken.append(_Passage(doc, start, end, chunk, score))
+        taken.append(_Taken(chunk, end, score))
 
 
-class _Passage(NamedTuple):
-    """A span of one document that begins with the chunk `first`."""
+class _Taken(NamedTuple):
+    """What is selected: from the beginning of the chunk `first` to the character `end`."""
 
-    doc: int
-    start: int
-    end: int
     first: int
+    end: int
     score: float
 
 

@@ -156,7 +156,7 @@ def _may_be_duplicates(one: RawQuery, other: RawQuery) -> bool:
 
 
 def _needs(item: RawQuery) -> set[tuple[str, int | None, int | None]]:
-    return {(place.doc, place.start, place.end) for evidence in item.evidence for place in evidence.places}
+    return {place.span or (place.doc, None, None) for evidence in item.evidence for place in evidence.places}
 
 
 def _needed_documents(item: RawQuery) -> set[str]:

@@ -7,7 +7,7 @@ from harness.core.records import Document
 from harness.data.checks.findings import Finding
 from harness.data.evidence_faults import evidence_faults, unknown_ignored
 from harness.data.quotes import inside_word, occurrences
-from harness.data.raw_records import RawPlace, RawQuery
+from harness.data.raw_records import Citation, RawQuery
 
 
 def evidence_findings(item: RawQuery, documents: Mapping[str, Document]) -> Iterator[Finding]:
@@ -29,10 +29,10 @@ def evidence_findings(item: RawQuery, documents: Mapping[str, Document]) -> Iter
     yield from _overlaps(item)
 
 
-def _span_findings(item: RawQuery, place: RawPlace, text: str) -> Iterator[Finding]:
-    start, end = place.start, place.end
-    if start is None or end is None or not 0 <= start < end <= len(text):
+def _span_findings(item: RawQuery, place: Citation, text: str) -> Iterator[Finding]:
+    if place.span is None or not 0 <= place.span.start < place.span.end <= len(text):
         return
+    start, end = place.span.start, place.span.end
     quote = text[start:end]
     if place.quote is not None and place.quote != quote:
         return  # findings on a wrong place would mislead
@@ -54,8 +54,7 @@ def _span_findings(item: RawQuery, place: RawPlace, text: str) -> Iterator[Findi
 
 def _overlaps(item: RawQuery) -> Iterator[Finding]:
     """Findings for items of one query that share text; equivalent places of one item may overlap."""
-    firsts = [evidence.places[0] for evidence in item.evidence]
-    spans = sorted((p.doc, p.start, p.end) for p in firsts if p.start is not None and p.end is not None)
+    spans = sorted(span for evidence in item.evidence if (span := evidence.places[0].span))
     for (doc, start, end), (other, begin, last) in pairwise(spans):
         if doc == other and begin < end:
             message = f"'{doc}' {start}-{end} and {begin}-{last} share {min(end, last) - begin} characters"

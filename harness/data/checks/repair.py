@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.core.errors import DataError
-from harness.core.records import Document
+from harness.core.records import Document, Span
 from harness.core.text_files import Line, byte_lines, decoded, json_object
 from harness.data.dataset import read_corpus, verify
 from harness.data.evidence_faults import place_fault
 from harness.data.manifest import Manifest, PinnedFile, read_manifest, write_manifest
-from harness.data.raw_records import RawPlace, query
+from harness.data.raw_records import Citation, query
 from harness.storage.files import appearing
 
 DIFF = "fixes.diff"
@@ -173,7 +173,7 @@ def _repair(written: dict[str, Any], documents: Mapping[str, Document], counts: 
     start, end, quote = written.get("start"), written.get("end"), written.get("quote")
     if start is None or end is None:
         return
-    fault = place_fault(RawPlace(written["doc"], start, end, quote), documents)
+    fault = place_fault(Citation(written["doc"], Span(written["doc"], start, end), quote), documents)
     if fault and not fault.right:
         return
     if fault and fault.right:

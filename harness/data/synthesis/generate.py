@@ -8,9 +8,9 @@ from typing import Any
 from harness.components.llm_roles import prompt_digest
 from harness.components.text_analysis import Analyzer
 from harness.core.errors import DataError
-from harness.core.records import Document
+from harness.core.records import Chunk, Document
 from harness.data.checks.near_duplicates import near_duplicate_queries
-from harness.data.passage_search import PassageSearch, Snippet, snippets
+from harness.data.passage_search import PassageSearch, snippets
 from harness.data.quotes import occurrences
 from harness.data.synthesis.prompts import BATCH, SEVERAL, SINGLE, UNANSWERABLE, AnswerChecker, QueryWriter
 from harness.llm import BatchRunner, Caller, Completion, Estimate, Failure, Label, Task, estimate, missing, stored
@@ -128,7 +128,7 @@ def generate(documents: Sequence[Document], known: Sequence[str], plan: Plan, mo
     return made
 
 
-def _texts(documents: Sequence[Document], plan: Plan) -> list[Snippet]:
+def _texts(documents: Sequence[Document], plan: Plan) -> list[Chunk]:
     """The texts to ask about, in random order: one from each document, then a second one from each, and so on."""
     chance = random.Random(f"texts {plan.seed}")
     piles = []
@@ -144,22 +144,22 @@ def _texts(documents: Sequence[Document], plan: Plan) -> list[Snippet]:
     return texts
 
 
-def _draw(texts: Sequence[Snippet], kinds: Sequence[str], first: int) -> dict[Task, Snippet]:
+def _draw(texts: Sequence[Chunk], kinds: Sequence[str], first: int) -> dict[Task, Chunk]:
     """A task for each question, in calls about one text each, from the text numbered `first` on.
 
     If the texts run out, more questions about the first texts are requested.
     """
     calls = -(-len(kinds) // BATCH)
-    return {
-        Task(
-            "", (text.text,), kind, text.doc.title, take=(first + at % calls) // len(texts) * BATCH + at // calls
-        ): text
-        for at, kind in enumerate(kinds)
-        for text in [texts[(first + at % calls) % len(texts)]]
-    }
+    drawn = {}
+    for at, kind in enumerate(kinds):
+        number = first + at % calls
+        text = texts[number % len(texts)]
+        take = number // len(texts) * BATCH + at // calls
+        drawn[Task("", (text.text,), kind, text.known_document().title, take=take)] = text
+    return drawn
 
 
-def _written(models: GenerationModels, drawn: Mapping[Task, Snippet], made: Generated) -> list[Candidate]:
+def _written(models: GenerationModels, drawn: Mapping[Task, Chunk], made: Generated) -> list[Candidate]:
     """The questions written for the drawn texts; counts unusable ones in `made`."""
     found = models.ask(models.writer, list(drawn), "questions to write")
     candidates = []
@@ -196,14 +196,14 @@ def _checked(
 def _shown(one: Candidate, passage_search: PassageSearch) -> list[str]:
     if one.kind != UNANSWERABLE:
         return one.quotes
-    return [part.text for part in passage_search.search(one.question, _PASSAGES)]
+    return [hit.chunk.text for hit in passage_search.search(one.question, _PASSAGES)]
 
 
-def _candidate(task: Task, text: Snippet, written: Completion) -> Candidate:
+def _candidate(task: Task, text: Chunk, written: Completion) -> Candidate:
     question, answer, *quotes = written.texts
     starts = [text.start + text.text.index(quote) for quote in quotes]
     spans = sorted((start, start + len(quote)) for start, quote in zip(starts, quotes, strict=True))
-    return Candidate(question, answer, task.item, text.doc, tuple(spans))
+    return Candidate(question, answer, task.item, text.known_document(), tuple(spans))
 
 
 def _filtered(candidates: Sequence[Candidate], known: Sequence[str], plan: Plan, made: Generated) -> list[Candidate]:

@@ -9,13 +9,19 @@ from harness.evaluation.metrics.intervals import Interval, common, overlap, size
 
 
 class Passage(NamedTuple):
-    """A retrieved span: document, character offsets, tokens of its text, tokens of the context shown before it."""
+    """A retrieved span: document, character offsets, tokens of its text, tokens of the context shown before it.
+
+    Of a selection, it also has its score, and if it was dropped, the label of the selector step and the reason.
+    """
 
     doc: str
     start: int
     end: int
     tokens: int = 0
     context_tokens: int = 0
+    score: float = 0.0
+    step: str = ""
+    reason: str = ""
 
 
 class Items(NamedTuple):

@@ -19,7 +19,6 @@ from harness.evaluation.metrics import EvidencePath, Items, Ranking, Step, losse
 from harness.evaluation.metrics.intervals import size, union
 from harness.evaluation.metrics.matching import Passage
 from harness.evaluation.metrics.measures import MEASURES
-from harness.evaluation.results import SelectedPassage
 from harness.experiment.trial import Unanswerable
 from harness.running.stages.own_metrics import own_scores
 from harness.running.stages.passages import Passages
@@ -92,7 +91,7 @@ class Score(StoredStage):
         corpus = self.selection.rankings.corpus
         passages, queries = corpus.passages(work), work.queries
         selected, items = self.selection.selections(work), [self.items(query) for query in queries]
-        kept = [[passage_of(pick) for pick in selected.kept(at)] for at in range(len(selected))]
+        kept = [selected.kept(at) for at in range(len(selected))]
         maps = corpus.chunks.tokens.maps(work)
         values = score_queries(
             [metric for metric in map(split_metric, self.scored) if metric.measure in MEASURES],
@@ -121,9 +120,9 @@ class Score(StoredStage):
         values, selected = metric_values(scores), self.selection.selections(work)
         for at, query in enumerate(work.queries):
             needed, kept = self.items(query), selected.kept(at)
-            shown = Ranking([passage_of(pick) for pick in kept], needed)
+            shown = Ranking(kept, needed)
             evidence_outcomes = zip(needed.evidence, scores.data["fates"][at], strict=True)
-            relevant = [shown.is_relevant(passage_of(pick)) for pick in kept]
+            relevant = [shown.is_relevant(pick) for pick in kept]
             yield {
                 "query_id": query.id,
                 "query": query.text,
@@ -233,11 +232,6 @@ def efficiency(ranked: Artifact, selection: Artifact, scores: Artifact, embeddin
     return facts
 
 
-def passage_of(pick: SelectedPassage) -> Passage:
-    """Convert a selected passage to the record that metrics use."""
-    return Passage(pick.doc, pick.start, pick.end, pick.tokens, pick.context_tokens)
-
-
 def redundancy(row: Sequence[Passage]) -> float:
     """Return the fraction of the selected characters that an earlier passage already contains."""
     shown = sum(passage.end - passage.start for passage in row)
@@ -247,8 +241,13 @@ def redundancy(row: Sequence[Passage]) -> float:
     return 1 - sum(size(union(parts)) for parts in by_doc.values()) / shown if shown else 0.0
 
 
-def _passage_row(pick: SelectedPassage, data: Dataset) -> dict[str, Any]:
-    return {**pick._asdict(), "text": data.by_id[pick.doc].text[pick.start : pick.end]}
+def _passage_row(pick: Passage, data: Dataset) -> dict[str, Any]:
+    text = data.by_id[pick.doc].text[pick.start : pick.end]
+    return {name: getattr(pick, name) for name in _ROW} | {"text": text}
+
+
+_ROW = ("doc", "start", "end", "score", "tokens", "context_tokens", "step", "reason")
+"""The fields of a passage in a record."""
 
 
 def _number(value: float) -> float | None:

@@ -6,7 +6,7 @@ from typing import Any, overload
 import numpy as np
 
 from harness.evaluation.metrics.matching import Passage
-from harness.evaluation.results import SelectedPassage, Selection
+from harness.evaluation.results import Selection
 from harness.storage.store import Artifact
 
 COLUMNS = ("query", "doc", "start", "end", "score", "tokens", "context_tokens", "step", "reason")
@@ -43,18 +43,18 @@ class Selections(Sequence[Selection]):
         if not -len(self) <= query < len(self):
             raise IndexError(query)
         query %= len(self)
-        dropped = [SelectedPassage(**row) for row in self.dropped_rows(query)]
+        dropped = [Passage(**row) for row in self.dropped_rows(query)]
         return Selection(self.kept(query), dropped)
 
     def _rows(self, query: int) -> "zip[tuple[Any, ...]]":
         at = slice(self._bounds[query], self._bounds[query + 1])
         return zip(*(column[at] for column in self._columns), strict=True)
 
-    def kept(self, query: int) -> list[SelectedPassage]:
+    def kept(self, query: int) -> list[Passage]:
         """Return the passages kept for a query, in rank order."""
         documents = self._documents
         return [
-            SelectedPassage(documents[doc], start, end, score, tokens, context_tokens)
+            Passage(documents[doc], start, end, tokens, context_tokens, score)
             for doc, start, end, score, tokens, context_tokens, step, _ in self._rows(query)
             if step == KEPT
         ]
@@ -69,7 +69,7 @@ class Selections(Sequence[Selection]):
         return found
 
     def dropped_rows(self, query: int) -> list[dict[str, Any]]:
-        """Return the passages dropped for a query as records of JSON, with the fields of `SelectedPassage`."""
+        """Return the passages dropped for a query as records of JSON, with the fields of `Passage`."""
         documents, steps, reasons = self._documents, self._steps, self._reasons
         return [
             {
