@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from harness.storage.locks import LivenessLock, is_alive
 from harness.storage.sqlite_file import SqliteFile
-from harness.storage.sqlite_tables import checksum
 
 
 class Leases(SqliteFile):
@@ -48,9 +47,10 @@ class Leases(SqliteFile):
         for start in range(0, len(addresses), self.BLOCK):
             block = addresses[start : start + self.BLOCK]
             marks = ",".join("?" * len(block))
-            for address, owner, check in db.execute(f"SELECT * FROM leases WHERE address IN ({marks})", block):
+            for row in db.execute(f"SELECT * FROM leases WHERE address IN ({marks})", block):
+                address, owner, _ = row
                 if owner not in alive:
-                    alive[owner] = check == checksum((address, owner)) and is_alive(self._owners / Path(owner).name)
+                    alive[owner] = self.tables.is_sound("leases", row) and is_alive(self._owners / Path(owner).name)
                 if alive[owner]:
                     held.add(address)
         return held

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from harness.core.errors import StoreError
 from harness.storage.files import explained, free_name
 from harness.storage.locks import locked
-from harness.storage.sqlite_tables import Row, Tables, checksum
+from harness.storage.sqlite_tables import Row, Tables
 
 T = TypeVar("T")
 
@@ -87,10 +87,9 @@ class SqliteFile:
 
     def sound(self, table: str, rows: Iterable[Row]) -> list[Row]:
         """Return complete rows of a table without their checksums; rows that do not match theirs are deleted."""
-        good: list[Row] = []
-        bad: list[Row] = []
+        tables, good, bad = self.tables, list[Row](), list[Row]()
         for row in rows:
-            (good if row[-1] == checksum(row[:-1]) else bad).append(row)
+            (good if tables.is_sound(table, row) else bad).append(row)
         if bad:
             self.drop(table, bad)
         return [row[:-1] for row in good]

@@ -78,6 +78,12 @@ class Tables:
         statement = f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO {table} VALUES ({marks})"
         db.executemany(statement, ((*row, checksum(row)) for row in rows))
 
+    def is_sound(self, table: str, row: Row) -> bool:
+        """Whether a complete row matches its checksum, and its texts are texts: a flipped bit can make them bytes."""
+        kinds = zip(self.columns[table], row[:-1], strict=True)
+        texts = all(isinstance(value, str | None) for column, value in kinds if " TEXT" in column)
+        return texts and bool(row[-1] == checksum(row[:-1]))
+
     def delete(self, db: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
         """Delete rows by their keys."""
         keys = self.keys.get(table, 1)

@@ -268,6 +268,21 @@ def test_two_hundred_damages_of_each_file(name: str, tmp_path: Path) -> None:
     assert all("is of version" in line for line in newer)
 
 
+def test_a_text_that_became_bytes_is_damage(tmp_path: Path) -> None:
+    """A flipped bit in a row's header turns text into a blob of the same bytes, whose checksum is the same."""
+    file = tmp_path / "leases.sqlite"
+    write_leases(file)
+    with sqlite3.connect(file) as db:
+        db.execute("UPDATE leases SET owner = CAST(owner AS BLOB)")
+    assert Leases(file).take(list(LABELS)) == set(LABELS)
+    cache = AnswerCache(tmp_path / "answers.sqlite")
+    write_answers(cache.path)
+    with sqlite3.connect(cache.path) as db:
+        db.execute("UPDATE labels SET label = CAST(label AS BLOB)")
+    assert cache.labels(list(LABELS)) == {}
+    assert cache.damaged_rows == len(LABELS)
+
+
 def test_a_newer_store_is_one_line(tmp_path: Path) -> None:
     """The line has both versions."""
     AnswerCache(tmp_path / "answers.sqlite").failures(["a"])
