@@ -6,11 +6,12 @@ from reports.comparison_row import Row
 from reports.frames import scores_frame
 from reports.gate_result import GateResult
 from reports.gate_run import accept_launch, gate
-from reports.launch_files import launch_report
+from reports.launch_files import ComparedReport, launch_report
 from reports.report import Report, report
 
 __all__ = [
     "Best",
+    "ComparedReport",
     "Comparison",
     "GateResult",
     "Report",

@@ -22,13 +22,25 @@ def answered(comparison: Comparison, final: Final | None) -> str:
     return "\n\n".join([answer(comparison), *text, ""])
 
 
-def launch_report(launch: Launch) -> ReportOutput:
-    """Returns the files of a launch by name, and tags for each trial.
+class ComparedReport:
+    """Makes the report of a launch and keeps its comparison, so that it need not be computed again."""
+
+    def __init__(self) -> None:
+        self.comparison: Comparison | None = None
+
+    def __call__(self, launch: Launch) -> ReportOutput:
+        """Returns what is logged with the launch."""
+        self.comparison = compare(launch)
+        return launch_report(launch, self.comparison)
+
+
+def launch_report(launch: Launch, comparison: Comparison | None = None) -> ReportOutput:
+    """Returns the files of a launch by name, and tags for each trial; `comparison` is computed if it is not given.
 
     `report.html`, `comparison.md` and `.json`, `leaderboard.json` (a table), `recall_over_budget.svg`; also
     `score_bins.svg` and `.json` if a trial's scores are cosines.
     """
-    comparison = compare(launch)
+    comparison = comparison or compare(launch)
     final = final_scores(launch, comparison.metric)
     # By the lower bound of the mean: judge failures must not move a trial up.
     ordered = sorted(comparison.rows, key=lambda row: -row.mean_min)

@@ -82,7 +82,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from harness.experiment.yaml_file import read_experiment
-    from reports import columns, compare
+    from reports import ComparedReport, columns, compare
     from reports.answer import answer
     from reports.comparison import table
     from reports.final import final_scores, lines
@@ -91,6 +91,7 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.choose and not options.final:
         raise ConfigError("run: --choose requires --final")
+    report = ComparedReport()
     launch = run(
         read_experiment(options.experiment),
         workers=options.workers,
@@ -100,9 +101,10 @@ def _run(options: argparse.Namespace) -> int:
         final=options.final,
         choose=params_of("--choose", options.choose),
         models=models_of(options),
+        report=report,
         notify=lambda line: print(line, flush=True),
     )
-    comparison = compare(launch)
+    comparison = report.comparison or compare(launch)
     show(table(comparison, width()))
     print(answer(comparison))
     final = final_scores(launch)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from harness.storage.array_file import read_arrays
 from harness.storage.digest import canonical, digest
 from harness.storage.files import explained
 from harness.storage.locks import locked
@@ -143,8 +144,7 @@ class Store:
             if os.path.lexists(folder):
                 self._set_aside(folder)
             return None
-        with (folder / _ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            loaded = {name: arrays[name] for name in arrays.files}
+        loaded = read_arrays(content)
         data = json.loads(loaded.pop("__data__").tobytes().decode("utf-8", "surrogatepass"))
         return Artifact(loaded, data)
 

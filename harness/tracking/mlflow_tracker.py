@@ -22,10 +22,11 @@ from harness.tracking.trial_files import redact_all
 
 
 class Logged(NamedTuple):
-    """A trial's run in MLflow, and the launch in its tag."""
+    """A trial's run in MLflow, and the launch and the name in its tags."""
 
     run_id: str
     launch: str
+    name: str
 
 
 class MlflowTracker(MlflowTrends):
@@ -45,11 +46,10 @@ class MlflowTracker(MlflowTrends):
         """Trials in MLflow, by fingerprint."""
         with self.explained():
             runs = self.search("tags.kind = 'trial' and attributes.status = 'FINISHED'")
-            tagged = {run.data.tags["fingerprint"]: (run.info.run_id, run.data.tags.get("launch", "")) for run in runs}
-        return {fingerprint: Logged(*found) for fingerprint, found in tagged.items()}
+            return {run.data.tags["fingerprint"]: _logged(run) for run in runs}
 
     def log_trial(self, trial: FinishedTrial, launch: str) -> None:
-        """Log a trial, or only tag its run with the launch if it is logged already."""
+        """Log a trial unless it is logged already; `log_launch` assigns it to the launch."""
         result = trial.result
         known = self._logged.get(result.fingerprint)
         if known is None:
@@ -59,12 +59,8 @@ class MlflowTracker(MlflowTrends):
                     self._delete_unfinished(result.fingerprint)
                     run_id = self._write_trial(trial, launch)
                     (self._place / result.fingerprint).write_text(run_id)
-                    known = Logged(run_id, launch)
+                    known = Logged(run_id, launch, result.name)
             self._logged[result.fingerprint] = known
-        if known.launch != launch:
-            with self.explained(), self.alone():
-                self.client.set_tag(known.run_id, "launch", launch)
-                self.client.set_tag(known.run_id, "mlflow.runName", result.name)
 
     def _of_another_launch(self, fingerprint: str) -> Logged | None:
         """The run that another launch has written since this tracker was created; None if there is none."""
@@ -72,7 +68,7 @@ class MlflowTracker(MlflowTrends):
         if not note.is_file():
             return None
         found = list(self.search(f"tags.fingerprint = '{fingerprint}' and attributes.status = 'FINISHED'"))
-        return Logged(found[0].info.run_id, found[0].data.tags.get("launch", "")) if found else None
+        return _logged(found[0]) if found else None
 
     def _delete_unfinished(self, fingerprint: str) -> None:
         for run in self.search(f"tags.fingerprint = '{fingerprint}' and attributes.status != 'FINISHED'"):
@@ -139,7 +135,7 @@ class MlflowTracker(MlflowTrends):
             **({"synthetic": "true"} if finished.synthetic else {}),
         }
         for result in finished.results:
-            self._tag_comparison(result, report.tags.get(result.name, {}))
+            self._tag(result, finished.launch, report.tags.get(result.name, {}))
         begun = round(finished.begun * 1000)
         run = self.client.create_run(self.experiment_id, begun, tags, run_name=f"launch {finished.launch}")
         run_id = run.info.run_id
@@ -158,13 +154,18 @@ class MlflowTracker(MlflowTrends):
         self.client.set_tag(run_id, "mlflow.note.content", note)
         self.client.set_terminated(run_id, "FINISHED")
 
-    def _tag_comparison(self, result: TrialResult, tags: Mapping[str, str]) -> None:
-        """Add the tags with a trial's comparison to its run."""
+    def _tag(self, result: TrialResult, launch: str, tags: Mapping[str, str]) -> None:
+        """Assign a trial's run to the launch, and add the tags with its comparison, in one transaction."""
         from mlflow.entities import RunTag
 
-        if tags and result.fingerprint in self._logged:
-            lines = [RunTag(name, value) for name, value in tags.items()]
-            self.client.log_batch(self._logged[result.fingerprint].run_id, tags=lines)
+        known = self._logged.get(result.fingerprint)
+        if known is None:
+            return
+        if known.name != result.name:
+            self.client.set_tag(known.run_id, "mlflow.runName", result.name)
+        changed = {**tags, **({"launch": launch} if known.launch != launch else {})}
+        if changed:
+            self.client.log_batch(known.run_id, tags=[RunTag(name, value) for name, value in changed.items()])
 
     def _put_views(self, finished: FinishedLaunch) -> dict[str, str]:
         links: dict[str, str] = {}
@@ -172,6 +173,10 @@ class MlflowTracker(MlflowTrends):
             self.client.set_experiment_tag(self.experiment_id, f"mlflow.sharedViewState.{view.key}", view.encoded())
             links[view.name] = self.link(view)
         return links
+
+
+def _logged(run: Any) -> Logged:
+    return Logged(run.info.run_id, run.data.tags.get("launch", ""), run.info.run_name)
 
 
 def _own_parts(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -23,11 +23,11 @@ class Tracker(Protocol):
         ...
 
     def log_trial(self, trial: FinishedTrial, launch: str) -> None:
-        """Log a trial; one that is logged already is only assigned to the launch."""
+        """Log a trial unless it is logged already."""
         ...
 
     def log_launch(self, launch: FinishedLaunch) -> Links:
-        """Log a launch whose trials are logged; return where it can be seen."""
+        """Log a launch and assign its trials to it, which are logged; return where it can be seen."""
         ...
 
     def accept(self, baseline: Baseline) -> None:

@@ -62,6 +62,8 @@ class _Selected(NamedTuple):
     reason: Ints
     steps: list[str]
     reasons: list[str]
+    rows: int
+    """The number of passages, the dropped ones included. Blocks get shorter with it, which also compresses better."""
 
 
 class _Level(NamedTuple):
@@ -77,15 +79,23 @@ def pack(launch: Launch, metrics: Sequence[str], order: Sequence[int], budget: i
 
     `metrics` are those to sort queries by; `order` lists the indices of the trials, the most important first.
     """
-    packer = _Packer(launch, metrics)
+    packers: dict[bool, _Packer] = {}
     *levels, last = _levels(len(order))
-    for level in levels:
-        made = packer.packed(order, level, budget)
-        if made is not None and made.size <= budget:
+    for level in (*levels, last):
+        if level is not last and _least(launch, order[: level.trials]) > budget:
+            continue
+        with_dropped = level.dropped != 0
+        if with_dropped not in packers:
+            packers[with_dropped] = _Packer(launch, metrics, order[: level.trials], with_dropped=with_dropped)
+        made = packers[with_dropped].packed(order, level, None if level is last else budget)
+        if made is not None and (level is last or made.size <= budget):
             return made
-    found = packer.packed(order, last, None)
-    assert found is not None
-    return found
+    raise AssertionError("the last level has no budget")
+
+
+def _least(launch: Launch, trials: Sequence[int]) -> float:
+    """A lower bound on the characters that the selections of these trials need: one per passage."""
+    return sum(launch.results[at].efficiency["passages"] * len(launch.results[at].queries) for at in trials)
 
 
 def _levels(trials: int) -> Iterator[_Level]:
@@ -97,20 +107,24 @@ def _levels(trials: int) -> Iterator[_Level]:
 
 
 class _Packer:
-    def __init__(self, launch: Launch, metrics: Sequence[str]) -> None:
+    """The selections of the first trials of an order, with or without the passages that were dropped."""
+
+    def __init__(self, launch: Launch, metrics: Sequence[str], trials: Sequence[int], *, with_dropped: bool) -> None:
         assert launch.session is not None
+        self._with_dropped = with_dropped
         self._launch, self._metrics, session = launch, metrics, launch.session
         self._data: Dataset = session.outputs(session.trials[0]).data
         lengths = [len(doc.text) + 1 for doc in self._data.documents]
         self._base = np.cumsum([0, *lengths]).astype(np.int64)
         self._extent = int(self._base[-1]), max(lengths, default=1)
-        selected = [self._selected(at) for at in range(len(session.trials))]
+        trials = sorted(trials)
+        selected = [self._selected(at) for at in trials]
         every, numbers = np.unique(np.concatenate([one.passage for one in selected]), return_inverse=True)
         ends = np.cumsum([len(one.passage) for one in selected])
-        self._selections = [
-            one._replace(passage=part)
-            for one, part in zip(selected, np.split(numbers.astype(np.int64), ends[:-1]), strict=True)
-        ]
+        parts = np.split(numbers.astype(np.int64), ends[:-1])
+        self._selections = {
+            at: one._replace(passage=part) for at, one, part in zip(trials, selected, parts, strict=True)
+        }
         at, self._length = np.unravel_index(every, self._extent)
         self._doc = np.searchsorted(self._base, at, "right") - 1
         self._start = at - self._base[self._doc]
@@ -120,13 +134,16 @@ class _Packer:
         assert session is not None
         trial = session.trials[number]
         found = session.outputs(trial).selection
-        columns, order = found.arrays, np.argsort(found.arrays["query"], kind="stable")
+        columns, rows = found.arrays, len(found.arrays["query"])
+        order = np.argsort(columns["query"], kind="stable")
+        if not self._with_dropped:
+            order = order[columns["step"][order] == KEPT]
         doc, start, end = (columns[name][order].astype(np.int64) for name in ("doc", "start", "end"))
         passage = np.ravel_multi_index((self._base[doc] + start, end - start), self._extent)
         bounds = np.searchsorted(columns["query"][order], np.arange(found.data["queries"] + 1)).tolist()
         score, step, reason = (columns[name][order] for name in ("score", "step", "reason"))
         tokens = (columns["tokens"] + columns["context_tokens"])[order].astype(np.int64)
-        return _Selected(bounds, passage, score, tokens, step, reason, found.data["steps"], found.data["reasons"])
+        return _Selected(bounds, passage, score, tokens, step, reason, found.data["steps"], found.data["reasons"], rows)
 
     # -- parts
 
@@ -149,7 +166,7 @@ class _Packer:
 
     def _spans(self, trials: Sequence[int], level: _Level, queries: int) -> Iterator[tuple[int, int]]:
         """Ranges of queries whose blocks have about `_BLOCK` characters."""
-        rows = sum(len(self._selections[at].passage) for at in trials)
+        rows = sum(self._selections[at].rows for at in trials)
         each = max(1, int(_BLOCK * queries / max(1, 12 * rows)))
         yield from ((first, min(queries, first + each)) for first in range(0, queries, each))
 

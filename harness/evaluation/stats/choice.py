@@ -61,6 +61,8 @@ def _not_beaten(low: Floats, high: Floats, tested: Flags, seed: int) -> Floats:
     """
     middle = ((low + high) / 2).T
     flipped = np.concatenate([signs @ middle for signs in sign_flips(low.shape[1], seed, 4000)])
+    by_trial = np.ascontiguousarray(flipped.T)
+    complete = bool((low == high).all())
     p = np.ones(len(low))
     for at in np.flatnonzero(tested).tolist():
         others = np.flatnonzero(tested & ((low != low[at]).any(axis=1) | (high != high[at]).any(axis=1)))
@@ -71,12 +73,26 @@ def _not_beaten(low: Floats, high: Floats, tested: Flags, seed: int) -> Floats:
         observed = (min_gains.sum(axis=1) / np.maximum(max_norms, 1e-300)).max()
         if observed <= 0:
             continue  # no other trial has a higher mean
+        if complete:
+            gains = (by_trial[others] - by_trial[at]) / max_norms[:, None]
+            p[at] = _fraction_reached(gains, np.sqrt(low.shape[1]), observed)
+            continue
         reached = flipped[:, others] - flipped[:, [at]]
         slack, norms = ((max_gains - min_gains) / 2).sum(axis=1), _min_norms(min_gains, max_gains)
         # An exhaustive list of sign patterns leaves out the mirror of each pattern, so both directions are counted.
         both = (_scaled(np.maximum(0, way + slack), norms, low.shape[1]).max(axis=1) for way in (reached, -reached))
         p[at] = np.mean([drawn >= observed - 1e-12 for drawn in both])
     return p
+
+
+def _fraction_reached(gains: Floats, bound: float, observed: float) -> float:
+    """The fraction of flips, in both directions, in which any other trial gains as much as observed.
+
+    `gains`, (trials, flips), are scaled by their norms. Gives the same numbers as the general case, which also counts
+    what missing judgments may hide, in a fraction of the time.
+    """
+    both = (gains.max(axis=0), -gains.min(axis=0))
+    return float(np.mean([np.minimum(np.maximum(0, drawn), bound) >= observed - 1e-12 for drawn in both]))
 
 
 def _min_norms(low: Floats, high: Floats) -> Floats:
