@@ -71,8 +71,9 @@ class SelectionRun:
             with understood(where, "Outcome(kept, dropped), lists of hits and of drops"):
                 _check(where, hits, outcome)
             self._table.count(place, hits, outcome.kept)
-            for drop in outcome.dropped:
-                self._table.add(at, drop.hit, place, drop.reason)
+            if outcome.dropped:
+                dropped, reasons = zip(*outcome.dropped, strict=True)
+                self._table.add(at, dropped, place, reasons)
             self.hits[at] = outcome.kept
 
     def _rescore(self, step: BaseReranker) -> None:
@@ -102,8 +103,7 @@ class SelectionRun:
         `number` maps a document's id to its position in the corpus.
         """
         for at, hits in enumerate(self.hits):
-            for hit in hits:
-                self._table.add(at, hit, KEPT, "")
+            self._table.add(at, hits, KEPT, [""] * len(hits))
         facts = {"steps": step_labels(steps), "queries": len(self.queries), "usd": self._usd}
         facts |= {"asked": self._asked, "ungraded": self._ungraded, "requests": list(self._requests.items())}
         facts["embedded_tokens"] = sum(self._embedded.values())
@@ -120,17 +120,17 @@ class _Table:
     """The rows of a selection artifact under construction."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[int, str, int, int, float, int, int, int, int]] = []
+        self._hits: list[Hit] = []
+        self._columns: dict[str, list[int]] = {"query": [], "step": [], "reason": []}
         self._reasons: dict[str, int] = {}
         self._statistics: dict[int, list[float]] = {}
 
-    def add(self, query: int, hit: Hit, step: int, reason: str) -> None:
-        chunk = hit.chunk
-        code = self._reasons.setdefault(reason, len(self._reasons))
-        tokens = chunk.tokens - chunk.context_tokens
-        self._rows.append(
-            (query, chunk.doc, chunk.start, chunk.end, hit.score, tokens, chunk.context_tokens, step, code)
-        )
+    def add(self, query: int, hits: Sequence[Hit], step: int, reasons: Sequence[str]) -> None:
+        self._hits += hits
+        known = self._reasons
+        self._columns["query"] += [query] * len(hits)
+        self._columns["step"] += [step] * len(hits)
+        self._columns["reason"] += [known.setdefault(reason, len(known)) for reason in reasons]
 
     def count(self, step: int, before: Sequence[Hit], after: Sequence[Hit]) -> None:
         totals = self._statistics.setdefault(step, [0.0] * 5)
@@ -139,12 +139,18 @@ class _Table:
             totals[place] += fact
 
     def artifact(self, ms: list[float], facts: Mapping[str, Any], number: Mapping[str, int]) -> Artifact:
-        columns: list[Any] = [list(column) for column in zip(*self._rows, strict=True)] or [[] for _ in COLUMNS]
-        columns[1] = [number[doc] for doc in columns[1]]
-        arrays = {
-            name: np.array(column, np.float64 if name == "score" else np.int32)
-            for name, column in zip(COLUMNS, columns, strict=True)
+        chunks = [hit.chunk for hit in self._hits]
+        context_tokens = [chunk.context_tokens for chunk in chunks]
+        columns: dict[str, list[Any]] = {
+            **self._columns,
+            "doc": [number[chunk.doc] for chunk in chunks],
+            "start": [chunk.start for chunk in chunks],
+            "end": [chunk.end for chunk in chunks],
+            "score": [hit.score for hit in self._hits],
+            "tokens": [chunk.tokens - extra for chunk, extra in zip(chunks, context_tokens, strict=True)],
+            "context_tokens": context_tokens,
         }
+        arrays = {name: np.array(columns[name], np.float64 if name == "score" else np.int32) for name in COLUMNS}
         # The score is a mean over the kept passages, the others are means over queries.
         statistics = [
             {"input": given / n, "kept": kept / n, "tokens": tokens / n, "score": score / kept if kept else 0.0}
