@@ -14,7 +14,7 @@ from harness.experiment.grid import with_axis
 from harness.experiment.published import Published
 from harness.experiment.reader_price import Reader
 from harness.experiment.settings import Compare, Gate
-from harness.experiment.trial import Trial
+from harness.experiment.trial import Trial, TrialChecker
 from harness.experiment.trial_names import SLOTS
 from harness.storage.digest import digest
 
@@ -94,11 +94,11 @@ class Experiment:
         if self.trial_set:
             expanded = self.trial_set.trials
         where = f"{self.source}: grid" if products and products != [{}] else f"{self.source}:"
-        made = [replace(trial, metrics=self.metrics).to_json() for trial in expanded]
-        checked_trials = [Trial.from_json(text, where=where) for text in made]
+        checker, metrics = TrialChecker(where, self.base_dir), self.metrics
         distinct: dict[str, Trial] = {}
-        for trial in checked_trials:
-            distinct.setdefault(digest(trial.identity()), trial)
+        for trial in expanded:
+            made = checker.checked(replace(trial, metrics=metrics))
+            distinct.setdefault(digest(made.identity()), made)
         return list(distinct.values())
 
     def _product(self, axes: Mapping[str, Sequence[Any]]) -> Iterable[Trial]:

@@ -20,14 +20,15 @@ def metrics_of(
     """Return the names of the metrics of a list, and the researcher's own metrics among them.
 
     An entry is a name such as `recall@5`, or a reference such as `my_metrics.py:NuggetRecall@5`, with settings as the
-    value of a mapping. `own` are specs of metrics that the list names by their own names. Raises ConfigError for an
-    unknown metric, or if two metrics have the same name.
+    value of a mapping. `own` are metrics, or specs of metrics, that the list names by their own names. Raises
+    ConfigError for an unknown metric, or if two metrics have the same name.
     """
     if not isinstance(listed, list | tuple) or not listed:
         raise ConfigError(f"{where}: expected a list of names such as recall@5")
     known: dict[str, Metric] = {}
     for spec in own:
-        _add(known, cast(Metric, component("metric", spec, where=own_where, base_dir=base_dir)), own_where)
+        made = spec if isinstance(spec, Metric) else component("metric", spec, where=own_where, base_dir=base_dir)
+        _add(known, cast(Metric, made), own_where)
     # Settings hold for all entries of a class, so entries with settings come first.
     order = sorted(range(len(listed)), key=lambda at: not isinstance(listed[at], Mapping))
     found = {at: _name(listed[at], known, f"{where}[{at}]", base_dir) for at in order}

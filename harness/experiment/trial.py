@@ -153,6 +153,44 @@ def trial_of(content: Mapping[str, Any], *, where: str, base_dir: Path) -> Trial
         component("judge", spec, where=f"{key_path(where, 'judges')}[{at}]", base_dir=base_dir)
         for at, spec in enumerate(listed)
     )
+    return _checked(given, where=where, base_dir=base_dir)
+
+
+class TrialChecker:
+    """Checks trials made in Python or by a grid as if they were read from a file; each distinct component once."""
+
+    def __init__(self, where: str, base_dir: Path) -> None:
+        self._where, self._base_dir = where, base_dir
+        self._known: dict[str, Component] = {}
+
+    def checked(self, trial: Trial) -> Trial:
+        """Return the trial with checked components. Raises ConfigError for an invalid value."""
+        given: dict[str, Any] = {field.name: getattr(trial, field.name) for field in fields(trial)}
+        for name in (*SLOTS, "judges", "own_metrics"):
+            role, where = _ROLES.get(name, name), key_path(self._where, name)
+            if not isinstance(given[name], tuple | list):
+                given[name] = self._part(role, given[name], where)
+            else:
+                given[name] = tuple(self._part(role, part, f"{where}[{at}]") for at, part in enumerate(given[name]))
+        return _checked(given, where=self._where, base_dir=self._base_dir)
+
+    def _part(self, role: str, part: Component, where: str) -> Component:
+        """The component, read back from its spec: so it is the same in any process."""
+        if not isinstance(part, Component):
+            raise ConfigError(f"{where}: {part!r:.80} is not a {role}")
+        spec = to_spec(part)
+        key = f"{role} {spec!r}"
+        if key not in self._known:
+            self._known[key] = component(role, spec, where=where, base_dir=self._base_dir)
+        return self._known[key]
+
+
+_ROLES = {"judges": "judge", "own_metrics": "metric"}
+"""The roles of components in fields that are not slots."""
+
+
+def _checked(given: dict[str, Any], *, where: str, base_dir: Path) -> Trial:
+    """The trial of its fields. Raises ConfigError for an invalid value, or if the components do not fit together."""
     given["metrics"], given["own_metrics"] = metrics_of(
         given.get("metrics", METRICS),
         given.get("own_metrics", ()),
