@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
+from typing import TypeGuard
 
 import pytest
 
@@ -58,6 +59,24 @@ def test_reading_the_launch_from_top_to_bottom() -> None:
     (run,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "run")
     assert run.end_lineno is not None
     assert run.end_lineno - run.lineno < 40
+
+
+def test_one_type_per_thing() -> None:
+    """A place in a document is a Span; with its text a Chunk; as it is measured a Passage. Corpus has all as arrays."""
+    found = set()
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                held = {
+                    part.target.id for part in node.body if isinstance(part, ast.AnnAssign) and is_name(part.target)
+                }
+                if {"doc", "start", "end"} <= held:
+                    found.add(node.name)
+    assert found == {"Span", "Chunk", "Passage", "Corpus"}
+
+
+def is_name(node: ast.expr) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name)
 
 
 def walks() -> dict[str, list[tuple[str, str]]]:

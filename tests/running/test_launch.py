@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -137,6 +138,54 @@ def test_a_run_killed_ten_times_gives_the_same_scores(project: Path) -> None:
     run(project, "storm")
     assert all(path.stat().st_mtime_ns == made for path, made in seen.items())
     assert score_files(store) == score_files(project / "calm")
+
+
+POOL = """
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+def pool(workers):
+    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_at_thirty_random_moments(project: Path, workers: int) -> None:
+    """SIGKILL at any time of a run, with worker processes that start at once; no stage is made twice.
+
+    When a run is done before its moment has come, the next one begins with an empty store.
+    """
+    (project / "own_pool.py").write_text(POOL)
+    run(project, "calm")
+    command = [HARNESS, "run", "experiments/garden.yaml", "--no-mlflow", "--workers", str(workers)]
+    command += ["--on", "own_pool:pool"] if workers > 1 else []
+    environment = {**os.environ, "PYTHONPATH": str(project)}
+    moments, killed, stores, finished = random.Random(workers), 0, 1, 0
+    seen: dict[Path, int] = {}
+    while killed < 30:
+        store = project / f"storm-{stores}"
+        process = subprocess.Popen(
+            [*command, "--store", store.name],
+            cwd=project,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            assert process.wait(timeout=moments.uniform(0.2, 5.0)) == 0
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            killed += 1
+        assert all(path.stat().st_mtime_ns == made for path, made in seen.items()), "a stage was made twice"
+        seen |= {path: path.stat().st_mtime_ns for path in store.glob("objects/*/*/key.json")}
+        if process.returncode == 0:
+            assert score_files(store) == score_files(project / "calm")
+            stores, finished = stores + 1, finished + 1
+    run(project, f"storm-{stores}")
+    assert score_files(project / f"storm-{stores}") == score_files(project / "calm")
+    assert finished
 
 
 def test_two_launches_at_once(project: Path, tracking: str) -> None:
