@@ -1,7 +1,7 @@
 """What the harness costs beside the work it cannot avoid: ratios within one run, since machines differ and are noisy.
 
-`make bench`, or `python -P bench/bench.py PART...` with some of: cold warm selector memory judging reporting importing
-published. No time is asserted; `memory` takes minutes and needs an imported data set named by BENCH_DATA (or
+`make bench`, or `python -P bench/bench.py PART...` with some of: cold warm workers selector memory judging reporting
+importing published. No time is asserted; `memory` takes minutes and needs an imported data set named by BENCH_DATA (or
 datasets/chroma), `published` the data sets of experiments/published below HARNESS_SHARED_DATA.
 """
 
@@ -107,6 +107,25 @@ def warm(folder: Path) -> None:
         f"warm grid of 100 trials: {again:.1f} CPU s, cold {first:.1f}: x {again / first:.2f}; {memory:.0f} MB at most"
     )
     print(f"  {next(line for line in printed.splitlines() if 'computed: ' in line)}")
+
+
+def workers(folder: Path) -> None:
+    """100 trials that differ in their selectors, on two workers against one."""
+    grid = f"grid:\n  selector.mmr.k: {list(range(1, 51))}\n  selector.mmr.relevance: [0.3, 0.7]\n"
+    command = [HARNESS, "run", experiment(folder, "", embedder="hashing"), "--no-mlflow"]
+    children_cpu(command, folder)  # the stages that all trials share
+    experiment(folder, "selector: [{mmr: {k: 5}}]\n" + grid, embedder="hashing")
+    shutil.copytree(folder / ".harness", folder / "shared")
+    took = {}
+    for count in (1, 2):
+        shutil.rmtree(folder / ".harness")
+        shutil.copytree(folder / "shared", folder / ".harness")
+        begin = time.perf_counter()
+        cpu, _, _ = children_cpu([*command, "--workers", str(count)], folder)
+        took[count] = time.perf_counter() - begin, cpu
+    (alone, one), (together, two) = took[1], took[2]
+    print(f"100 selector trials on two workers: {together:.1f} s, on one {alone:.1f}: x {together / alone:.2f}")
+    print(f"  CPU s {two:.1f} and {one:.1f}: x {two / one:.2f}")
 
 
 def selector(folder: Path) -> None:
@@ -350,6 +369,7 @@ def _published_data(shared: Path, folder: Path) -> dict[str, Path]:
 PARTS = {
     "cold": cold,
     "warm": warm,
+    "workers": workers,
     "selector": selector,
     "memory": memory,
     "judging": judging,
