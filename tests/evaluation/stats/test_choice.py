@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.evaluation.stats import best_of
-from harness.evaluation.stats.choice import _min_norms, cross_validated
+from harness.evaluation.stats.choice import _min_norms, _not_beaten, _scaled, cross_validated
+from harness.evaluation.stats.signflips import sign_flips
 
 ONES = np.ones(30)
 
@@ -169,3 +172,25 @@ def test_floating_point_noise_does_not_change_the_corrected_mean() -> None:
         noisy = sums + rng.choice([-1e-13, 1e-13], sums.shape)
         plain, moved = (cross_validated(one, np.ones(30), seed=seed) for one in (sums, noisy))
         assert moved == pytest.approx(plain, abs=1e-9)
+
+
+@settings(max_examples=60)
+@given(st.integers(2, 12), st.integers(2, 20), st.integers(0, 10_000), st.booleans())
+def test_complete_scores_take_the_short_way(trials: int, clusters: int, seed: int, ties: bool) -> None:
+    """Without missing judgments the p-values are those of the general formula, ties and equal trials included."""
+    drawn = np.random.default_rng(seed).normal(size=(trials, clusters))
+    sums = np.round(drawn, 0 if ties else 12)
+    sums[-1] = sums[0]
+    found = _not_beaten(sums, sums, np.ones(trials, bool), seed)
+    flipped = np.concatenate([signs @ sums.T for signs in sign_flips(clusters, seed, 4000)])
+    for at in range(trials):
+        others = [n for n in range(trials) if (sums[n] != sums[at]).any()]
+        gains = sums[others] - sums[at]
+        norms = np.sqrt((gains**2).sum(axis=1))
+        observed = max((gain.sum() / norm for gain, norm in zip(gains, norms, strict=True)), default=0.0)
+        if observed <= 0:
+            assert found[at] == 1
+            continue
+        reached = flipped[:, others] - flipped[:, [at]]
+        both = [_scaled(np.maximum(0, way), norms, clusters).max(axis=1) for way in (reached, -reached)]
+        assert found[at] == np.mean([one >= observed - 1e-12 for one in both])
