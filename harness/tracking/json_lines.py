@@ -157,8 +157,9 @@ class JsonLinesTracker:
             raise HarnessError(f"{message}; computed results are kept") from error
 
     def _lines(self, kind: str) -> Iterator[Mapping[str, Any]]:
-        """The lines of one kind, oldest first."""
-        return (line for line, _ in self._runs.lines() if line.get("kind") == kind)
+        """The lines of one kind, oldest first. Another experiment's name may give the same folder."""
+        own = {"kind": kind, "experiment": self._experiment}
+        return (line for line, _ in self._runs.lines() if own.items() <= line.items())
 
     def _is_logged(self, fingerprint: str) -> bool:
         """Whether a trial is logged, by this process or another; reads only the lines that are new."""

@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,15 @@ def test_a_line_cut_off_by_a_kill_is_dropped(tmp_path: Path) -> None:
     assert opened(destination, tmp_path).baseline() == baseline("kept")
     opened(destination, tmp_path).accept(baseline("new"))
     assert [line["why"] for line in read(path)] == ["kept", "new"]
+
+
+def test_two_experiments_in_one_folder(tmp_path: Path) -> None:
+    """Their names differ only in characters that a folder cannot have; each has its own baseline."""
+    one, other = (open_tracker(name, f"jsonl:{tmp_path / 'runs'}", tmp_path) for name in ("a/b", "a-b"))
+    one.accept(baseline("one"))
+    assert other.baseline() is None
+    other.accept(replace(baseline("other"), launch="launch-2"))
+    assert one.baseline() == baseline("one")
 
 
 def test_a_damaged_line_is_named(tmp_path: Path) -> None:
