@@ -70,11 +70,14 @@ def add_tracking_option(parser: argparse.ArgumentParser) -> None:
 
 
 def destinations(options: argparse.Namespace) -> list[str] | None:
-    """Returns where to log: empty for nowhere, None for the default."""
-    given = options.tracking or []
-    if options.no_mlflow:
-        return [destination for destination in given if destination.startswith("jsonl:")]
-    return given or None
+    """Returns where to log: empty for nowhere, None for the default. Raises ConfigError for contradicting options."""
+    given: list[str] = options.tracking or []
+    if not options.no_mlflow:
+        return given or None
+    for destination in given:
+        if not destination.lower().startswith("jsonl:"):
+            raise ConfigError(f"--no-mlflow contradicts --tracking {destination}; leave one of them out")
+    return given
 
 
 def add_model_options(parser: argparse.ArgumentParser, *, spends: bool = True) -> None:

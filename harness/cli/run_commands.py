@@ -52,7 +52,9 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--choose", action="append", default=[], metavar="PARAM=VALUE", help="params of the trial for --final"
     )
-    parser.add_argument("--no-mlflow", action="store_true", help="do not log to MLflow, only to the other --tracking")
+    parser.add_argument(
+        "--no-mlflow", action="store_true", help="do not log to MLflow, only to --tracking jsonl:FOLDER"
+    )
     add_store_option(parser)
     add_tracking_option(parser)
     add_model_options(parser)

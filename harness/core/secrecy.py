@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit, urlunsplit
 
 from harness.core.errors import ConfigError
@@ -119,6 +120,22 @@ def redact_file(path: Path) -> None:
     after = redact(before.decode("latin-1")).encode("latin-1")
     if after != before:
         path.write_bytes(after)
+
+
+def redact_values(value: Any) -> Any:
+    """Return JSON-serializable values with redacted texts. Numbers and keys stay as they are."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {name: redact_values(inner) for name, inner in value.items()}
+    return [redact_values(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def redact_json_file(path: Path) -> None:
+    """Redact the texts of a JSON file in place; a file without secrets stays byte for byte the same."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if redact(text) != text:
+        path.write_text(json.dumps(redact_values(json.loads(text)), indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def reveals(text: str) -> bool:

@@ -94,7 +94,9 @@ class Experiment:
         if self.trial_set:
             expanded = self.trial_set.trials
         where = f"{self.source}: grid" if products and products != [{}] else f"{self.source}:"
-        checker, metrics = TrialChecker(where, self.base_dir), self.metrics
+        checker = TrialChecker(where, self.base_dir)
+        checker.checked(self.base)  # before its judges are asked for their measures
+        metrics = self.metrics
         distinct: dict[str, Trial] = {}
         for trial in expanded:
             made = checker.checked(replace(trial, metrics=metrics))

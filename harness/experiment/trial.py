@@ -168,16 +168,17 @@ class TrialChecker:
         given: dict[str, Any] = {field.name: getattr(trial, field.name) for field in fields(trial)}
         for name in (*SLOTS, "judges", "own_metrics"):
             role, where = _ROLES.get(name, name), key_path(self._where, name)
-            if not isinstance(given[name], tuple | list):
+            if name not in _LISTS:
                 given[name] = self._part(role, given[name], where)
-            else:
-                given[name] = tuple(self._part(role, part, f"{where}[{at}]") for at, part in enumerate(given[name]))
+                continue
+            parts = given[name] if isinstance(given[name], tuple | list) else (given[name],)
+            given[name] = tuple(self._part(role, part, f"{where}[{at}]") for at, part in enumerate(parts))
         return _checked(given, where=self._where, base_dir=self._base_dir)
 
     def _part(self, role: str, part: Component, where: str) -> Component:
         """The component, read back from its spec: so it is the same in any process."""
-        if not isinstance(part, Component):
-            raise ConfigError(f"{where}: {part!r:.80} is not a {role}")
+        if not isinstance(part, Component) or part.role != role:
+            raise ConfigError(f"{where}: expected a component of the role {role}, got {part!r:.80}")
         spec = to_spec(part)
         key = f"{role} {spec!r}"
         if key not in self._known:
@@ -187,6 +188,9 @@ class TrialChecker:
 
 _ROLES = {"judges": "judge", "own_metrics": "metric"}
 """The roles of components in fields that are not slots."""
+
+_LISTS = ("selector", "judges", "own_metrics")
+"""Fields that hold several components."""
 
 
 def _checked(given: dict[str, Any], *, where: str, base_dir: Path) -> Trial:

@@ -131,8 +131,8 @@ class Execution:
                 self._batches.split(batch)
                 return batch
             failed = batch[0].address
-            if error not in self.lost.values():
-                self._models.notify(f"{batch[0].stage.name}: {error}; making what does not need it")
+            if str(error) not in map(str, self.lost.values()):
+                self._models.notify(f"{error}; making what does not need it")
             self._lose(failed, error)
             return []
 

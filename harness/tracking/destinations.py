@@ -13,7 +13,7 @@ Destinations = str | Sequence[str] | None
 
 
 class Trackers:
-    """Several trackers as one: each logs everything; what is read comes from the first one that has it."""
+    """Several trackers as one: each logs everything. The newest baseline is used, and the longest history."""
 
     def __init__(self, trackers: Sequence[Tracker]) -> None:
         self._trackers = list(trackers)
@@ -64,14 +64,14 @@ def open_tracker(experiment: str, destinations: Destinations, store: Path) -> Tr
     given twice.
     """
     given = [destinations] if isinstance(destinations, str) or destinations is None else list(destinations)
-    if len(set(given)) < len(given):
-        raise ConfigError(f"tracking: {', '.join(map(str, given))}: a destination is given twice")
     trackers = [_opened(experiment, one, store) for one in given or [None]]
+    if len({tracker.uri for tracker in trackers}) < len(trackers):
+        raise ConfigError(f"tracking: {', '.join(map(str, given))}: a destination is given twice")
     return trackers[0] if len(trackers) == 1 else Trackers(trackers)
 
 
 def _opened(experiment: str, destination: str | None, store: Path) -> Tracker:
-    scheme = (destination or "").partition(":")[0]
+    scheme = (destination or "").partition(":")[0].lower()
     return _SCHEMES.get(scheme, _mlflow)(experiment, destination, store)
 
 

@@ -19,6 +19,7 @@ from harness.core.environment import environment
 from harness.core.errors import ConfigError, DataError, HarnessError
 from harness.evaluation.baseline import Baseline
 from harness.evaluation.trial_means import curves, mean_interval
+from harness.storage.digest import digest
 from harness.storage.files import file_name
 from harness.tracking.json_lines_file import JsonLinesFile
 from harness.tracking.records import FinishedGate, FinishedLaunch, FinishedTrial, ScheduledRun, TrendPoint
@@ -39,7 +40,10 @@ class JsonLinesTracker:
         if not folder:
             raise ConfigError("tracking: jsonl: needs a folder: write jsonl:FOLDER, such as jsonl:results")
         self._experiment = experiment
-        self._folder = Path(folder).resolve() / file_name(experiment)
+        # Two names that differ only in characters that no folder can have get two folders.
+        name = file_name(experiment)
+        name += "" if name == experiment else f"-{digest(experiment)[:8]}"
+        self._folder = Path(folder).resolve() / name
         try:
             self._runs = JsonLinesFile(self._folder / "runs.jsonl")
         except OSError as error:
@@ -51,10 +55,6 @@ class JsonLinesTracker:
     def uri(self) -> str:
         """The destination."""
         return f"jsonl:{self._folder.parent}"
-
-    @property
-    def _where(self) -> str:
-        return f"In {self._folder}"
 
     def log_trial(self, trial: FinishedTrial, launch: str) -> None:
         """Log a trial unless it is logged already."""
@@ -103,7 +103,7 @@ class JsonLinesTracker:
                 "files": self._write(files, launch.report.files),
             }
             self._append("launch", content)
-        return {self._where: {"Runs": "runs.jsonl", "Report": str(content["files"])}}
+        return {f"In {self._folder}": {"Runs": "runs.jsonl", "Report": str(content["files"])}}
 
     def accept(self, baseline: Baseline) -> None:
         """Store a baseline."""
@@ -136,15 +136,19 @@ class JsonLinesTracker:
                 "files": self._write(files, gate.files),
             }
             self._append("scheduled_run", content)
-        return {self._where: {"Runs": "runs.jsonl", "Gate": str(content["files"])}}
+        return {f"In {self._folder}": {"Runs": "runs.jsonl", "Gate": str(content["files"])}}
 
     def history(self, trials: Sequence[str], metrics: Sequence[str]) -> dict[str, list[ScheduledRun]]:
         """Return the scheduled runs of each trial, oldest first, with the metrics that have a value."""
         found: dict[str, list[ScheduledRun]] = {trial: [] for trial in trials}
-        for line in self._lines("scheduled_run"):
-            for trial, run in line["trials"].items():
-                if trial in found:
-                    found[trial].append(_run(run, metrics))
+        try:
+            for line in self._lines("scheduled_run"):
+                for trial, run in line["trials"].items():
+                    if trial in found:
+                        found[trial].append(_run(run, metrics))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            message = f"{self._runs.path}: a scheduled run cannot be read ({type(error).__name__}: {error})"
+            raise DataError(f"{message}; restore the file, or remove the line") from None
         return {trial: [run for run in runs if run.points] for trial, runs in found.items()}
 
     @contextlib.contextmanager
@@ -158,15 +162,17 @@ class JsonLinesTracker:
 
     def _lines(self, kind: str) -> Iterator[Mapping[str, Any]]:
         """The lines of one kind, oldest first. Another experiment's name may give the same folder."""
-        own = {"kind": kind, "experiment": self._experiment}
-        return (line for line, _ in self._runs.lines() if own.items() <= line.items())
+        return (line for line, _ in self._runs.lines() if self._is_own(line, kind))
+
+    def _is_own(self, line: Mapping[str, Any], kind: str) -> bool:
+        return line.get("kind") == kind and line.get("experiment") == self._experiment
 
     def _is_logged(self, fingerprint: str) -> bool:
         """Whether a trial is logged, by this process or another; reads only the lines that are new."""
         for line, end in self._runs.lines(self._read):
             self._read = end
-            if line.get("kind") == "trial":
-                self._trials.add(str(line["fingerprint"]))
+            if self._is_own(line, "trial"):
+                self._trials.add(str(line.get("fingerprint")))
         return fingerprint in self._trials
 
     def _append(self, kind: str, content: Mapping[str, Any]) -> None:

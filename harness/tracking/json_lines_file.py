@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.core.errors import DataError
 from harness.core.json_text import plain
-from harness.core.secrecy import redact
+from harness.core.secrecy import redact_values
 from harness.storage.locks import locked
 
 
@@ -28,7 +28,7 @@ class JsonLinesFile:
 
     def append(self, line: Mapping[str, Any]) -> None:
         """Append a line without secrets; the caller must hold the lock. Values that are not finite become null."""
-        text = redact(json.dumps(plain(line), ensure_ascii=False, allow_nan=False)) + "\n"
+        text = json.dumps(redact_values(plain(line)), ensure_ascii=False, allow_nan=False) + "\n"
         with self.path.open("rb+") as file:
             file.seek(_end_of_lines(self.path))
             file.truncate()  # drops what a killed process left of a line

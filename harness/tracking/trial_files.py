@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.core.secrecy import redact_file
+from harness.core.secrecy import redact_file, redact_json_file
 from harness.evaluation.results import TrialResult
 
 FORMAT = 1
@@ -65,4 +65,4 @@ def finite(value: float) -> float | None:
 def redact_all(folder: Path) -> None:
     """Redact all files of a folder."""
     for file in filter(Path.is_file, folder.rglob("*")):
-        redact_file(file)
+        (redact_json_file if file.suffix == ".json" else redact_file)(file)

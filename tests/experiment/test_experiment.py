@@ -1,5 +1,6 @@
 """Grids, identities and names, from YAML and from Python."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -267,3 +268,28 @@ def test_baselines_are_selected_by_yaml_values() -> None:
     every = [{"chunker": "fixed"}, {"chunker": "by_heading", "chunker.level": "3", "x": "false", "y": "null"}]
     for wanted in ({"chunker.level": 3}, {"x": False}, {"y": None}, {"chunker": "my_chunkers.py:ByHeading"}):
         assert find_baseline(every, wanted) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chunker": (Fixed(),)}, "chunker: expected a component of the role chunker"),
+        ({"augmenter": ()}, "augmenter: expected a component of the role augmenter"),
+        ({"retriever": [BM25()]}, "retriever: expected a component of the role retriever"),
+        ({"judges": (Fixed(),)}, r"judges\[0\]: expected a component of the role judge"),
+        ({"judges": None}, r"judges\[0\]: expected a component of the role judge, got None"),
+        ({"chunker": Fixed(size=-3)}, "size"),
+        ({"embedder": Fixed()}, "embedder: expected a component of the role embedder"),
+    ],
+)
+def test_a_wrong_trial_in_python_is_one_line(change: dict[str, Any], message: str) -> None:
+    """Its components are checked as those of a file are."""
+    base = Trial("d", Fixed(), BM25())
+    with pytest.raises(ConfigError, match=message):
+        Experiment("n", replace(base, **change)).trials()
+
+
+def test_a_single_selector_step_needs_no_tuple() -> None:
+    """As in a file."""
+    (trial,) = Experiment("n", Trial("d", Fixed(), BM25(), selector=TopK(5))).trials()  # type: ignore[arg-type]
+    assert trial.selector == (TopK(5),)

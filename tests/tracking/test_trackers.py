@@ -135,12 +135,17 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [("jsonl:", "write jsonl:FOLDER"), (["jsonl:a", "jsonl:a"], "given twice"), ("jsonl:{file}", "cannot be written")],
+    [
+        ("jsonl:", "write jsonl:FOLDER"),
+        (["jsonl:{file}s", "JSONL:{file}s/"], "given twice"),
+        ("jsonl:{file}", "cannot be written"),
+    ],
 )
 def test_a_wrong_destination_is_one_line(given: Any, message: str, tmp_path: Path) -> None:
     """It says what would be right."""
     (tmp_path / "file").write_text("")
-    given = given.format(file=tmp_path / "file") if isinstance(given, str) else given
+    file = tmp_path / "file"
+    given = given.format(file=file) if isinstance(given, str) else [one.format(file=file) for one in given]
     with pytest.raises(ConfigError, match=message):
         open_tracker("n", given, tmp_path)
 
@@ -180,9 +185,41 @@ def test_without_mlflow(garden_data: Path, tmp_path: Path) -> None:
     """`--no-mlflow` keeps the other destinations, and nothing of MLflow is imported or written."""
     file = tmp_path / "x.yaml"
     file.write_text(f"name: x\ndata: {garden_data}\nchunker: fixed\nretriever: bm25\nmetrics: [recall@5]\n")
-    command = [HARNESS, "run", str(file), "--no-mlflow", "--tracking", "jsonl:out", "--tracking", "sqlite:///m.db"]
+    command = [HARNESS, "run", str(file), "--no-mlflow", "--tracking", "jsonl:out"]
     environment = {**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert f"In {tmp_path / 'out' / 'x'}:" in done.stdout
-    assert not (tmp_path / "m.db").exists()
+    assert "import time:" in done.stderr
     assert "| mlflow" not in done.stderr
+    done = subprocess.run([*command, "--tracking", "sqlite:///m.db"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, (tmp_path / "m.db").exists()) == (2, False)
+    assert "--no-mlflow contradicts --tracking sqlite:///m.db" in done.stderr
+
+
+def test_a_secret_that_is_part_of_a_number_or_key(
+    study: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only texts are redacted: numbers and keys stay, and the lines stay JSON."""
+    monkeypatch.setenv("DB_PASSWORD", "recall@3")
+    for number in ("666666", "333333", "metrics", "beds"):
+        monkeypatch.setenv("SOME_API_KEY", number)
+        destination = f"jsonl:{tmp_path / number}"
+        launch = run(study, store=tmp_path / "store", tracking=destination)
+        (runs,) = (tmp_path / number).glob("*/runs.jsonl")
+        *trials, _ = read(runs)
+        assert [line["metrics"] for line in trials] == [
+            {name: None if math.isnan(x) else x for name, x in result.means().items()} for result in launch.results
+        ]
+        for file in runs.parent.rglob("*.json"):
+            json.loads(file.read_text())
+        opened([destination], tmp_path).accept(baseline("number 666666 and metrics"))
+
+
+def test_a_line_without_its_fields_is_one_line(tmp_path: Path) -> None:
+    """Whatever wrote it."""
+    destination = [f"jsonl:{tmp_path / 'runs'}"]
+    opened(destination, tmp_path).log_gate(scheduled("l1", 1000, 0.8))
+    path = tmp_path / "runs/nightly/runs.jsonl"
+    path.write_text(path.read_text() + '{"kind": "scheduled_run", "experiment": "nightly"}\n')
+    with pytest.raises(DataError, match="a scheduled run cannot be read"):
+        opened(destination, tmp_path).history(["base"], ["recall@5"])
