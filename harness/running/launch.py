@@ -17,7 +17,6 @@ from harness.llm.transport import KEY
 from harness.running.execution import Execution, with_reach
 from harness.running.executors import open_engine
 from harness.running.finalists import finalists
-from harness.running.judging.ask_judges import AskJudges
 from harness.running.judging.judge_summary import JudgingReport
 from harness.running.judging.judging import Judging
 from harness.running.launch_history import record_launch
@@ -26,6 +25,7 @@ from harness.running.locked_set import open_locked_set, test_set_accesses
 from harness.running.models import Models, answers_of
 from harness.running.score_bins import score_bins
 from harness.running.session import Session, store_folder
+from harness.running.stages.judge import AskJudges
 from harness.running.stages.model_access import ModelAccess
 from harness.running.stages.stage import Stage
 from harness.running.task import counted

@@ -3,14 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
-from harness.running.judging.judging import Judging
 from harness.running.stages.model_access import ModelAccess
 from harness.running.stages.score import Score
 from harness.running.stages.stage import ModelStage, Stage
 from harness.running.stages.workspace import Workspace
 from harness.storage.digest import digest
+
+
+class Judges(Protocol):
+    """The judges of a launch."""
+
+    def ask(self, models: ModelAccess) -> None:
+        """Request the judgments of all trials that are not stored."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +29,7 @@ class AskJudges(ModelStage):
 
     turn: ClassVar[int] = 60
     scores: Score
-    judging: Judging
+    judges: Judges
 
     @cached_property
     def address(self) -> str:
@@ -37,4 +44,4 @@ class AskJudges(ModelStage):
     @classmethod
     def fetch(cls, stages: Sequence[tuple[Self, Workspace]], models: ModelAccess) -> None:
         """Request the judgments that are not stored."""
-        stages[0][0].judging.ask(models)
+        stages[0][0].judges.ask(models)
