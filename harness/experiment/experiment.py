@@ -55,6 +55,10 @@ class Experiment:
     gate: Gate = field(default_factory=Gate)
     published: Published | None = None
 
+    def __post_init__(self) -> None:
+        # A path may be given as text.
+        object.__setattr__(self, "base_dir", Path(self.base_dir))
+
     @property
     def metrics(self) -> tuple[str, ...]:
         """The requested metrics, including those of the comparison, the regression gate and the published figures.

@@ -293,3 +293,8 @@ def test_a_single_selector_step_needs_no_tuple() -> None:
     """As in a file."""
     (trial,) = Experiment("n", Trial("d", Fixed(), BM25(), selector=TopK(5))).trials()  # type: ignore[arg-type]
     assert trial.selector == (TopK(5),)
+
+
+def test_a_folder_may_be_text() -> None:
+    """As everywhere in Python."""
+    assert Experiment("n", Trial("d", Fixed(), BM25()), base_dir="here").base_dir == Path("here")  # type: ignore[arg-type]
