@@ -103,7 +103,7 @@ class JsonLinesTracker:
                 "files": self._write(files, launch.report.files),
             }
             self._append("launch", content)
-        return {f"In {self._folder}": {"Runs": "runs.jsonl", "Report": str(content["files"])}}
+        return {f"In {self._folder}": {"Runs": str(self._runs.path), "Report": str(files)}}
 
     def accept(self, baseline: Baseline) -> None:
         """Store a baseline."""
@@ -136,7 +136,7 @@ class JsonLinesTracker:
                 "files": self._write(files, gate.files),
             }
             self._append("scheduled_run", content)
-        return {f"In {self._folder}": {"Runs": "runs.jsonl", "Gate": str(content["files"])}}
+        return {f"In {self._folder}": {"Runs": str(self._runs.path), "Gate": str(files)}}
 
     def history(self, trials: Sequence[str], metrics: Sequence[str]) -> dict[str, list[ScheduledRun]]:
         """Return the scheduled runs of each trial, oldest first, with the metrics that have a value."""

@@ -177,8 +177,9 @@ def test_the_gate_needs_no_server(study: Experiment, tmp_path: Path) -> None:
     for count in (1, 2):
         found = gate(study, **given)
         assert (found.verdict, [len(runs) for runs in found.history.values()]) == ("fine", [count] * 4)
-    (folder,) = {Path(where.removeprefix("In ")) for where in found.logged}
-    assert (folder / "launches" / found.launch.id / "gate" / "gate.json").is_file()
+    (links,) = found.logged.values()
+    assert Path(links["Gate"], "gate.json").is_file()
+    assert Path(links["Runs"]).is_file()
 
 
 def test_without_mlflow(garden_data: Path, tmp_path: Path) -> None:
