@@ -99,7 +99,7 @@ class Experiment:
             expanded = self.trial_set.trials
         where = f"{self.source}: grid" if products and products != [{}] else f"{self.source}:"
         checker = TrialChecker(where, self.base_dir)
-        checker.checked(self.base)  # before its judges are asked for their measures
+        checker.parts(self.base, "judges")  # before they are asked for their measures
         metrics = self.metrics
         distinct: dict[str, Trial] = {}
         for trial in expanded:

@@ -166,14 +166,17 @@ class TrialChecker:
     def checked(self, trial: Trial) -> Trial:
         """Return the trial with checked components. Raises ConfigError for an invalid value."""
         given: dict[str, Any] = {field.name: getattr(trial, field.name) for field in fields(trial)}
-        for name in (*SLOTS, "judges", "own_metrics"):
-            role, where = _ROLES.get(name, name), key_path(self._where, name)
-            if name not in _LISTS:
-                given[name] = self._part(role, given[name], where)
-                continue
-            parts = given[name] if isinstance(given[name], tuple | list) else (given[name],)
-            given[name] = tuple(self._part(role, part, f"{where}[{at}]") for at, part in enumerate(parts))
+        for slot in SLOTS:
+            if slot not in _LISTS:
+                given[slot] = self._part(slot, given[slot], key_path(self._where, slot))
+        given |= {name: self.parts(trial, name) for name in _LISTS}
         return _checked(given, where=self._where, base_dir=self._base_dir)
+
+    def parts(self, trial: Trial, name: str) -> tuple[Component, ...]:
+        """Return the checked components of a field that holds several. Raises ConfigError if one is invalid."""
+        held, where = getattr(trial, name), key_path(self._where, name)
+        parts = held if isinstance(held, tuple | list) else (held,)
+        return tuple(self._part(_LISTS[name], part, f"{where}[{at}]") for at, part in enumerate(parts))
 
     def _part(self, role: str, part: Component, where: str) -> Component:
         """The component, read back from its spec: so it is the same in any process."""
@@ -186,11 +189,8 @@ class TrialChecker:
         return self._known[key]
 
 
-_ROLES = {"judges": "judge", "own_metrics": "metric"}
-"""The roles of components in fields that are not slots."""
-
-_LISTS = ("selector", "judges", "own_metrics")
-"""Fields that hold several components."""
+_LISTS = {"selector": "selector", "judges": "judge", "own_metrics": "metric"}
+"""The fields that hold several components, and the role of those."""
 
 
 def _checked(given: dict[str, Any], *, where: str, base_dir: Path) -> Trial:

@@ -298,3 +298,10 @@ def test_a_single_selector_step_needs_no_tuple() -> None:
 def test_a_folder_may_be_text() -> None:
     """As everywhere in Python."""
     assert Experiment("n", Trial("d", Fixed(), BM25()), base_dir="here").base_dir == Path("here")  # type: ignore[arg-type]
+
+
+def test_only_the_trials_of_the_grid_must_fit_together() -> None:
+    """The base alone takes more hits than its retriever returns; no trial does."""
+    base = Trial("d", Fixed(), BM25(depth=10), selector=(TopK(20),))
+    trials = Experiment("n", base, {"retriever": [BM25(depth=30), BM25(depth=40)]}).trials()
+    assert [trial.retriever.depth for trial in trials] == [30, 40]
