@@ -122,12 +122,17 @@ def redact_file(path: Path) -> None:
         path.write_bytes(after)
 
 
+_NAME = re.compile(r"[a-z0-9_@.:]+")
+"""Keys that are names of the format, of metrics or of outcomes, without which nobody could read a file."""
+
+
 def redact_values(value: Any) -> Any:
-    """Return JSON-serializable values with redacted texts. Numbers and keys stay as they are."""
+    """Return JSON-serializable values with redacted texts. Numbers stay as they are, and so do names as keys."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {name: redact_values(inner) for name, inner in value.items()}
+        keys = {key: key if _NAME.fullmatch(key) else redact(key) for key in value}
+        return {keys[key]: redact_values(inner) for key, inner in value.items()}
     return [redact_values(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 

@@ -216,6 +216,15 @@ def test_a_secret_that_is_part_of_a_number_or_key(
         opened([destination], tmp_path).accept(baseline("number 666666 and metrics"))
 
 
+def test_a_secret_in_the_name_of_a_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of trials are keys of a scheduled run."""
+    monkeypatch.setenv("SOME_API_KEY", "sk-Abcdefgh12345678")
+    point = TrendPoint(0.8, 0.7, 0.9, 0.7, 0.0)
+    gate = FinishedGate("l", "fine", {"model=sk-Abcdefgh12345678": ScheduledRun(1, {"recall@5": point})}, {})
+    opened([f"jsonl:{tmp_path / 'runs'}"], tmp_path).log_gate(gate)
+    assert "Abcdefgh" not in (tmp_path / "runs/nightly/runs.jsonl").read_text()
+
+
 def test_a_line_without_its_fields_is_one_line(tmp_path: Path) -> None:
     """Whatever wrote it."""
     destination = [f"jsonl:{tmp_path / 'runs'}"]
