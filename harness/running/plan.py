@@ -12,6 +12,7 @@ from harness.running.judging.judge_costs import expected_judging, judging_bounds
 from harness.running.judging.judge_tasks import TaskPool
 from harness.running.models import Models, answers_of
 from harness.running.session import Session, store_folder
+from harness.running.stages.ask import AskStage
 from harness.running.stages.chunk import AskBoundaries, EmbedPieces
 from harness.running.stages.contextualize import AskContexts, EmbedCorpus
 from harness.running.stages.embed import texts_to_embed
@@ -79,10 +80,9 @@ def _known(graph: Graph, kind: type[Kind]) -> list[tuple[Kind, Workspace]]:
 def _calls(session: Session, graph: Graph, models: Models) -> list[str]:
     """Lines about the calls to language models and rerankers, and their cost."""
     lines = []
-    for wanted in (
-        [stage.questions(work) for stage, work in _known(graph, AskBoundaries)],
-        [stage.questions(work) for stage, work in _known(graph, AskContexts)],
-    ):
+    kinds: tuple[type[AskStage], ...] = (AskBoundaries, AskContexts)
+    for kind in kinds:
+        wanted = [stage.questions(work) for stage, work in _known(graph, kind)]
         costs = expected_costs(wanted, answers_of(session), models.price)
         lines += [cost.summary(name) for name, cost in costs.items()]
     stages = [session.outputs(trial).stages for trial in session.trials]

@@ -31,6 +31,7 @@ from harness.running.judging.grading_sheet import Row
 from harness.running.judging.judging import Judging
 from harness.running.models import Models, answers_of
 from harness.running.session import Session
+from harness.running.stages.model_access import labelled
 
 
 class StudyOptions(TypedDict, total=False):
@@ -78,7 +79,7 @@ class _Study:
         assert self.prompter is not None
         left = missing(self.judging.answers, self.prompter, tasks)
         cost = estimate(self.judging.answers, self.prompter, left, self._price)
-        self._notify(cost.summary(f"{self.judge.name()} ({self.judge.model})"))
+        self._notify(cost.summary(labelled(self.judge)))
         BatchRunner(self.caller).ask([(self.prompter, tasks)], "judge")
 
     def known(self, tasks: Sequence[Task]) -> dict[Task, Judgment]:

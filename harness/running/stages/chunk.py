@@ -4,7 +4,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from harness.core.rankings import unit_rows
 from harness.core.records import Document, Ints, Spans, Vectors
 from harness.llm import Outcome as Answer
 from harness.llm import Task, stored
+from harness.running.stages.ask import AskStage
 from harness.running.stages.embed import EmbedStage
-from harness.running.stages.model_access import ModelAccess, Questions
-from harness.running.stages.stage import ModelStage, Stage, StoredStage
+from harness.running.stages.model_access import Questions
+from harness.running.stages.stage import Stage, StoredStage
 from harness.running.stages.tokenize import Tokenize
 from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact, Key
@@ -131,10 +132,11 @@ def _spans(chunker: BaseChunker, doc: Document, returned: Spans) -> list[tuple[i
 
 
 @dataclass(frozen=True, eq=False)
-class AskBoundaries(ModelStage):
+class AskBoundaries(AskStage):
     """Asks a chunker's language model where to cut."""
 
     turn: ClassVar[int] = 10
+    title: ClassVar[str] = "chunk boundaries"
     chunk: Chunk
 
     @cached_property
@@ -151,11 +153,6 @@ class AskBoundaries(ModelStage):
         """Return the questions that the chunker has, in corpus order."""
         requests = self.chunk.requests(work)
         return self.chunk.chunker, [task for _, request in requests for task in request.tasks]
-
-    @classmethod
-    def fetch(cls, stages: Sequence[tuple[Self, Workspace]], models: ModelAccess) -> None:
-        """Ask for the answers that are not stored."""
-        models.ask([stage.questions(work) for stage, work in stages], "chunk boundaries")
 
 
 @dataclass(frozen=True, eq=False)

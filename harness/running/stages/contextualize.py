@@ -1,9 +1,9 @@
 """The contextualize stage: a context for each chunk, which is indexed with it but never counted as evidence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from harness.core.errors import ConfigError
 from harness.core.records import BETWEEN, Document
 from harness.core.timing import TIMED_QUERIES, milliseconds
 from harness.llm import stored
+from harness.running.stages.ask import AskStage
 from harness.running.stages.chunk import Chunk
 from harness.running.stages.embed import EmbedStage
-from harness.running.stages.model_access import ModelAccess, Questions
+from harness.running.stages.model_access import Questions
 from harness.running.stages.passages import Passages
-from harness.running.stages.stage import ModelStage, Stage, StoredStage
+from harness.running.stages.stage import Stage, StoredStage
 from harness.running.stages.tokenize import FORMAT
 from harness.running.stages.workspace import Workspace
 from harness.storage.digest import digest
@@ -100,10 +101,11 @@ class Contextualize(StoredStage):
 
 
 @dataclass(frozen=True, eq=False)
-class AskContexts(ModelStage):
+class AskContexts(AskStage):
     """Has an augmenter's language model write the contexts."""
 
     turn: ClassVar[int] = 30
+    title: ClassVar[str] = "write contexts"
     contexts: Contextualize
 
     @cached_property
@@ -121,11 +123,6 @@ class AskContexts(ModelStage):
         augmenter = self.contexts.augmenter
         rows = self.contexts.spans(work)
         return augmenter, [task for doc, spans in rows for task in augmenter.questions(doc, spans)]
-
-    @classmethod
-    def fetch(cls, stages: Sequence[tuple[Self, Workspace]], models: ModelAccess) -> None:
-        """Ask for the answers that are not stored."""
-        models.ask([stage.questions(work) for stage, work in stages], "write contexts")
 
 
 @dataclass(frozen=True, eq=False)
