@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 from harness.core.json_text import plain
-from reports.comparison_columns import Column, record, shown
+from reports.comparison_columns import Column, record, table_columns
 from reports.comparison_row import Row
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def table(comparison: Comparison, width: int = 170) -> "object":
         grid.add_column(column.title, justify=justify, overflow="fold", no_wrap=column is not columns[0])
     for row in rows:
         grid.add_row(*(column.text(row) for column in columns))
-    left_out = len(shown()) - len(columns)
+    left_out = len(table_columns()) - len(columns)
     more = [f"{left_out} more columns in a wider terminal, or with --csv"] if left_out else []
     if len(rows) < len(comparison.rows):
         which = "the baseline, the best, those not separable from it, then by mean"
@@ -147,7 +147,7 @@ def listed(comparison: Comparison) -> list[Row]:
 
 def _fitting(rows: Sequence[Row], width: int) -> list[Column]:
     """The columns that fit; the least important are left out first. The trial's name may wrap."""
-    columns = shown()
+    columns = table_columns()
     widths = {column.name: max(len(column.title), *(len(column.text(row)) for row in rows)) for column in columns}
     widths["trial"] = min(widths["trial"], 30)
     for column in sorted(columns, key=lambda column: -column.rank)[:-_ALWAYS]:
@@ -234,7 +234,7 @@ def _listed(names: Sequence[str]) -> str:
 def markdown(comparison: Comparison) -> str:
     """Returns the comparison as Markdown, for the note of a logged launch or a CI summary."""
     lines = [f"**{comparison.question}**", ""] if comparison.question else []
-    columns = shown()
+    columns = table_columns()
     head = " | ".join(column.title for column in columns)
     lines += [title(comparison), "", f"| {head} |", "|" + "---|" * len(columns)]
     for row in comparison.rows:
@@ -244,9 +244,9 @@ def markdown(comparison: Comparison) -> str:
 
 def html(comparison: Comparison) -> str:
     """Returns the comparison as an HTML table, for notebooks."""
-    head = "".join(f"<th>{escaping.escape(column.title)}</th>" for column in shown())
+    head = "".join(f"<th>{escaping.escape(column.title)}</th>" for column in table_columns())
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escaping.escape(column.text(row))}</td>" for column in shown()) + "</tr>"
+        "<tr>" + "".join(f"<td>{escaping.escape(column.text(row))}</td>" for column in table_columns()) + "</tr>"
         for row in comparison.rows
     )
     notes = "".join(f"<p>{escaping.escape(note)}</p>" for note in footnotes(comparison))

@@ -58,13 +58,8 @@ def record(row: Row) -> dict[str, Any]:
     return {name: value for column in COLUMNS for name, value in column.record(row).items()}
 
 
-def shown() -> list[Column]:
-    """Return the columns of every table, in their order."""
-    return [column for column in COLUMNS if column.title and not column.needs_margin]
-
-
-def on_page(margin: float) -> list[Column]:
-    """Return the columns of the page's table; `margin` is that of the experiment, 0 for none."""
+def table_columns(margin: float = 0.0) -> list[Column]:
+    """Return the columns of a table, in their order; the page's shows the experiment's `margin`, if there is one."""
     return [column for column in COLUMNS if column.title and (margin or not column.needs_margin)]
 
 

@@ -8,7 +8,7 @@ from reports import bins, columns
 from reports.answer import answer
 from reports.compare import compare
 from reports.comparison import Comparison, as_json, markdown
-from reports.comparison_columns import shown, tagged
+from reports.comparison_columns import table_columns, tagged
 from reports.comparison_row import Row
 from reports.final import Final, final_scores, lines
 from reports.judge_notes import judge_markdown
@@ -44,8 +44,8 @@ def launch_report(launch: Launch, comparison: Comparison | None = None) -> Repor
     final = final_scores(launch, comparison.metric)
     # By the lower bound of the mean: judge failures must not move a trial up.
     ordered = sorted(comparison.rows, key=lambda row: -row.mean_min)
-    data = [[column.text(row) for column in shown()] for row in ordered]
-    leaderboard = {"columns": [column.name for column in shown()], "data": data}
+    data = [[column.text(row) for column in table_columns()] for row in ordered]
+    leaderboard = {"columns": [column.name for column in table_columns()], "data": data}
     show = launch.experiment.compare.show
     further = columns.markdown(launch, show) if show else ""
     judged = judge_markdown(launch) if launch.results[0].judged else ""

@@ -14,7 +14,7 @@ from harness.running.launch_result import Launch
 from reports.columns import shown
 from reports.compare import losses_at
 from reports.comparison import Comparison, footnotes
-from reports.comparison_columns import Column, glossary, on_page
+from reports.comparison_columns import Column, glossary, table_columns
 from reports.comparison_row import Row
 from reports.factors import effects
 from reports.final import Final, conclusion, times
@@ -65,7 +65,7 @@ def _comparison(material: Material) -> Iterator[Part]:
         yield Figure(figures.forest(comparison))
         lines = "Thin lines: simultaneous 95 % confidence intervals of all differences; thick lines: individual ones"
         yield Text(f"{lines}. ▲ better, ▼ worse, ● cannot tell, ■ baseline.", soft=True)
-    columns = on_page(comparison.margin)
+    columns = table_columns(comparison.margin)
     head = [column.title.replace("…", f"{comparison.margin:g}") for column in columns]
     ranked = sorted(comparison.rows, key=lambda row: -row.mean_min)
     yield Table(head, [_line(row, columns) for row in ranked], comparison.metric)
