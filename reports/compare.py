@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.components.roles import judge_measures
+from harness.core.plurals import plural
 from harness.evaluation.metrics import split_metric
 from harness.evaluation.results import TrialResult
 from harness.evaluation.stats import (
@@ -306,7 +307,9 @@ def _capped(launch: Launch, metric: str) -> list[str]:
 def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
     warnings = [*launch.warnings, *_capped(launch, metric)]
     if clusters < FEWEST_CLUSTERS:
-        warnings.append(f"no intervals: {clusters} clusters of queries, at least {FEWEST_CLUSTERS} are needed")
+        warnings.append(
+            f"no intervals: {plural(clusters, 'cluster')} of queries, at least {FEWEST_CLUSTERS} are needed"
+        )
     elif too_few(clusters):
         enough = next(count for count in range(clusters, 64) if not too_few(count))
         message = f"{clusters} clusters of queries are too few for any difference to reach p {ALPHA:g}: there are only"

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 from harness.core.json_text import plain
+from harness.core.plurals import plural
 from reports.comparison_columns import Column, record, table_columns
 from reports.comparison_row import Row
 
@@ -135,7 +136,7 @@ def table(comparison: Comparison, width: int = 170) -> "object":
     if len(rows) < len(comparison.rows):
         which = "the baseline, the best, those not separable from it, then by mean"
         more.append(f"{len(rows)} of {len(comparison.rows)} trials: {which}; `harness compare --csv` lists all")
-    return Group(grid, *more, *footnotes(comparison))
+    return Group(grid, *more, *footnotes(comparison, columns))
 
 
 def listed(comparison: Comparison) -> list[Row]:
@@ -162,15 +163,20 @@ def title(comparison: Comparison) -> str:
     return f"{comparison.metric} against the baseline '{comparison.baseline}'"
 
 
-def footnotes(comparison: Comparison) -> list[str]:
-    """Returns the lines below the table: the queries counted, the tests used, the trials that may be best, warnings."""
-    return [_counted(comparison), *_explained(comparison), *(f"note: {warning}" for warning in comparison.warnings)]
+def footnotes(comparison: Comparison, columns: Sequence[Column] | None = None) -> list[str]:
+    """Returns the lines below a table: the queries counted, the tests used, the trials that may be best, warnings.
+
+    `columns` are those that the table shows (default: all).
+    """
+    shown = {column.name for column in (table_columns() if columns is None else columns)}
+    explained = _explained(comparison, needed="queries_needed" in shown)
+    return [_counted(comparison), *explained, *(f"note: {warning}" for warning in comparison.warnings)]
 
 
 def _counted(comparison: Comparison) -> str:
-    counted = f"{comparison.queries} queries"
+    counted = plural(comparison.queries, "query")
     if comparison.clusters_by == "documents":
-        counted += f" in {comparison.clusters} clusters by document"
+        counted += f" in {plural(comparison.clusters, 'cluster')} by document"
         if not math.isnan(comparison.design_effect):
             counted += f" (design effect {comparison.design_effect:.1f})"
     else:
@@ -183,10 +189,10 @@ def _counted(comparison: Comparison) -> str:
 
 
 def _queries(count: int, which: str) -> str:
-    return f"1 query {which} is" if count == 1 else f"{count} queries {which} are"
+    return f"{plural(count, 'query')} {which} {'is' if count == 1 else 'are'}"
 
 
-def _explained(comparison: Comparison) -> list[str]:
+def _explained(comparison: Comparison, *, needed: bool) -> list[str]:
     others, best = len(comparison.rows) - 1, comparison.best
     if not others:
         return []
@@ -197,7 +203,7 @@ def _explained(comparison: Comparison) -> list[str]:
         lines = [
             f"verdicts, p and intervals of differences are adjusted for all {others} comparisons (single-step max-T)"
         ]
-    if any(not math.isnan(row.needed) for row in comparison.rows):
+    if needed and any(not math.isnan(row.needed) for row in comparison.rows):
         lines.append(
             f"needed: number of similar queries to detect a difference of {comparison.effect:g} with 80 % power"
         )

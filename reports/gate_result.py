@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
 from harness.core.json_text import plain
+from harness.core.plurals import plural
 from harness.evaluation.baseline import Baseline
 from harness.evaluation.stats import FEW_CLUSTERS
 from harness.running.launch_result import Launch
@@ -153,7 +154,7 @@ def notes(found: GateResult) -> list[str]:
     lines = [f"{bounds}, each side at {100 * (1 - found.alpha):.0f} % confidence; {words}"]
     clusters = len(set(found.launch.results[0].clusters))
     if found.launch.experiment.compare.clusters == "documents" and clusters < FEW_CLUSTERS:
-        lines.append(f"only {clusters} clusters of queries: the bounds are approximate")
+        lines.append(f"only {plural(clusters, 'cluster')} of queries: the bounds are approximate")
     if any(math.isnan(check.low) for check in found.checks):
         lines.append(
             "too few documents for bounds; `compare: {clusters: queries}` tests further queries on these documents"

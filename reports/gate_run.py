@@ -16,6 +16,7 @@ from harness.evaluation.trial_means import mean_interval
 from harness.experiment.experiment import Experiment
 from harness.running.acceptance import accept, require_comparable
 from harness.running.launch import LaunchOptions
+from harness.running.launch_result import Launch
 from harness.running.session import Session, store_folder
 from harness.tracking import FinishedGate, ScheduledRun, TrendPoint, open_tracker
 from reports.gate import compare_with_baseline, margins
@@ -42,10 +43,12 @@ def gate(experiment: Experiment, *, fresh: bool = False, **options: Unpack[Launc
         launch = run(experiment, **options)
         found = compare_with_baseline(launch, baseline)
         now = int(time.time() * 1000)
+        trends = {result.name: _trend(result, launch) for result in launch.results}
         runs = {result.name: ScheduledRun(now, _points(found, result)) for result in launch.results}
-        before = tracker.history(list(runs), list(margins(launch)))
-        found = replace(found, history={name: [*before[name], run] for name, run in runs.items()})
-        logged = tracker.log_gate(FinishedGate(launch.id, found.verdict, runs, files(found)))
+        before = tracker.history(list(trends.values()), list(margins(launch)))
+        found = replace(found, history={name: [*before[trends[name]], run] for name, run in runs.items()})
+        points = {trends[name]: run for name, run in runs.items()}
+        logged = tracker.log_gate(FinishedGate(launch.id, found.verdict, points, files(found)))
     return replace(found, logged=logged)
 
 
@@ -75,6 +78,11 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may run as a user without a name
         raise ConfigError("gate: this user has no name; pass one with --who NAME") from None
+
+
+def _trend(result: TrialResult, launch: Launch) -> str:
+    """The name of a trial's trend. That of an only trial stays the same when its components change."""
+    return result.name if len(launch.results) > 1 else "base"
 
 
 def _points(found: GateResult, result: TrialResult) -> dict[str, TrendPoint]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from harness.components.roles import Judge, judge_measures
 from harness.evaluation.results import Judged
 from harness.evaluation.stats import Variance
+from harness.llm.answers import IN_WORDS
 from harness.running.judging.judge_summary import JudgeSummary
 from harness.running.judging.judge_variance import judge_variance
 from harness.running.launch_result import Launch
@@ -94,9 +95,11 @@ def _of_judge(summary: JudgeSummary, judge: Judge) -> list[str]:
     if summary.calibration.startswith("uncalibrated"):
         notes[0] += "; interpret differences with care; `harness judge sample` starts a calibration"
     if summary.failures:
-        message = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.failures.items()))
+        most = sorted(summary.failures.items(), key=lambda one: (-one[1], one[0]))
+        message = ", ".join(f"{count} {IN_WORDS[kind]}" for kind, count in most)
         missing = f"{sum(summary.failures.values())} of {summary.judgments} judgments missing"
-        notes.append(f"{summary.judge}: {missing}: {message}, for example: {summary.example}")
+        example = f"; for example: {summary.example}" if summary.example else ""
+        notes.append(f"{summary.judge}: {missing}: {message}{example}")
     served = {name: count for name, count in summary.models.items() if name}
     if len(served) > 1:
         message = ", ".join(f"{name} {count}" for name, count in sorted(served.items()))

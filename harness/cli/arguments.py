@@ -1,51 +1,17 @@
 """Options that several commands share: experiments, data sets, params, stores, models and their costs."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from harness.cli.parser import number, whole_number
 from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from harness.experiment.experiment import Experiment
     from harness.running.launch_result import Launch
     from harness.running.models import Models
-
-Command = Callable[[argparse.Namespace], int]
-"""Runs a command and returns its exit code."""
-
-
-class CommandParser(argparse.ArgumentParser):
-    """The parser of one command. Its options are added on first use, so that other commands do not import for them."""
-
-    add_options: Callable[[argparse.ArgumentParser], None] | None = None
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Adds the options of the command, then parses like `argparse.ArgumentParser`."""
-        if self.add_options is not None:
-            add, self.add_options = self.add_options, None
-            add(self)
-        return super().parse_known_args(args, namespace)
-
-
-class CommandGroup:
-    """The subcommands of one parser: `harness ...`, `harness data ...`, `harness judge ...`."""
-
-    def __init__(self, parser: argparse.ArgumentParser) -> None:
-        self._commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=CommandParser)
-
-    def add(
-        self, name: str, work: Command, summary: str, options: Callable[[argparse.ArgumentParser], None] | None = None
-    ) -> None:
-        """Adds a command; `work` runs it and returns the exit code, `options` adds its options to its parser."""
-        parser = self._commands.add_parser(name, help=summary, description=summary)
-        parser.set_defaults(command=work)
-        parser.add_options = options
-
-    def add_group(self, name: str, summary: str) -> "CommandGroup":
-        """Adds a command with subcommands and returns their group."""
-        return CommandGroup(self._commands.add_parser(name, help=summary, description=summary))
 
 
 def add_store_option(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +21,9 @@ def add_store_option(parser: argparse.ArgumentParser) -> None:
 
 def add_workers_option(parser: argparse.ArgumentParser) -> None:
     """Adds `--workers`."""
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="number of parallel tasks (default 1)")
+    parser.add_argument(
+        "--workers", type=whole_number, default=1, metavar="N", help="number of parallel tasks (default 1)"
+    )
 
 
 def add_tracking_option(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +56,7 @@ def add_model_options(parser: argparse.ArgumentParser, *, spends: bool = True) -
         help="dollars per million input and output tokens, for models without a known price",
     )
     if spends:
-        parser.add_argument("--budget", type=float, metavar="USD", help="max dollars to spend on remote models")
+        parser.add_argument("--budget", type=number, metavar="USD", help="max dollars to spend on remote models")
         parser.add_argument("--offline", action="store_true", help="do not call remote models; use stored answers only")
 
 

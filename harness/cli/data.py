@@ -2,13 +2,15 @@
 
 import argparse
 
-from harness.cli.arguments import CommandGroup, dataset_folder
+from harness.cli.arguments import dataset_folder
 from harness.cli.data_check import add_check_options, check
 from harness.cli.data_evidence import add_evidence_options, evidence
 from harness.cli.data_generate import add_generate_options, add_review_options, generate, review
 from harness.cli.data_import import add_import_options, import_dataset_folder
 from harness.cli.data_show import add_show_options, show
+from harness.cli.data_split import add_split_options, split
 from harness.cli.exit_codes import OK
+from harness.cli.parser import CommandGroup
 
 
 def add_data_commands(commands: CommandGroup) -> None:
@@ -33,6 +35,7 @@ def add_data_commands(commands: CommandGroup) -> None:
         "search the corpus, mark evidence, and get the line for the query file",
         add_evidence_options,
     )
+    data.add("split", split, "set queries aside, once, in a locked set for the final test", add_split_options)
     data.add("generate", generate, "generate queries with evidence using a language model", add_generate_options)
     data.add("review", review, "apply the verdicts of a review sheet to generated queries", add_review_options)
     data.add("pin", _pin, "accept the current files of a data set: update the hashes in its manifest", _pin_options)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.exit_codes import INVALID, OK
+from harness.cli.parser import number
 from harness.core.errors import ConfigError
+from harness.core.plurals import plural
 
 if TYPE_CHECKING:
     from harness.data.checks import Finding
@@ -27,7 +29,7 @@ def add_check_options(made: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help=f"print every finding, not only the first {_SHOWN} of each kind"
     )
     made.add_argument("--strict", action="store_true", help="exit code 1 for warnings too")
-    made.add_argument("--effect", type=float, metavar="D", help="the difference of means to detect (default 0.05)")
+    made.add_argument("--effect", type=number, metavar="D", help="the difference of means to detect (default 0.05)")
     made.add_argument("--fix", type=Path, metavar="DIR", help="write a copy with all unambiguous repairs, and a diff")
     made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
 
@@ -57,7 +59,7 @@ def check(options: argparse.Namespace) -> int:
             print(json.dumps(finding.as_json(), ensure_ascii=False))
     else:
         _print(found, every=options.all)
-        print(f"{levels['error']:,} errors, {levels['warning']:,} warnings")
+        print(f"{plural(levels['error'], 'error')}, {plural(levels['warning'], 'warning')}")
     return INVALID if levels["error"] or (options.strict and found) else OK
 
 

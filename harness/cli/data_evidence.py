@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli.exit_codes import OK
 from harness.core.errors import ConfigError, DataError
+from harness.core.plurals import plural
 
 if TYPE_CHECKING:
     from harness.core.records import Chunk, Document
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _HELP = """\
 Type words to search. A number opens a passage; `12` or `12-14` then marks sentences of the open passage.
 Text pasted between quotes ("…"), or its beginning and end with … between them, marks that text.
-`u` undoes the last mark, `a TEXT` sets the answer, `d` finishes the query, `q` quits.
+`u` undoes the last mark, `a TEXT` sets the answer, `d` finishes the query, `q` quits, `?` shows this help.
 """
 _FOUND = 8
 
@@ -137,6 +138,9 @@ class _Dialogue:
                 continue
             if not text:
                 continue
+            if text in ("?", "h", "help"):
+                print(_HELP)
+                continue
             if text == "u":
                 marks = marks[:-1]
             elif text.startswith("a "):
@@ -163,38 +167,52 @@ class _Dialogue:
         return None
 
     def _numbered(self, text: str) -> "Chunk | None":
+        from harness.core.records import Chunk
+
         first, _, last = text.partition("-")
         lo, hi = int(first), int(last or first)
         if self._open:
             if 1 <= lo <= hi <= len(self._open):
                 document = self._open[0].known_document()
                 return Chunk.of(document, self._open[lo - 1].start, self._open[hi - 1].end)
-            print(f"  the passage has sentences 1 to {len(self._open)}; search again to see others")
+            print(f"  the passage has {plural(len(self._open), 'sentence')}; search again to see others")
         elif 1 <= lo <= len(self._found):
             self._print_passage(self._found[lo - 1])
         else:
-            print(f"  there are {len(self._found)} passages")
+            print(f"  the search found {plural(len(self._found), 'passage')}")
         return None
 
     def _print_passage(self, passage: "Chunk") -> None:
         from harness.data.annotation import sentences
 
         self._open = sentences(passage.known_document(), passage.start, passage.end)
-        print(f"── '{passage.doc}' {passage.start}-{passage.end}")
+        print(f"── {_where(passage)}")
         for number, sentence in enumerate(self._open, 1):
             print(textwrap.fill(sentence.text, 100, initial_indent=f"{number:>3}  ", subsequent_indent="     "))
 
     def _search(self, words: str) -> None:
-        self._found, self._open = [hit.chunk for hit in self._finder.search(words, _FOUND)], []
-        _show(self._found)
+        found = [hit.chunk for hit in self._finder.search(words, _FOUND)]
+        if not found and self._open:
+            print("  nothing found; the passage above is still open")
+            return
+        self._found, self._open = found, []
+        _show(found)
 
 
 def _show(found: Sequence["Chunk"]) -> None:
     for number, part in enumerate(found, 1):
         text = " ".join(part.text.split())
-        print(f"{number:>3}  '{part.doc}' {part.start}-{part.end}: {textwrap.shorten(text, 160, placeholder=' …')}")
+        print(f"{number:>3}  {_where(part)}: {textwrap.shorten(text, 160, placeholder=' …')}")
     if not found:
         print("  nothing found")
+
+
+def _where(passage: "Chunk") -> str:
+    """The place of a passage: document and characters, and if they are known page and headings."""
+    from harness.data.documents import place_in
+
+    inside = place_in(passage.known_document().metadata, passage.start)
+    return f"'{passage.doc}' {passage.start}-{passage.end}" + (f" ({inside})" if inside else "")
 
 
 def _ask(prompt: str) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.arguments import add_model_options, models_of
 from harness.cli.exit_codes import OK
+from harness.cli.parser import number, whole_number
 from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,25 +23,25 @@ def add_generate_options(made: argparse.ArgumentParser) -> None:
     made.add_argument("--model", required=True, help="the model that writes the queries, at OPENAI_BASE_URL or OpenAI")
     made.add_argument("--checker", metavar="MODEL", help="the model that checks them (default: the same)")
     made.add_argument("--base-url", metavar="URL", help="the server (default: OPENAI_BASE_URL)")
-    made.add_argument("--count", type=int, default=50, metavar="N", help="number of queries to keep (50)")
+    made.add_argument("--count", type=whole_number, default=50, metavar="N", help="number of queries to keep (50)")
     made.add_argument(
         "--several",
-        type=float,
+        type=number,
         default=0.25,
         metavar="FRACTION",
         help="fraction with several pieces of evidence (0.25)",
     )
     made.add_argument(
-        "--unanswerable", type=float, default=0.1, metavar="FRACTION", help="fraction without an answer (0.1)"
+        "--unanswerable", type=number, default=0.1, metavar="FRACTION", help="fraction without an answer (0.1)"
     )
     made.add_argument(
         "--overlap",
-        type=float,
+        type=number,
         default=0.75,
         metavar="FRACTION",
         help="max fraction of words shared with the evidence (0.75)",
     )
-    made.add_argument("--seed", type=int, default=0, help="seed for the choice and order of texts (0)")
+    made.add_argument("--seed", type=whole_number, default=0, help="seed for the choice and order of texts (0)")
     made.add_argument("--set", default=_SET, metavar="NAME", help=f"the query set to write ({_SET})")
     made.add_argument("--sheet", type=Path, metavar="FILE", help="the review sheet, CSV (default SET-review.csv)")
     made.add_argument("--store", type=Path, help="folder of stored answers (default: HARNESS_STORE, else .harness)")

@@ -1,6 +1,7 @@
 """`harness data import`: convert a data set of another format into a folder the harness reads."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness.cli.exit_codes import OK
@@ -10,14 +11,21 @@ from harness.core.errors import ConfigError
 def add_import_options(made: argparse.ArgumentParser) -> None:
     """Add the options of `harness data import`."""
     from harness.data.importers import FORMATS
-    from harness.data.importers.options import COLUMNS
 
-    made.add_argument("kind", choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS))
-    made.add_argument("source", help="the folder or file to read; for huggingface also a name on the Hub")
-    made.add_argument("target", type=Path, help="the folder to create, such as datasets/scifact")
+    made.add_argument("kind", choices=tuple(FORMATS), metavar="FORMAT", help=", ".join(FORMATS))
+    made.add_argument(
+        "source", help="the folder or file to read; a name on the Hub (huggingface) or an id (ir-datasets)"
+    )
+    made.add_argument(
+        "target", type=Path, nargs="?", help="the folder to create (default: datasets/ and the name of the source)"
+    )
     made.add_argument("--licence", default="", help="the licence, recorded in the manifest")
     made.add_argument("--origin", default="", metavar="TEXT", help="where the data come from, recorded in the manifest")
-    made.add_argument("--corpus", metavar="FILE", help="the documents, if they are not found by name")
+    made.add_argument(
+        "--corpus",
+        metavar="PATH",
+        help="the documents, if they are not found by name: a table, or for your own questions a folder or a data set",
+    )
     named = "prefix the name of the set if there are several"
     made.add_argument("--queries", action="append", default=[], metavar="[SET=]FILE", help=f"the queries; {named}")
     made.add_argument("--qrels", action="append", default=[], metavar="[SET=]FILE", help=f"the judgments; {named}")
@@ -25,6 +33,13 @@ def add_import_options(made: argparse.ArgumentParser) -> None:
         "--run", action="append", default=[], metavar="[NAME=]FILE", help="a TREC run to keep with the data"
     )
     made.add_argument("--set", default="validation", metavar="NAME", help="the name of the query set (validation)")
+    _add_details(made)
+
+
+def _add_details(made: argparse.ArgumentParser) -> None:
+    """Add the options that few formats use."""
+    from harness.data.importers.options import COLUMNS
+
     made.add_argument(
         "--map",
         action="append",
@@ -41,7 +56,20 @@ def add_import_options(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--unit", choices=("article", "paragraph"), default="article", help="what becomes a document in SQuAD (article)"
     )
-    made.add_argument("--encoding", default="utf-8", help="encoding of TREC and Markdown files (utf-8)")
+    made.add_argument("--encoding", default="utf-8", help="encoding of documents and of TREC files (utf-8)")
+    made.add_argument(
+        "--exclude",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="files of documents to leave out, such as '*.pdf'",
+    )
+    made.add_argument(
+        "--test-set",
+        choices=("locked", "open"),
+        help="whether a set named `test`, if there are others, is only for `run --final` (default: locked, but open "
+        "for public benchmarks, whose published figures are measured on it)",
+    )
     made.add_argument(
         "--titles",
         choices=("text", "separate"),
@@ -59,7 +87,7 @@ def import_dataset_folder(options: argparse.Namespace) -> int:
     """Import a data set and print what was counted. Raises ConfigError for wrong options, DataError for faults."""
     from harness.data.importers import Options, import_dataset
 
-    target: Path = options.target
+    target: Path = options.target or Path("datasets") / _name_of(options.source)
     given = Options(
         corpus=options.corpus,
         queries=_named("--queries", options.queries, ""),
@@ -73,15 +101,44 @@ def import_dataset_folder(options: argparse.Namespace) -> int:
         ignore_self=options.ignore_self,
         titles=options.titles,
         absent=options.absent,
+        exclude=tuple(options.exclude),
+        test_set=options.test_set,
     )
     counts = import_dataset(
         options.kind, options.source, target, licence=options.licence, origin=options.origin, options=given
     )
-    width = max(len(f"{count:,}") for count in counts.values())
-    for what, count in counts.items():
-        print(f"{count:>{width},} {what}")
-    print(f"{target}: imported; run `harness data check {target}` to check it")
+    for line in listed_counts(counts):
+        print(line)
+    print(f"{target}: imported; {_next_step(target)}")
     return OK
+
+
+def listed_counts(counts: Mapping[str, int]) -> list[str]:
+    """Return a line for each count, aligned."""
+    from harness.core.plurals import singular
+
+    width = max(len(f"{count:,}") for count in counts.values())
+    return [f"{count:>{width},} {singular(what) if count == 1 else what}" for what, count in counts.items()]
+
+
+def _name_of(source: str) -> str:
+    """The name of a data set made from this source."""
+    from harness.storage.files import file_name
+
+    path = Path(source)
+    return file_name(path.resolve().name.partition(".")[0] if path.exists() else source.replace("/", "-"))
+
+
+def _next_step(target: Path) -> str:
+    from harness.data.manifest import read_manifest
+
+    manifest = read_manifest(target)
+    if not manifest.queries:
+        return f"next, mark the evidence of questions: `harness data evidence {target} --to validation`"
+    if len(manifest.queries) == 1:
+        more = f"`harness data split {target}` sets queries aside for the final test"
+        return f"`harness data check {target}` checks it, {more}"
+    return f"`harness data check {target}` checks it"
 
 
 def _named(option: str, given: list[str], default: str | None) -> dict[str, str]:

@@ -27,7 +27,7 @@ def add_show_options(parser: argparse.ArgumentParser) -> None:
 def show(options: argparse.Namespace) -> int:
     """Print the statistics of a data set; exit code 0."""
     from harness.cli.arguments import dataset_folder
-    from harness.data.dataset import load_dataset
+    from harness.data.dataset import load_dataset, read_corpus
     from harness.data.manifest import read_manifest
     from harness.data.profile import corpus_profile, query_profile
 
@@ -40,7 +40,7 @@ def show(options: argparse.Namespace) -> int:
         data = load_dataset(manifest.root, name, copies="ignore", final=True)
         flags = {"locked": pinned.locked, "synthetic": pinned.synthetic}
         profiles.append(query_profile(name, data.query_set.queries, data.by_id, **flags))
-    corpus = corpus_profile(data.documents)
+    corpus = corpus_profile(read_corpus(manifest))
     if options.json:
         record = {"name": manifest.name, "corpus": _plain(corpus), "queries": [_plain(one) for one in profiles]}
         print(json.dumps(record, ensure_ascii=False, indent=1))

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.arguments import (
-    CommandGroup,
     add_model_options,
     add_store_option,
     add_tracking_option,
@@ -15,6 +14,7 @@ from harness.cli.arguments import (
 )
 from harness.cli.exit_codes import OK
 from harness.cli.output import show_links, write_file
+from harness.cli.parser import CommandGroup
 from harness.core.errors import ConfigError, HarnessError
 
 if TYPE_CHECKING:

@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli.arguments import CommandGroup, add_model_options, add_store_option, models_of
+from harness.cli.arguments import add_model_options, add_store_option, models_of
 from harness.cli.exit_codes import OK
+from harness.cli.parser import CommandGroup, whole_number
 from harness.core.errors import ConfigError
+from harness.core.plurals import plural
 
 if TYPE_CHECKING:
     from harness.running.judging.agreement import Agreement
@@ -27,9 +29,11 @@ def add_judge_commands(commands: CommandGroup) -> None:
 def _sample_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", type=Path, help="the experiment file; its trials must have run")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the sheet to write, as JSON lines")
-    parser.add_argument("--per-query", type=int, default=2, metavar="N", help="passages to draw per query (default 2)")
-    parser.add_argument("--queries", type=int, metavar="N", help="queries to draw (default: all)")
-    parser.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
+    parser.add_argument(
+        "--per-query", type=whole_number, default=2, metavar="N", help="passages to draw per query (default 2)"
+    )
+    parser.add_argument("--queries", type=whole_number, metavar="N", help="queries to draw (default: all)")
+    parser.add_argument("--seed", type=whole_number, default=0, help="random seed (default 0)")
     add_store_option(parser)
 
 
@@ -51,7 +55,7 @@ def _agree_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--relevant-from",
-        type=int,
+        type=whole_number,
         default=2,
         metavar="GRADE",
         help="with --labels: the lowest grade that counts as relevant (default 2)",
@@ -86,7 +90,8 @@ def _sample(options: argparse.Namespace) -> int:
         seed=options.seed,
     )
     write_sheet(options.out, drawn)
-    print(f"{options.out}: {len(drawn)} passages of {len({row.query for row in drawn})} queries to grade")
+    queries = len({row.query for row in drawn})
+    print(f"{options.out}: {plural(len(drawn), 'passage')} of {plural(queries, 'query')} to grade")
     print(f"grade them with `harness judge label {options.out}`, or set `grade` in each line of the file")
     return OK
 

@@ -5,9 +5,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.arguments import CommandGroup, add_store_option, experiment_of, launch_of, params_of
+from harness.cli.arguments import add_store_option, experiment_of, launch_of, params_of
 from harness.cli.exit_codes import CANNOT_TELL, INVALID, OK
 from harness.cli.output import show, width, write_file
+from harness.cli.parser import CommandGroup, number
 from harness.core.errors import ConfigError
 from harness.experiment.settings import CLUSTERS
 
@@ -26,8 +27,8 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", action="append", default=[], metavar="PARAM=VALUE", help="params of the baseline trial"
     )
-    parser.add_argument("--margin", type=float, metavar="D", help="the smallest difference that matters in practice")
-    parser.add_argument("--effect", type=float, metavar="D", help="the difference to detect, for the column `needed`")
+    parser.add_argument("--margin", type=number, metavar="D", help="the smallest difference that matters in practice")
+    parser.add_argument("--effect", type=number, metavar="D", help="the difference to detect, for the column `needed`")
     parser.add_argument(
         "--clusters", choices=CLUSTERS, help="unit of resampling: documents, or queries on the same documents"
     )

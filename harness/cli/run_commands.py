@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 from harness.cli.arguments import (
-    CommandGroup,
     add_model_options,
     add_store_option,
     add_tracking_option,
@@ -16,7 +15,9 @@ from harness.cli.arguments import (
 )
 from harness.cli.exit_codes import CANNOT_TELL, OK
 from harness.cli.output import show, show_links, width
+from harness.cli.parser import CommandGroup
 from harness.core.errors import ConfigError
+from harness.core.plurals import plural
 
 
 def add_plan_command(commands: CommandGroup) -> None:
@@ -70,11 +71,12 @@ def _plan(options: argparse.Namespace) -> int:
     print(f"{'trial':<{width}}  " + "  ".join(f"{stage:<8}" for stage in stages))
     for trial in made.trials:
         print(f"{trial.name:<{width}}  " + "  ".join(f"{'stored' if trial.stored[s] else 'to do':<8}" for s in stages))
-    print(f"\n{len(made.trials)} trials, {sum(all(t.stored.values()) for t in made.trials)} of them stored")
+    print(f"\n{plural(len(made.trials), 'trial')}, {sum(all(t.stored.values()) for t in made.trials)} of them stored")
     for embedder, count in made.texts.items():
         usd = made.usd[embedder]
         price = "price unknown" if usd is None else f"${usd:.4f}" if usd else "no charge"
-        print(f"to embed with {embedder}: {count} distinct texts, {made.tokens[embedder]} tokens, {price}")
+        tokens = plural(made.tokens[embedder], "token")
+        print(f"to embed with {embedder}: {plural(count, 'distinct text')}, {tokens}, {price}")
     if not made.texts:
         print("nothing to embed")
     for line in made.calls:
@@ -117,7 +119,7 @@ def _run(options: argparse.Namespace) -> int:
     if launch.results[0].judged:
         show(judge_table(launch))
     done = ", ".join(f"{count} {stage}" for stage, count in launch.work.items()) or "nothing, all results were stored"
-    print(f"\n{len(launch.results)} trials in {launch.seconds:.0f} s; computed: {done}")
+    print(f"\n{plural(len(launch.results), 'trial')} in {launch.seconds:.0f} s; computed: {done}")
     show_links(launch.logged)
     if launch.withheld:
         print(f"harness: withheld: {', '.join(launch.withheld)}; too many judgments are missing", file=sys.stderr)

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from harness.cli.arguments import CommandGroup
+from harness.cli.parser import CommandGroup, whole_number
 from harness.core.errors import ConfigError
 
 
@@ -14,7 +14,7 @@ def add_ui_command(commands: CommandGroup) -> None:
 
 
 def _ui_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=int, default=5000, help="port of the UI (default 5000)")
+    parser.add_argument("--port", type=whole_number, default=5000, help="port of the UI (default 5000)")
     parser.add_argument(
         "--tracking", metavar="URI", help="MLflow tracking URI (default: MLFLOW_TRACKING_URI, else ./mlflow.db)"
     )

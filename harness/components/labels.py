@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import DataError
+from harness.core.plurals import plural
 from harness.core.text_files import Line, is_comment, json_lines, text_lines
 
 QUERY = ("query", "query_id", "qid", "question")
@@ -88,7 +89,7 @@ def _table(path: Path, delimiter: str) -> Iterator[tuple[Line, Mapping[str, Any]
             for row in reader:
                 line = Line(path, reader.line_num)
                 if None in row or None in row.values():
-                    raise line.fault(f"expected {len(reader.fieldnames or ())} columns")
+                    raise line.fault(f"expected {plural(len(reader.fieldnames or ()), 'column')}")
                 yield line, row
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}") from None
@@ -115,7 +116,7 @@ def _qrels(path: Path) -> Iterator[tuple[Line, Mapping[str, Any]]]:
             continue
         columns = text.split()
         if len(columns) < 4:
-            raise line.fault(f"expected query, iteration, passage and grade, got {len(columns)} columns")
+            raise line.fault(f"expected query, iteration, passage and grade, got {plural(len(columns), 'column')}")
         yield line, {"query": columns[0], "passage": columns[2], "grade": columns[3]}
 
 

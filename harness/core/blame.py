@@ -3,8 +3,12 @@
 import contextlib
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
-from harness.core.errors import ConfigError
+from harness.core.errors import ComponentError, ConfigError, HarnessError
+
+_PACKAGES = ("harness", "judges", "reports")
+_HOME = Path(__file__).resolve().parents[2]
 
 
 def ended_by(ended: SystemExit) -> str:
@@ -15,26 +19,48 @@ def ended_by(ended: SystemExit) -> str:
 
 
 @contextlib.contextmanager
-def blamed(part: str, *given: object) -> Iterator[None]:
+def blamed(component: object, part: str, *given: object) -> Iterator[None]:
     """Run a component's code and report its faults in its name.
 
     `part` names the component and the document or query it works on. Raises ConfigError if the code ends the process,
-    changes a list or array it was `given`, or raises FaultyReturn.
+    changes a list or array it was `given`, or raises FaultyReturn; ComponentError if a custom component raises anything
+    else. What a built-in component raises is a bug of the harness, and passes.
     """
     lists = [(one, list(one)) for one in given if isinstance(one, list)]
     try:
         yield
+    except (HarnessError, MemoryError) as error:
+        if not isinstance(error, FaultyReturn):
+            raise
+        raise ConfigError(f"{part}: {error}") from None
     except SystemExit as ended:
         raise ConfigError(f"{part}: {ended_by(ended)}") from None
-    except FaultyReturn as fault:
-        raise ConfigError(f"{part}: {fault}") from None
-    except ValueError as error:
-        if "read-only" not in str(error):
+    except Exception as error:
+        if isinstance(error, ValueError) and "read-only" in str(error):
+            raise ConfigError(f"{part}: changes an array it was given; work on a copy of it") from error
+        if type(component).__module__.partition(".")[0] in _PACKAGES:
             raise
-        raise ConfigError(f"{part}: changes an array it was given; work on a copy of it") from error
+        raise fault_of(part, error) from error
     for one, before in lists:
         if len(one) != len(before) or any(new is not old for new, old in zip(one, before, strict=True)):
             raise ConfigError(f"{part}: changes a list it was given; work on a copy of it")
+
+
+def fault_of(part: str, error: BaseException) -> ComponentError:
+    """The fault of a custom component: what it raised, where in its file, and the traceback of its own code."""
+    found = traceback.TracebackException.from_exception(error)
+    outside = [at for at, frame in enumerate(found.stack) if not _is_ours(frame.filename)]
+    if outside:
+        del found.stack[: outside[0]]
+    last = found.stack[-1] if found.stack else None
+    place = f" ({Path(last.filename).name}:{last.lineno})" if last else ""
+    said = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+    return ComponentError(f"{part}: {said}{place}", "".join(found.format()))
+
+
+def _is_ours(file: str) -> bool:
+    """Whether a file belongs to the harness, or to Python's own machinery of imports and context managers."""
+    return file.startswith("<frozen") or any(Path(file).is_relative_to(_HOME / name) for name in _PACKAGES)
 
 
 class FaultyReturn(ConfigError):  # noqa: N818 - raised by functions a component calls to build its return value

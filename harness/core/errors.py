@@ -2,6 +2,7 @@
 
     HarnessError              one line on stderr, no traceback, exit code 2
     ├── ConfigError           an experiment file or a setting; names the YAML path
+    ├── ComponentError        a custom component raised an error; its traceback follows the line
     ├── DataError             a data set; names file and line
     ├── JudgeError            a model request: no key, no budget, no such model; names server and model
     └── StoreError            the store's disk: full, read-only, not a folder
@@ -19,6 +20,21 @@ class HarnessError(Exception):
 
 class ConfigError(HarnessError):
     """An error in an experiment file, a component's settings or the command line."""
+
+
+class ComponentError(HarnessError):
+    """A custom component raised an error: the line names it and its document or query; `details` is the traceback."""
+
+    def __init__(self, message: str, details: str = "") -> None:
+        super().__init__(message, details)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def details(self) -> str:
+        """The traceback, beginning in the component's own code."""
+        return str(self.args[1])
 
 
 class DataError(HarnessError):

@@ -3,7 +3,7 @@
 import itertools
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,8 +54,17 @@ class Dataset:
         return {doc.id: at for at, doc in enumerate(self.documents)}
 
 
-def load_dataset(root: Path, queries: str, *, copies: Copies | None = None, final: bool = False) -> Dataset:
+def load_dataset(
+    root: Path,
+    queries: str,
+    *,
+    copies: Copies | None = None,
+    final: bool = False,
+    hashes: tuple[str, str] | None = None,
+) -> Dataset:
     """Read and verify a data set folder with one of its query sets; `copies` overrides the setting of its manifest.
+
+    `hashes` are those that corpus and queries had when they were first looked at, for files that are not pinned.
 
     Raises DataError at the first fault: a file that differs from the pinned one, a malformed line, a duplicate id,
     evidence in an unknown document or out of range, a quote that differs from the text, or a locked set requested
@@ -63,6 +72,9 @@ def load_dataset(root: Path, queries: str, *, copies: Copies | None = None, fina
     """
     manifest = read_manifest(root)
     pinned = open_query_set(manifest, queries, final=final)
+    if hashes:
+        manifest = replace(manifest, corpus=replace(manifest.corpus, sha256=manifest.corpus.sha256 or hashes[0]))
+        pinned = replace(pinned, sha256=pinned.sha256 or hashes[1])
     documents = read_corpus(manifest)
     by_id = {doc.id: doc for doc in documents}
     raw = read_queries(pinned)
@@ -85,18 +97,29 @@ def open_query_set(manifest: Manifest, queries: str, *, final: bool = False) -> 
 
 
 def verify(pinned: PinnedFile) -> None:
-    """Raise DataError if the file is missing, not pinned yet, or differs from the one the manifest pins."""
+    """Raise DataError if the file is missing, or differs from the one the manifest pins, if it pins one."""
     if not pinned.path.is_file():
         raise DataError(f"{pinned.path}: no such file, but the manifest names it")
-    root = next(folder for folder in pinned.path.parents if (folder / MANIFEST).is_file())
     if not pinned.sha256:
-        raise DataError(f"{pinned.path}: is not pinned yet; `harness data pin {root}` adds its sha256 to the manifest")
+        return
+    root = next(folder for folder in pinned.path.parents if (folder / MANIFEST).is_file())
     actual = sha256_of(pinned.path)
     if actual != pinned.sha256:
         raise DataError(
             f"{pinned.path}: sha256 is {actual[:12]}…, but the manifest pins {pinned.sha256[:12]}…; restore the file, "
             f"or accept the change with `harness data pin {root}`"
         )
+
+
+def hashed(manifest: Manifest) -> Manifest:
+    """The manifest with the current hash of each file that it does not pin."""
+
+    def known(file: PinnedFile) -> PinnedFile:
+        return file if file.sha256 or not file.path.is_file() else replace(file, sha256=sha256_of(file.path))
+
+    queries = {name: known(file) for name, file in manifest.queries.items()}
+    runs = {name: known(file) for name, file in manifest.runs.items()}
+    return replace(manifest, corpus=known(manifest.corpus), queries=queries, runs=runs)
 
 
 def read_corpus(manifest: Manifest) -> list[Document]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
+from harness.core.plurals import plural
 from harness.core.records import Document, Span
 from harness.data.quotes import inside_word, loose_occurrences, occurrences
 from harness.data.raw_records import Citation, RawQuery
@@ -58,7 +59,7 @@ def place_fault(place: Citation, by_id: Mapping[str, Document]) -> Fault | None:
 def _span_fault(span: Span, quote: str | None, text: str) -> Fault | None:
     doc, start, end = span
     if not 0 <= start < end <= len(text):
-        message = f"span {start}-{end} is not inside '{doc}', which has {len(text)} characters"
+        message = f"span {start}-{end} is not inside '{doc}', which has {plural(len(text), 'character')}"
         found = _moved(quote, start, text) if quote else None
         return Fault("out-of-range", f"{message}{found.what if found else ''}", found.right if found else None)
     if quote is None or text[start:end] == quote:

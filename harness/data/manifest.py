@@ -13,7 +13,7 @@ from harness.core.strict_yaml import StrictDumper, load_yaml
 
 MANIFEST = "manifest.yaml"
 Copies = Literal["credit", "ignore"]
-_KEYS = {"name", "description", "licence", "source", "corpus", "queries", "runs", "copies", "imported"}
+_KEYS = {"name", "description", "licence", "source", "corpus", "queries", "runs", "copies", "imported", "split"}
 _FILE_KEYS = {"file", "sha256", "locked", "synthetic"}
 
 
@@ -35,8 +35,9 @@ class Manifest:
     """The contents of `manifest.yaml`.
 
     `runs` are rankings of other systems (TREC run files); `imported` records the format and the files that the folder
-    was imported from. `copies` says whether verbatim copies of evidence count as evidence, unless the experiment sets
-    it: `ignore` if every document was judged individually, so that scores equal those of trec_eval.
+    was imported from, `split` how its queries were split into validation and test. `copies` says whether verbatim
+    copies of evidence count as evidence, unless the experiment sets it: `ignore` if every document was judged
+    individually, so that scores equal those of trec_eval.
     """
 
     root: Path
@@ -49,9 +50,13 @@ class Manifest:
     runs: Mapping[str, PinnedFile] = field(default_factory=dict)
     imported: Mapping[str, Any] = field(default_factory=dict)
     copies: Copies = "credit"
+    split: Mapping[str, Any] = field(default_factory=dict)
 
     def query_set(self, name: str) -> PinnedFile:
-        """The file of a query set. Raises DataError if there is no set of that name."""
+        """The file of a query set. Raises DataError if there is no set of that name, or none at all."""
+        if not self.queries:
+            message = f"no query set yet; `harness data evidence {self.root} --to {name}` marks evidence and makes it"
+            raise DataError(f"{self.root / MANIFEST}: {message}")
         if name not in self.queries:
             close, known = did_you_mean(name, self.queries), ", ".join(self.queries)
             raise DataError(f"{self.root / MANIFEST}: no query set named '{name}'.{close} It has: {known}")
@@ -117,10 +122,10 @@ def read_manifest(root: Path) -> Manifest:
             raise DataError(
                 f"{path}: unknown key '{key}'.{did_you_mean(str(key), _KEYS)} Keys: {', '.join(sorted(_KEYS))}"
             )
-    queries = content.get("queries")
-    if not isinstance(queries, dict) or not queries:
+    queries = content.get("queries") or {}
+    if not isinstance(queries, dict):
         raise DataError(f"{path}: queries: expected a mapping of query set names to files")
-    for key in ("runs", "imported"):
+    for key in ("runs", "imported", "split"):
         if not isinstance(content.get(key, {}), dict):
             raise DataError(f"{path}: {key}: expected a mapping")
     for name in (*queries, *content.get("runs", {})):
@@ -137,6 +142,7 @@ def read_manifest(root: Path) -> Manifest:
         runs={str(name): _pinned(path, f"runs.{name}", entry) for name, entry in content.get("runs", {}).items()},
         imported=content.get("imported", {}),
         copies=_copies(path, content.get("copies", "credit")),
+        split=content.get("split", {}),
     )
 
 
@@ -156,12 +162,15 @@ def write_manifest(manifest: Manifest) -> None:
         "licence": manifest.licence,
         "source": manifest.source,
         "corpus": entry(manifest.corpus),
-        "queries": {name: entry(file) for name, file in manifest.queries.items()},
     }
+    if manifest.queries:
+        content["queries"] = {name: entry(file) for name, file in manifest.queries.items()}
     if manifest.runs:
         content["runs"] = {name: entry(file) for name, file in manifest.runs.items()}
     if manifest.copies != "credit":
         content["copies"] = manifest.copies
+    if manifest.split:
+        content["split"] = dict(manifest.split)
     if manifest.imported:
         content["imported"] = dict(manifest.imported)
     text = yaml.dump(content, Dumper=StrictDumper, sort_keys=False, allow_unicode=True, width=100)

@@ -7,11 +7,11 @@ import importlib.util
 import inspect
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -19,6 +19,7 @@ import judges
 from harness.components import augmenters, chunkers, embedders, retrievers, selectors
 from harness.components.component import Component, settings
 from harness.components.roles import ROLES
+from harness.core.blame import blamed, fault_of
 from harness.core.errors import ConfigError, did_you_mean
 
 _PACKAGES = {
@@ -73,7 +74,8 @@ def checked(cls: type[Component], given: Mapping[str, Any], *, where: str) -> Co
         raise ConfigError(
             f"{where}: {error}; a setting is text, a number, true/false, null or a list of them"
         ) from None
-    problem = made.problem()
+    with blamed(made, where):
+        problem = made.problem()
     if problem:
         raise ConfigError(f"{where}: {problem}")
     return made
@@ -88,15 +90,31 @@ def to_spec(part: Component) -> dict[str, Any]:
     return {own[0] if own else cls.name(): settings(part, with_runtime=True)}
 
 
-def describe(role: str) -> Iterator[tuple[str, str, list[tuple[str, str, bool]]]]:
-    """`(name, first docstring paragraph, [(setting, default, runtime)])` of every built-in component of a role."""
-    for name, cls in BUILTINS[role].items():
-        lines = (inspect.getdoc(cls) or "").split("\n\n")[0]
-        fields = [
-            (field.name, _default(field), bool(field.metadata.get("runtime")))
-            for field in dataclasses.fields(cls)  # type: ignore[arg-type]
-        ]
-        yield name, " ".join(lines.split()), fields
+class Setting(NamedTuple):
+    """A setting of a component: its default as text, and whether it affects only speed or cost."""
+
+    name: str
+    default: str
+    runtime: bool
+
+
+class Description(NamedTuple):
+    """A built-in component in words: the first paragraph of its docstring in one line, the others, and its settings."""
+
+    summary: str
+    details: str
+    settings: list[Setting]
+
+
+def describe(role: str, name: str) -> Description:
+    """The description of a built-in component."""
+    cls = BUILTINS[role][name]
+    first, _, others = (inspect.getdoc(cls) or "").partition("\n\n")
+    settings = [
+        Setting(field.name, _default(field), bool(field.metadata.get("runtime")))
+        for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+    ]
+    return Description(" ".join(first.split()), others, settings)
 
 
 def _default(field: "dataclasses.Field[Any]") -> str:
@@ -205,6 +223,8 @@ def _from_file(path: Path, where: str) -> ModuleType:
             raise ConfigError(f"{where}: {path}:{error.lineno}: {error.msg}") from None
         if isinstance(error, ImportError):
             raise ConfigError(f"{where}: {path}: {error}{_moved(error.name or '')}") from error
+        if isinstance(error, Exception):
+            raise fault_of(f"{where}: {path.name} cannot be imported", error) from error
         raise
     return module
 
@@ -223,6 +243,8 @@ def _from_package(place: str, where: str) -> ModuleType:
         raise ConfigError(
             f"{where}: cannot import '{place}': {error}; write file.py:Class or package.module:Class"
         ) from None
+    except Exception as error:
+        raise fault_of(f"{where}: {place} cannot be imported", error) from error
 
 
 @lru_cache(maxsize=256)

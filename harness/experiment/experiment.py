@@ -16,6 +16,7 @@ from harness.experiment.reader_price import Reader
 from harness.experiment.settings import Compare, Gate
 from harness.experiment.trial import Trial, TrialChecker
 from harness.experiment.trial_names import SLOTS
+from harness.experiment.yaml_lines import with_lines
 from harness.storage.digest import digest
 
 MOST_TRIALS = 20_000
@@ -87,6 +88,10 @@ class Experiment:
 
     def trials(self) -> list[Trial]:
         """The distinct trials of the grid, in order. Raises ConfigError if one is invalid or there are too many."""
+        with with_lines(self.base_dir / self.source):
+            return self._expanded()
+
+    def _expanded(self) -> list[Trial]:
         if any(":" in name for name in self.base.metrics):
             message = "name your own metrics by their names, and give the components: own_metrics=(NuggetRecall(),)"
             raise ConfigError(f"{self.source}: metrics: {message}")

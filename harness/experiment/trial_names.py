@@ -50,11 +50,19 @@ def _label(slot: str, params: Params, keys: Sequence[str], every: Sequence[Param
     return " ".join([params[slot], *words] if slot else words)
 
 
+def _components(params: Params) -> str:
+    """The name of a trial with nothing to compare it with: what it cuts, adds to chunks, and retrieves with."""
+    return " · ".join(params[slot] for slot in ("chunker", "augmenter", "retriever") if params.get(slot) != "none")
+
+
 def names(every: Sequence[Params]) -> list[str]:
     """A short name for each trial, built from the params that vary; duplicate names are numbered.
 
     >>> names([{"chunker": "fixed", "chunker.size": size} for size in ("128", "256")])
     ['fixed size=128', 'fixed size=256']
+    >>> names([{"chunker": "fixed", "augmenter": "none", "retriever": "bm25"}])
+    ['fixed · bm25']
     """
-    made = [" · ".join(filter(None, text.values())) or "base" for text in labels(every)]
+    made = [" · ".join(filter(None, text.values())) for text in labels(every)]
+    made = [name or _components(params) for name, params in zip(made, every, strict=True)]
     return [name if made.count(name) == 1 else f"{name} #{made[:at].count(name) + 1}" for at, name in enumerate(made)]

@@ -25,6 +25,7 @@ from harness.experiment.reader_price import Reader
 from harness.experiment.settings import Compare, Gate
 from harness.experiment.trial import Trial, trial_of
 from harness.experiment.trial_names import SLOTS
+from harness.experiment.yaml_lines import explained, with_lines
 
 _KEYS = (
     *("name", "question", "data", "queries", "tokenizer", "evidence", *SLOTS),
@@ -36,7 +37,11 @@ _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^
 def read_experiment(path: Path | str) -> Experiment:
     """The experiment of a YAML file. Raises ConfigError that names the file and the invalid key."""
     path = Path(path)
-    content = _parse(path)
+    with with_lines(path):
+        return _experiment(path, _parse(path))
+
+
+def _experiment(path: Path, content: dict[str, Any]) -> Experiment:
     where = path.name
     for key in content:
         if key not in _KEYS:
@@ -92,7 +97,7 @@ def _parse(path: Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f":{mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path.name}{line}: {error.problem or error.context}") from None
+        raise ConfigError(f"{path.name}{line}: {explained(error)}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{path.name}: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):

@@ -1,5 +1,6 @@
 """Outcomes of model calls: a label, a completion or a failure of a named kind; never None and never a bare number."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,12 +25,38 @@ FailureKind = Literal[
     "budget",  # not sent: the budget is spent
     "offline",  # not sent: only stored answers may be used
     "cancelled",  # not sent: stopped by the user
+    "circuit_open",  # not sent: too many calls failed before, or the server has been silent for too long
 ]
 FATAL: frozenset[str] = frozenset({"quota", "auth", "unknown_model"})
 """Kinds that would affect every further call: they stop the run. Finished answers are kept."""
 
-UNASKED: frozenset[str] = frozenset({"budget", "offline", "cancelled"})
+UNASKED: frozenset[str] = frozenset({"budget", "offline", "cancelled", "circuit_open"})
 """Kinds of calls that were not sent."""
+
+IN_WORDS: Mapping[FailureKind, str] = {
+    "timeout": "without an answer in time",
+    "rate_limit": "refused by the rate limit",
+    "quota": "refused, as the account has no money left",
+    "auth": "refused without a valid key",
+    "unknown_model": "for an unknown model",
+    "bad_request": "rejected by the server",
+    "server": "with an error of the server",
+    "network": "without a connection",
+    "refusal": "declined by the model",
+    "content_filter": "stopped by a content filter",
+    "truncated": "cut at the token limit",
+    "invalid_json": "answered without valid JSON",
+    "schema": "answered with JSON of another form",
+    "missing_label": "left out of the answer",
+    "extra_label": "answered for something else",
+    "evidence_unverified": "with a quote that is not in the passages",
+    "context_too_long": "too long for the model",
+    "budget": "not asked, as the budget is spent",
+    "offline": "not asked, as only stored answers may be used",
+    "cancelled": "not asked, as the run was stopped",
+    "circuit_open": "not asked, as too many calls before had failed",
+}
+"""What happened to the questions of each kind of failure, to follow their number."""
 
 GREATEST_GRADE = 10
 """The highest grade of any prompter; the built-in judges grade up to 3."""

@@ -50,11 +50,11 @@ class ServerState:
     def circuit_open(self) -> Failure | None:
         """Why nothing more is sent; None while the circuit is closed."""
         if self.given_up:
-            return replace(self.given_up, detail=f"not sent: {self.given_up.detail}")
+            return replace(self.given_up, kind="circuit_open", detail=f"not sent: {self.given_up.detail}")
         if self.consecutive_failures < _CIRCUIT_OPENS_AFTER or self.last is None:
             return None
         message = f"not sent: {self.consecutive_failures} calls in a row failed: {self.last.detail}"
-        return Failure(self.last.kind, message)
+        return Failure("circuit_open", message)
 
     def note(self, read: Reading | Failure, *, again: bool) -> None:
         """Update the count of consecutive failed calls; repeated calls (`again`) do not increase it."""

@@ -1,6 +1,7 @@
 """Upper bounds on what selector steps ask of models, known before anything is retrieved."""
 
 from harness.components.roles import BaseReranker
+from harness.core.plurals import plural
 from harness.llm.prices import dollars
 from harness.running.session import Session
 from harness.running.stages.graph import Graph
@@ -51,7 +52,7 @@ def _rerank_bounds(left: list[TrialOutputs]) -> list[str]:
 
 def _bound(step: BaseReranker, count: int) -> str:
     if step.prompter:
-        return f"grades for at most {count} passages per trial"
+        return f"grades for at most {plural(count, 'passage')} per trial"
     if not step.metered:
-        return f"at most {count} pairs per trial to score on this machine"
-    return f"at most {count} requests per trial, {dollars(step.usd(count))}"
+        return f"at most {plural(count, 'pair')} per trial to score on this machine"
+    return f"at most {plural(count, 'request')} per trial, {dollars(step.usd(count))}"

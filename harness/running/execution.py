@@ -154,7 +154,7 @@ def with_reach(error: Exception, lost: Sequence[str], count: int) -> Exception:
     names = ", ".join(lost) if len(lost) <= 5 else f"{', '.join(lost[:4])} and {len(lost) - 4} more"
     message = f"{len(lost)} of {count} trials are not scored: {names}; the results of the others are stored"
     if isinstance(error, HarnessError):
-        made = type(error)(f"{error}; {message}")
+        made = type(error)(f"{error}; {message}", *error.args[1:])
         made.__cause__ = error
         return made
     error.add_note(message)

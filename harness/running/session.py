@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.core.errors import ConfigError
 from harness.core.tokenizer import Tokenizer
-from harness.data.dataset import open_query_set, verify
+from harness.data.dataset import hashed, open_query_set, verify
 from harness.data.manifest import Manifest, find_dataset, read_manifest
 from harness.evaluation.metrics.loss_attribution import ABSENT
 from harness.evaluation.results import TrialResult
@@ -52,10 +52,13 @@ class Session:
         self.trials, self.names = trials, list(given or names(every))
         # Raises now rather than after the work if no trial is the baseline.
         find_baseline(every, experiment.compare.baseline)
-        # The pinned files are hashed once per launch; from here on their hashes stand for their content.
-        verify(self.manifest.corpus)
-        for queries in dict.fromkeys(trial.queries for trial in trials):
-            verify(open_query_set(self.manifest, queries, final=final))
+        # The files are hashed once per launch; from here on their hashes stand for their content.
+        sets = list(dict.fromkeys(trial.queries for trial in trials))
+        files = [self.manifest.corpus, *(open_query_set(self.manifest, name, final=final) for name in sets)]
+        for file in files:
+            verify(file)
+        self._unpinned = [file.path for file in files if not file.sha256]
+        self.manifest = hashed(self.manifest)
 
     def require_packages(self) -> None:
         """Raise ConfigError if an unfinished or judged trial needs a package that is not installed."""
@@ -84,6 +87,10 @@ class Session:
     def notes(self, results: Sequence[TrialResult]) -> list[str]:
         """Return the caveats about the data that belong beside every reported number."""
         lines = []
+        if self._unpinned:
+            files = " and ".join(path.name for path in self._unpinned)
+            message = f"not pinned: {files} of '{self.manifest.name}', so a change to it goes unnoticed"
+            lines.append(f"{message}; `harness data pin {self.experiment.base.data}` guards it")
         if self.synthetic:
             lines.append(f"synthetic: the queries of '{self.trials[0].queries}' were written by a language model")
         absent = results[0].losses().get(ABSENT, 0)

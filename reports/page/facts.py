@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.environment import environment, package_versions
+from harness.core.plurals import plural
 from harness.data.profile import QueryProfile, query_profile
 from harness.evaluation.results import resampling_seed
 from harness.running.launch_result import Launch
@@ -46,7 +47,7 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
         copies = sum(len(item.places) > 1 for item in items)
         absent = sum(item.absent for item in items)
         lacking = f"; {absent:,} in documents missing from the corpus, counted as missed" if absent else ""
-        yield "evidence", f"{len(items):,} items ({kind}); {copies:,} with several equivalent places{lacking}"
+        yield "evidence", f"{plural(len(items), 'item')} ({kind}); {copies:,} with several equivalent places{lacking}"
     yield from _kinds(queries_of(launch))
     yield "clusters", f"{len({query.cluster for query in answered}):,} documents with queries"
     locked = [name for name, pinned in manifest.queries.items() if pinned.locked]
@@ -88,7 +89,10 @@ def provenance(launch: Launch, metric: str) -> Iterator[tuple[str, str]]:
     trial = session.trials[0]
     if launch.id:
         yield "launch", launch.id
-    yield "experiment", f"{launch.experiment.name}, {len(session.trials)} trials, from {launch.experiment.source}"
+    yield (
+        "experiment",
+        f"{launch.experiment.name}, {plural(len(session.trials), 'trial')}, from {launch.experiment.source}",
+    )
     if environment().commit:
         yield "git commit of the working directory", environment().commit
     yield "Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.core.plurals import plural
 from harness.data.profile import CorpusProfile, QueryProfile
 from harness.evaluation.results import ScoreBins, TrialResult, resampling_seed
 from harness.evaluation.stats import Effect, cluster_bootstrap
@@ -277,7 +278,7 @@ def shape_of_data(corpus: CorpusProfile, queries: QueryProfile) -> str:
         axes, tenths = drawing.axes[-1], len(queries.positions)
         bars = axes.bar(range(tenths), queries.positions, color=SKY)
         for at, (bar, count) in enumerate(zip(bars, queries.positions, strict=True)):
-            drawing.say(bar, f"tenth {at + 1} of the document: {count:,} spans of evidence")
+            drawing.say(bar, f"tenth {at + 1} of the document: {plural(count, 'span')} of evidence")
         axes.set_xticks([0, tenths - 1], ["first", "last"])
         axes.yaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel("evidence by tenth of its document", fontsize=9)

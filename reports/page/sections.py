@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.core.plurals import plural
 from harness.data.profile import corpus_profile
 from harness.evaluation.facts import FACTS
 from harness.evaluation.results import ScoreBins, TrialResult, resampling_seed
@@ -110,7 +111,7 @@ def _budget(material: Material) -> Iterator[Part]:
     yield Figure(figures.curves(drawn, others))
     bands = "Bands are individual 95 % confidence intervals at each budget, for the first two trials. Trials with "
     bands += "overlapping bands may still differ, because differences are paired."
-    more = f" The other {len(others)} trials are drawn faintly." if others else ""
+    more = f" The other {plural(len(others), 'trial', 'is')} drawn faintly." if others else ""
     yield Text(f"{bands}{more}", soft=True)
     rows = [Line([Cell(line.name), *(Cell(f"{mean:.3f}", mean) for mean in line.mean)]) for line in (*drawn, *others)]
     yield Table(("trial", *(f"{tokens:g} tokens" for tokens in drawn[0].x)), rows)

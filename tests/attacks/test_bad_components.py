@@ -234,13 +234,14 @@ def test_a_component_that_ends_a_worker(garden_data: Path, tmp_path: Path) -> No
     one_line(harness(tmp_path, "run", "x.yaml", "--no-mlflow", "--workers", "2", code=2), "chunker own", "sys.exit(0)")
 
 
-def test_a_broken_pipe_of_a_component_is_a_crash(garden_data: Path, tmp_path: Path) -> None:
-    """Unlike the broken pipe of `| head`, it is a bug with a traceback."""
+def test_a_broken_pipe_of_a_component_is_its_fault(garden_data: Path, tmp_path: Path) -> None:
+    """Unlike the broken pipe of `| head`, which is none."""
     (tmp_path / "own.py").write_text(HEAD + CHUNKER.format("raise BrokenPipeError(32, 'Broken pipe')"))
     project(tmp_path, None, **{"chunker: {fixed: {size: 20}}\nretriever": "chunker: own.py:Own\nretriever"})
     text = (tmp_path / "x.yaml").read_text()
     (tmp_path / "x.yaml").write_text(text[: text.index("grid:")])
-    assert "BrokenPipeError" in harness(tmp_path, "run", "x.yaml", "--no-mlflow", code=70).stderr
+    done = harness(tmp_path, "run", "x.yaml", "--no-mlflow", code=2, traceback=True)
+    assert "chunker own: document 'bed0': BrokenPipeError" in done.stderr
 
 
 def test_a_component_that_exits_while_it_is_imported(garden_data: Path, tmp_path: Path) -> None:

@@ -215,9 +215,10 @@ def test_the_table_of_exit_codes_is_correct(place: Path) -> None:
     unreachable = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
     done = harness(place, "run", "x.yaml", "--no-mlflow", "--offline", code=None, **unreachable)
     assert done.returncode == 3
-    (place / "own.py").write_text("1 / 0\n")
-    project(place, None, **{"chunker: {fixed: {size: 20}}\nretriever": "chunker: own.py:Own\nretriever"})
-    assert harness(place, "run", "x.yaml", code=70).returncode == 70
+    broken = place / "broken"
+    broken.mkdir()
+    (broken / "pydantic.py").write_text("raise RuntimeError('broken')\n")
+    assert harness(place, "run", "x.yaml", code=70, PYTHONPATH=str(broken)).returncode == 70
 
 
 def test_no_crash_uses_exit_code_1(tmp_path: Path) -> None:

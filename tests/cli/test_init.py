@@ -27,6 +27,7 @@ def test_init_and_run(tmp_path: Path) -> None:
         "datasets/workshop/manifest.yaml",
         "datasets/workshop/queries/test.jsonl",
         "datasets/workshop/queries/validation.jsonl",
+        "experiment.schema.json",
         "experiment.yaml",
         "my_chunkers.py",
     ]

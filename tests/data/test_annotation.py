@@ -124,7 +124,15 @@ def test_the_dialogue(data: Path, tmp_path: Path) -> None:
     assert added.answer == "nine minutes"
     assert spans == ["Boil it for nine minutes."]
     assert "nothing found" in out
-    assert "there are 0 passages" in out
+    assert "the search found 0 passages" in out
+
+
+def test_a_failed_search_keeps_the_open_passage(data: Path, tmp_path: Path) -> None:
+    """Its sentences can still be marked; `?` shows the help again."""
+    out, _ = harness(tmp_path, "--to", "validation", expected="boil\n1\nzzz\n?\n2\nd\n")
+    assert "nothing found; the passage above is still open" in out
+    assert out.count("`?` shows this help") == 2
+    assert [item.places[0] for item in load_dataset(data, "validation").query_set.queries[-1].evidence]
 
 
 def test_adding_a_record_does_not_accept_other_changes(data: Path) -> None:

@@ -11,8 +11,9 @@ from evidence_text import text_of
 
 from harness.core.errors import DataError
 from harness.core.records import Span
-from harness.data.dataset import load_dataset
-from harness.data.manifest import read_manifest, write_manifest
+from harness.data.checks import check_dataset
+from harness.data.dataset import hashed, load_dataset
+from harness.data.manifest import read_manifest, sha256_of, write_manifest
 
 DOC = {"id": "a", "text": "Salt the water until it tastes of the sea. Boil."}
 QUOTE = "Salt the water until it tastes of the sea."
@@ -195,17 +196,34 @@ def test_an_unknown_set(make_data: Callable[..., Path]) -> None:
         load_dataset(make_data([DOC], [query()]), "validaton")
 
 
-def test_a_manifest_without_hashes_must_be_pinned(make_data: Callable[..., Path]) -> None:
-    """A manifest written by hand names only files; `data pin` adds the hashes."""
+def test_a_manifest_without_hashes_can_be_read_and_pinned(make_data: Callable[..., Path]) -> None:
+    """A manifest written by hand names only files; their hashes are computed, and `data pin` adds them."""
     root = make_data([DOC], [query()])
     manifest = root / "manifest.yaml"
     manifest.write_text(
         "name: x\ncorpus: {file: corpus.jsonl}\nqueries: {validation: {file: queries/validation.jsonl}}\n"
     )
-    with pytest.raises(DataError, match="is not pinned yet; `harness data pin"):
-        load_dataset(root, "validation")
-    write_manifest(read_manifest(root))
     assert len(load_dataset(root, "validation").documents) == 1
+    found = hashed(read_manifest(root))
+    assert next(finding.code for finding in check_dataset(root)) == "unpinned"
+    write_manifest(read_manifest(root))
+    assert read_manifest(root).corpus.sha256 == found.corpus.sha256 == sha256_of(root / "corpus.jsonl")
+    assert read_manifest(root).queries == found.queries
+
+
+def test_an_unpinned_file_that_changes_during_a_run(make_data: Callable[..., Path]) -> None:
+    """What was stored under its first hash must not come from the changed file."""
+    root = make_data([DOC], [query()])
+    (root / "manifest.yaml").write_text(
+        "name: x\ncorpus: {file: corpus.jsonl}\nqueries: {validation: {file: queries/validation.jsonl}}\n"
+    )
+    before = hashed(read_manifest(root))
+    hashes = before.corpus.sha256, before.queries["validation"].sha256
+    assert len(load_dataset(root, "validation", hashes=hashes).documents) == 1
+    with (root / "corpus.jsonl").open("a") as file:
+        file.write('{"id": "late", "text": "x"}\n')
+    with pytest.raises(DataError, match="sha256 is"):
+        load_dataset(root, "validation", hashes=hashes)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from harness.components.chunkers import Fixed
 from harness.components.component import identity
 from harness.components.embedders import Api, Local
 from harness.components.retrievers import BM25, Hybrid
-from harness.core.errors import ConfigError
+from harness.core.errors import ComponentError, ConfigError
 from harness.experiment.catalog import component, to_spec
 
 GOOD = '''"""One."""
@@ -137,10 +137,14 @@ def test_invalid_custom_components(own: Path, reference: str, message: str) -> N
 
 
 def test_an_error_in_a_custom_file_shows_its_traceback(own: Path) -> None:
-    """It is a bug in that file, not a fault of the experiment file."""
+    """One line that names the file, and the traceback of its own code."""
     (own / "raises.py").write_text("1 / 0\n")
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(
+        ComponentError, match=r"raises\.py cannot be imported: ZeroDivisionError.*\(raises\.py:1\)"
+    ) as caught:
         made("raises.py:X", base_dir=own)
+    assert "catalog.py" not in caught.value.details
+    assert caught.value.details.endswith("ZeroDivisionError: division by zero\n")
 
 
 def test_a_moved_import_in_a_custom_file_names_its_new_place(own: Path) -> None:

@@ -443,10 +443,10 @@ def test_scheduled_runs_on_a_real_store(harness: Harness, tmp_path: Path, tracki
     worse = harness("--out", "out", code=1).stdout
     assert "found → dropped by threshold" in worse
     assert "How many litres does" in worse
-    assert "changed since: base: selector: top_k → threshold" in worse
+    assert "changed since: fixed · bm25: selector: top_k → threshold" in worse
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"gate.md", "gate.json", "junit.xml", "history.svg"}
     output = json.loads((tmp_path / "out/gate.json").read_text())
-    assert [run["points"]["recall@3"]["verdict"] for run in output["history"]["base"]] == [0.0, 1.0]
+    assert [run["points"]["recall@3"]["verdict"] for run in output["history"]["fixed · bm25"]] == [0.0, 1.0]
     ElementTree.parse(tmp_path / "out/history.svg")
     file.write_text("name: nightly\nretriver: bm25\n")
     harness("--out", "out", code=2)
@@ -515,7 +515,7 @@ def test_what_cannot_be_compared_is_refused(garden_data: Path, tmp_path: Path, t
             gate(read_experiment(file), **given)
     file.write_text(NIGHTLY)
     found = gate(read_experiment(file), **given)
-    assert (found.verdict, len(found.history["base"])) == ("fine", 1)
+    assert (found.verdict, len(found.history["fixed · bm25"])) == ("fine", 1)
     path = garden_data / "queries/validation.jsonl"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
     write_manifest(read_manifest(garden_data))

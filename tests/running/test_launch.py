@@ -312,12 +312,17 @@ def test_a_chunker_that_returns_invalid_spans_is_an_error(project: Path) -> None
     assert done.stderr.count("\n") == 1
 
 
-def test_a_bug_shows_its_traceback(project: Path) -> None:
-    """An exception in a custom component is shown with its traceback."""
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_error_of_a_custom_component_shows_its_traceback(project: Path, workers: str) -> None:
+    """One line names component and document; the traceback begins in the component's file, also from a worker."""
     (project / "experiments/own.py").write_text(OWN.replace("return [", "raise RuntimeError('oops')\n        return ["))
-    done = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", code=70)
-    assert "Traceback" in done.stderr
-    assert "RuntimeError: oops" in done.stderr
+    done = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--workers", workers, code=2)
+    *_, first = [line for line in done.stderr.splitlines() if line.startswith("harness: ")]
+    assert "chunker lines: document 'bed0': RuntimeError: oops (own.py:" in first
+    frames = [line for line in done.stderr.splitlines() if line.startswith("  File ")]
+    assert len(frames) == 1
+    assert "own.py" in frames[0]
+    assert done.stderr.endswith("RuntimeError: oops\n")
 
 
 @pytest.fixture

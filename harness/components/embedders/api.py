@@ -12,6 +12,7 @@ from harness.components.component import Positive, runtime
 from harness.components.embedders.model_prompts import missing_prompts
 from harness.components.roles import Embedder
 from harness.core.errors import ConfigError
+from harness.core.plurals import plural
 from harness.core.records import Embedded
 from harness.core.secrecy import address_fault, bare_address, holds_credentials
 from harness.llm.posting import Post
@@ -115,7 +116,7 @@ def _rows(answer: Any, count: int, where: str) -> list[list[float]]:
     data = answer.get("data") if isinstance(answer, dict) else None
     items = data if isinstance(data, list) else []
     if len(items) != count:
-        raise ConfigError(f"{where} returned {len(items)} vectors for {count} texts")
+        raise ConfigError(f"{where} returned {plural(len(items), 'vector')} for {plural(count, 'text')}")
     found: dict[int, list[float]] = {}
     for item in items:
         at, vector = (item.get("index"), item.get("embedding")) if isinstance(item, dict) else (None, None)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from harness.components.component import Component, settings
 from harness.core.blame import blamed
+from harness.core.plurals import plural
 from harness.core.rankings import Rankings, Row
 from harness.core.records import Corpus, Floats, Ints, Vectors
 from harness.storage.store import Artifact
@@ -117,7 +118,7 @@ class Retriever(BaseRetriever):
     def rank(self, given: SearchInputs) -> Rankings:
         """Return what `search` returns."""
         asked = list(given.texts)
-        with blamed(f"retriever {self.name()}: {len(asked)} queries", asked):
+        with blamed(self, f"retriever {self.name()}: {plural(len(asked), 'query')}", asked):
             return self.search(given.index, given.corpus_vectors, asked, given.query_vectors)
 
 
@@ -181,6 +182,6 @@ class Fusion(BaseRetriever):
         for at, (query, text) in enumerate(zip(given.ids, given.texts, strict=True)):
             vector = None if given.query_vectors is None else given.query_vectors[at]
             searched = FusionContext(text, given.index, given.corpus, vector, given.corpus_vectors)
-            with blamed(f"retriever {self.name()}: query '{query}'"):
+            with blamed(self, f"retriever {self.name()}: query '{query}'"):
                 rows.append(self.fuse([ranked.row(at) for ranked in given.parts], searched))
         return Rankings.of(rows)

@@ -37,6 +37,9 @@ def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
     yield from short_documents(manifest.corpus.path, list(documents.values()))
     for pinned in (*manifest.queries.values(), *manifest.runs.values()):
         yield from _pins(pinned)
+    if not manifest.queries:
+        where = root.relative_to(Path.cwd()) if root.is_relative_to(Path.cwd()) else root
+        yield Finding("no-queries", str(root), f"`harness data evidence {where} --to validation` makes the first one")
     files = list(manifest.queries.values())
     sets: list[list[RawQuery]] = [[] for _ in files]
     found = [list(_queries(pinned, documents, queries)) for pinned, queries in zip(files, sets, strict=True)]
@@ -58,6 +61,9 @@ def _pins(pinned: PinnedFile) -> Iterator[Finding]:
         verify(pinned)
     except DataError as error:
         yield _refused("not-pinned", error)
+        return
+    if not pinned.sha256:
+        yield Finding("unpinned", str(pinned.path), "is not pinned; `harness data pin` adds its hash to the manifest")
 
 
 def _run(pinned: PinnedFile) -> Iterator[Finding]:

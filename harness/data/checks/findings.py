@@ -16,6 +16,8 @@ ERRORS = {
     "quote-differs": "the quote differs from the text of the span and occurs nowhere else in the document",
 }
 WARNINGS = {
+    "unpinned": "the manifest has no hash of the file, so that a change to it goes unnoticed",
+    "no-queries": "no query set yet: nothing can be scored",
     "absent-document": "judged relevant but not in the corpus: no retriever can find it; it counts as missed",
     "ambiguous": "the text of the span occurs several times in its document",
     "white-space-edge": "a span begins or ends with white space",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.core.plurals import plural
 from harness.core.records import Document
 from harness.data.checks.findings import Finding
 from harness.data.checks.words import words
@@ -42,13 +43,12 @@ def few_queries(path: Path, queries: Sequence[RawQuery], effect: float) -> Itera
         return
     needed = needed_for(effect)
     if len(answerable) < needed:
-        message = (
-            f"{len(answerable):,} queries with evidence; detecting a difference of {effect:g} takes about {needed:,}"
-        )
+        have = plural(len(answerable), "query")
+        message = f"{have} with evidence; detecting a difference of {effect:g} takes about {needed:,}"
         yield Finding("few-queries", str(path), f"{message} (80 % power, standard deviation of differences {SPREAD:g})")
     groups = {str(query.metadata.get("group") or query.evidence[0].places[0].doc) for query in answerable}
     if len(groups) < FEWEST_DOCUMENTS:
-        message = f"the queries form {len(groups)} clusters, by group or first document of evidence"
+        message = f"the queries form {plural(len(groups), 'cluster')}, by group or first document of evidence"
         message += f"; results on fewer than {FEWEST_DOCUMENTS} do not generalize to others"
         yield Finding("few-clusters", str(path), f"{message}; see `compare: {{clusters: queries}}`")
 

@@ -13,8 +13,8 @@ USUAL = {
     "doc.text": ("text", "content", "contents", "body"),
     "doc.title": ("title",),
     "query.id": ("id", "_id", "query_id", "qid"),
-    "query.text": ("text", "question", "query"),
-    "query.answer": ("answer",),
+    "query.text": ("text", "question", "query", "user_input"),
+    "query.answer": ("answer", "reference_answer"),
     "query.type": ("type",),
     "query.group": ("group",),
     "evidence.doc": ("doc", "doc_id", "document"),
@@ -22,6 +22,7 @@ USUAL = {
     "evidence.end": ("end",),
     "evidence.quote": ("quote",),
     "evidence.grade": ("grade",),
+    "evidence.chunk": ("golden_chunk_uuids", "golden_chunk_ids", "gold_chunk_ids", "relevant_chunk_ids", "chunk_ids"),
 }
 """The column names that are tried for each part that `--map` does not name."""
 

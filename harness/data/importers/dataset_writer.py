@@ -88,7 +88,7 @@ class DatasetWriter:
         if title and (self.titles or titles) == "text":
             text = f"{title}\n\n{text}"
             self.counts.add("titles put into the text, as its first paragraph")
-        elif title:
+        elif title and title not in text:
             self.counts.add("titles kept separate from the text, where only `augmenter: heading` lets them be found")
         record: dict[str, Any] = {"id": name, "text": text}
         record |= {"title": title} if title else {}
@@ -165,12 +165,12 @@ class DatasetWriter:
 
     # -- the end
 
-    def close(self, source: Path) -> None:
-        """Finish writing. Raises DataError if `source` had no document or no query."""
+    def close(self, source: Path, *, needs_queries: bool = True) -> None:
+        """Finish writing. Raises DataError if `source` had no document, or no query but `needs_queries`."""
         self._close_files()
         if not self.counts["documents"]:
             raise DataError(f"{source}: contains no document of this format")
-        if not self._sets:
+        if needs_queries and not self._sets:
             raise DataError(f"{source}: contains no query of this format")
 
     def abandon(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from harness.core.errors import ConfigError, DataError
+from harness.core.plurals import plural
 from harness.core.text_files import Line
 from harness.data.importers import hotpotqa, squad
 from harness.data.importers.beir import add_documents, read_queries
@@ -15,7 +16,7 @@ from harness.data.importers.fields import id_of, list_of, object_of, text_of, wh
 from harness.data.importers.judgments import Asked, Judged, note_judgment, write_judged
 from harness.data.importers.options import Options
 from harness.data.importers.source import Row, Source
-from harness.data.importers.user_tables import import_tables
+from harness.data.importers.tables import import_tables
 
 _CONVERTED = "refs/convert/parquet"
 """The revision where the Hub keeps every data set converted to Parquet."""
@@ -230,7 +231,7 @@ def _article(rows: list[tuple[Line, Row]]) -> squad.Article:
         starts = [whole_number(line, at, "answer_start") for at in list_of(line, marked, "answer_start")]
         texts = [text if isinstance(text, str) else str(text) for text in list_of(line, marked, "text")]
         if len(texts) != len(starts):
-            raise line.fault(f"answers: {len(texts)} texts and {len(starts)} answer_start")
+            raise line.fault(f"answers: {plural(len(texts), 'text')} and {len(starts)} answer_start")
         answers = list(zip(texts, starts, strict=True))
         asked = squad.Asked(line, str(row.get("id")), text_of(line, row, "question"), answers)
         paragraph.questions.append(asked)

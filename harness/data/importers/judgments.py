@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.core.errors import DataError
+from harness.core.plurals import plural
 from harness.core.text_files import Line, is_comment
 from harness.data.importers.dataset_writer import DatasetWriter, NewQuery
 from harness.data.importers.source import Source
@@ -77,7 +78,7 @@ def _columns(line: Line, text: str, writer: DatasetWriter, width: int) -> list[s
     columns = text.split()
     if len(columns) < 4:
         message = "expected query, document and score separated by tabs, or query, iteration, document and grade"
-        raise line.fault(f"{message}, got {len(columns)} columns")
+        raise line.fault(f"{message}, got {plural(len(columns), 'column')}")
     if len(columns) > 4:
         writer.counts.add("judgments with further columns, left out")
     return columns[:4]
@@ -102,7 +103,7 @@ def write_judged(
     """
     for query, found in judged.items():
         if query not in asked:
-            raise found.line.fault(f"no query '{query}' among the {len(asked)} queries")
+            raise found.line.fault(f"no query '{query}' among the {plural(len(asked), 'query')}")
     for name, (line, text, metadata) in asked.items():
         if name in judged:
             grades = judged[name].grades

@@ -11,7 +11,7 @@ from harness.data.write import checked_name
 COLUMNS = (
     *("doc.id", "doc.text", "doc.title"),
     *("query.id", "query.text", "query.answer", "query.type", "query.group"),
-    *("evidence.doc", "evidence.start", "evidence.end", "evidence.quote", "evidence.grade"),
+    *("evidence.doc", "evidence.start", "evidence.end", "evidence.quote", "evidence.grade", "evidence.chunk"),
 )
 """The parts that `--map` can assign a column to."""
 
@@ -30,6 +30,8 @@ _COMMAND_LINE = {
     "ignore_self": "--ignore-self",
     "titles": "--titles",
     "absent": "--absent",
+    "exclude": "--exclude",
+    "test_set": "--test-set",
 }
 
 
@@ -40,8 +42,9 @@ class Options:
     Paths are relative to the source folder. `columns` names the column of each part in `COLUMNS`. `unit` says whether
     articles or paragraphs become documents (squad). With `ignore_self`, a query that has the id of a document ignores
     that document; with `absent`, evidence in unknown documents is kept and always counts as missed. `titles` become the
-    first paragraph of the text, or stay separate; None takes the default of the format. Raises ConfigError for invalid
-    names, columns and encodings.
+    first paragraph of the text, or stay separate; None takes the default of the format. Files of documents that match a
+    pattern of `exclude` are left out. `test_set` says whether a query set named `test`, if there are others, is locked;
+    None takes the default of the format. Raises ConfigError for invalid names, columns and encodings.
     """
 
     corpus: str | None = None
@@ -56,6 +59,8 @@ class Options:
     ignore_self: bool = False
     titles: Titles | None = None
     absent: bool = False
+    exclude: tuple[str, ...] = ()
+    test_set: Literal["locked", "open"] | None = None
 
     def unused_options(self, used: Collection[str]) -> str:
         """The command-line name of the first option that is set but not in `used`; "" if there is none."""

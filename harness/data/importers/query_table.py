@@ -1,5 +1,6 @@
 """Importing the queries of a table: evidence as documents, quotes or offsets, one item per row."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,13 @@ from harness.data.quotes import standing
 
 _PLACES = 50
 """Maximum number of places kept of a quote that occurs several times in its document."""
+
+_LIKELY = re.compile(
+    r"(?:gold|relevant|support|evidence|ground_?truth|reference|citation|cited|context|passage|snippet|chunk|source)"
+    r"[\w.]*?(?P<id>ids?|docs?|documents?|files?)?$",
+    re.IGNORECASE,
+)
+"""Names of columns that are likely to hold evidence; those with `id` are likely to hold ids of documents."""
 
 _OWN = ("evidence", "ignore", "irrelevant", "unjudged", "grade")
 """Columns of the harness's own query format."""
@@ -75,11 +83,22 @@ class QueryTable:
         for line, row in question.rows:
             used = {column_of(self._columns, row, part) for part in USUAL if not part.startswith("doc.")}
             rest = {key: value for key, value in row.items() if key and key not in used and key not in _OWN}
+            self._note_likely_evidence(rest)
             for key, value in metadata_of(line, rest).items():
                 known = values.setdefault(key, [])
                 if value not in known:
                     known.append(value)
         return made | {key: known[0] if len(known) == 1 else known for key, known in values.items()}
+
+    def _note_likely_evidence(self, rest: Row) -> None:
+        """Count the values of columns that look like evidence but are not used as such."""
+        for key, value in rest.items():
+            found = several(value)
+            if found and (match := _LIKELY.search(str(key))):
+                is_document = str(found[0]) in self._writer or match["id"]
+                part = "evidence.doc" if is_document else "evidence.quote"
+                message = f"values of '{key}', which looks like evidence but became metadata"
+                self._writer.counts.add(f"{message}; --map {part}={key} uses it")
 
     def _without_document(self, row: Row) -> list[str]:
         """The quotes of a row that does not name a document."""
@@ -95,7 +114,8 @@ class QueryTable:
                 isinstance(one, dict) and "start" in one for one in several(ready)
             ):
                 raise line.fault("offsets refer to the text without the title; leave out --titles text")
-            yield from _ready(line, row, ready)
+            for item in _ready(line, row, ready):
+                yield self._completed(line, item)
             return
         parts = ("doc", "start", "end", "quote", "grade")
         doc, start, end, quote, written = (self._value(row, f"evidence.{part}") for part in parts)
@@ -121,6 +141,18 @@ class QueryTable:
         else:
             found = [self._whole(line, one, grade) for one in docs]
         yield from found
+
+    def _completed(self, line: Line, item: dict[str, Any]) -> dict[str, Any]:
+        """An item of the harness's own format; the offsets of a quote without them are searched for."""
+        if not item.get("quote") or "start" in item or "end" in item:
+            return item
+        quote, docs = (
+            text_in(line, item["quote"], "quote"),
+            [text_in(line, item["doc"], "doc")] if "doc" in item else [],
+        )
+        if not docs and quote not in self._found:
+            self._found |= _documents_of(self._writer, [quote])
+        return self._quoted(line, docs, quote, grade_in(line, item.get("grade", 1)))
 
     def _irrelevant(self, line: Line, docs: list[str]) -> None:
         """Record documents judged not relevant."""

@@ -1,5 +1,6 @@
 """`import_dataset`: runs a complete import; the target folder appears only if all of it succeeds."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -10,11 +11,18 @@ from harness.core.progress import progress
 from harness.core.text_files import byte_lines
 from harness.data.importers.beir import import_beir
 from harness.data.importers.chroma import import_chroma
+from harness.data.importers.clapnq import import_clapnq
 from harness.data.importers.contract_nli import import_contract_nli
 from harness.data.importers.dataset_writer import DatasetWriter, Imported
+from harness.data.importers.documents_of import import_text
+from harness.data.importers.exports import import_langsmith, import_phoenix
 from harness.data.importers.hotpotqa import import_hotpotqa
 from harness.data.importers.huggingface import import_huggingface, located
+from harness.data.importers.ir_datasets import import_ir_datasets
+from harness.data.importers.musique import import_musique
+from harness.data.importers.nested_chunks import import_nested_chunks
 from harness.data.importers.options import Options
+from harness.data.importers.questions import import_questions
 from harness.data.importers.source import Source
 from harness.data.importers.squad import import_squad
 from harness.data.importers.trec import import_trec
@@ -25,27 +33,46 @@ from harness.storage.files import appearing
 
 
 class Format(NamedTuple):
-    """The function that reads a format, and the fields of `Options` that it uses."""
+    """The function that reads a format, and the fields of `Options` that it uses.
+
+    `published` formats are those of public benchmarks, whose figures are measured on the set `test`: it stays open.
+    """
 
     read: Callable[[Source, DatasetWriter, Options], None]
     uses: tuple[str, ...]
+    published: bool = False
+    needs_queries: bool = True
+    remote: bool = False
 
 
-_TABLES = ("corpus", "queries", "columns", "name", "ignore_self", "absent", "titles")
+_FILES = ("encoding", "exclude")
+_TABLES = ("corpus", "queries", "columns", "name", "ignore_self", "absent", "titles", *_FILES)
 _TREC = ("corpus", "queries", "qrels", "runs", "topic", "encoding", "name", "ignore_self", "titles")
 
 FORMATS = {
-    "beir": Format(import_beir, ("runs", "ignore_self", "titles")),
-    "trec": Format(import_trec, _TREC),
-    "chroma": Format(import_chroma, ("name", "encoding")),
-    "squad": Format(import_squad, ("name", "unit")),
-    "hotpotqa": Format(import_hotpotqa, ("name", "queries")),
-    "contract-nli": Format(import_contract_nli, ("name",)),
-    "wice": Format(import_wice, ()),
+    "text": Format(import_text, _FILES, needs_queries=False),
+    "questions": Format(import_questions, ("corpus", "columns", "name", *_FILES)),
     "csv": Format(import_csv, _TABLES),
     "jsonl": Format(import_jsonl, _TABLES),
-    "huggingface": Format(import_huggingface, (*_TABLES, "unit")),
+    "langsmith": Format(import_langsmith, ("corpus", "queries", "columns", "name", *_FILES)),
+    "phoenix": Format(import_phoenix, ("corpus", "queries", "columns", "name", *_FILES)),
+    "nested-chunks": Format(import_nested_chunks, ("corpus", "queries", "columns", "name")),
+    "beir": Format(import_beir, ("runs", "ignore_self", "titles"), published=True),
+    "trec": Format(import_trec, _TREC, published=True),
+    "ir-datasets": Format(import_ir_datasets, ("name", "ignore_self", "titles"), published=True, remote=True),
+    "huggingface": Format(import_huggingface, (*_TABLES[:-2], "unit"), published=True),
+    "squad": Format(import_squad, ("name", "unit"), published=True),
+    "hotpotqa": Format(import_hotpotqa, ("name", "queries"), published=True),
+    "musique": Format(import_musique, ("name",), published=True),
+    "clap-nq": Format(import_clapnq, ("name",), published=True),
+    "chroma": Format(import_chroma, ("name", "encoding"), published=True),
+    "contract-nli": Format(import_contract_nli, ("name",), published=True),
+    "wice": Format(import_wice, (), published=True),
 }
+
+
+_LISTED = 20
+"""The most files that a manifest lists one by one."""
 
 
 def import_dataset(
@@ -63,44 +90,55 @@ def import_dataset(
     manifest as the source. Raises DataError with file and line, ConfigError for an option that the format does not use.
     """
     options = options or Options()
-    unused = options.unused_options(FORMATS[kind].uses)
+    chosen = FORMATS[kind]
+    unused = options.unused_options((*chosen.uses, "test_set"))
     if unused:
         raise ConfigError(f"import {kind} does not use {unused}")
     name = target.resolve().name
     with appearing(target) as root:
         path = located(source) if kind == "huggingface" else Path(source)
         with progress(f"import {name}", _size(path), unit="bytes") as advance:
-            read = Source(path, options.encoding, advance)
+            read = Source(path, options.encoding, advance, remote=chosen.remote)
             writer = DatasetWriter(root, ignore_self=options.ignore_self, titles=options.titles)
             try:
-                FORMATS[kind].read(read, writer, options)
-                writer.close(path)
+                chosen.read(read, writer, options)
+                writer.close(path, needs_queries=chosen.needs_queries)
             except BaseException:
                 writer.abandon()
                 raise
         runs = _copied_runs(options.runs, read, root)
-        used = {file: sha256_of(path) for file, path in read.used.items()}
+        locks = not chosen.published if options.test_set is None else options.test_set == "locked"
         manifest = Manifest(
             root,
             name,
             PinnedFile(root / "corpus.jsonl", ""),
-            _query_sets(root),
+            _query_sets(root, locks=locks),
             f"Imported from {kind} format",
             licence,
-            origin or str(source if kind == "huggingface" else Path(source).name),
+            origin or (str(source) if chosen.remote or kind == "huggingface" else Path(source).resolve().name),
             runs,
-            {"format": kind, "files": used, "counts": dict(writer.counts)},
+            {"format": kind, "files": _hashes(read.used), "counts": dict(writer.counts)},
             # Documents were judged individually, so an unjudged copy is not evidence, as in trec_eval.
-            "ignore" if kind in ("beir", "trec") else "credit",
+            "ignore" if kind in ("beir", "trec", "ir-datasets") else "credit",
         )
         write_manifest(manifest)
     return writer.counts
 
 
-def _query_sets(root: Path) -> dict[str, PinnedFile]:
-    """The query sets; if there are several, the one named `test` is locked."""
+def _query_sets(root: Path, *, locks: bool) -> dict[str, PinnedFile]:
+    """The query sets; if it `locks` and there are several, the one named `test` is locked."""
     paths = sorted((root / "queries").glob("*.jsonl"))
-    return {path.stem: PinnedFile(path, "", locked=path.stem == "test" and len(paths) > 1) for path in paths}
+    locks = locks and len(paths) > 1
+    return {path.stem: PinnedFile(path, "", locked=path.stem == "test" and locks) for path in paths}
+
+
+def _hashes(used: Mapping[str, Path]) -> dict[str, str]:
+    """The sha256 of each file, or of many files that of their names and hashes."""
+    hashes = {file: sha256_of(path) for file, path in used.items()}
+    if len(hashes) <= _LISTED:
+        return hashes
+    listing = "".join(f"{file}\0{sha256}\n" for file, sha256 in sorted(hashes.items()))
+    return {f"{len(hashes)} files": hashlib.sha256(listing.encode()).hexdigest()}
 
 
 def _copied_runs(runs: Mapping[str, str], source: Source, root: Path) -> dict[str, PinnedFile]:

@@ -19,10 +19,13 @@ csv.field_size_limit(2**31 - 1)
 
 
 class Source:
-    """A folder to import from, or one file; `used` records the files read, in order. Raises DataError if missing."""
+    """A folder to import from, or one file; `used` records the files read, in order. Raises DataError if missing.
 
-    def __init__(self, path: Path, encoding: str, advance: Callable[[int], None]) -> None:
-        if not path.exists():
+    `remote` sources are names of data sets elsewhere.
+    """
+
+    def __init__(self, path: Path, encoding: str, advance: Callable[[int], None], *, remote: bool = False) -> None:
+        if not remote and not path.exists():
             raise DataError(f"{path}: no such file or folder")
         self.path, self._encoding, self._advance = path, encoding, advance
         self.used: dict[str, Path] = {}
@@ -120,6 +123,10 @@ class Source:
                 return bytes(file.read(64)).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(start)
         except (OSError, EOFError):
             return False
+
+    def count(self, path: Path) -> None:
+        """Count a file that was read by other means towards the progress."""
+        self._advance(path.stat().st_size)
 
     def used_file(self, path: Path) -> Path:
         """The path itself, after recording it in `used`."""

@@ -1,5 +1,6 @@
 """WiCE files: claims with the supporting sentences of a web page."""
 
+from harness.core.plurals import plural
 from harness.core.text_files import Line
 from harness.data.importers.dataset_writer import DatasetWriter, NewQuery, span
 from harness.data.importers.fields import list_of, object_of, text_of, whole_number
@@ -46,7 +47,7 @@ def _write(writer: DatasetWriter, queries: str, line: Line, record: Row, page: s
     ]
     beyond = [at for one in sets for at in one if not 0 <= at < len(sentences)]
     if beyond:
-        raise line.fault(f"supporting_sentences: {beyond[0]} is beyond the {len(sentences)} sentences")
+        raise line.fault(f"supporting_sentences: {beyond[0]} is beyond the {plural(len(sentences), 'sentence')}")
     begins = [0]
     for sentence in sentences:
         begins.append(begins[-1] + len(sentence) + 1)

@@ -7,6 +7,7 @@ import numpy as np
 
 from harness.components.labels import Labels
 from harness.core.errors import DataError
+from harness.core.plurals import plural
 from harness.evaluation.stats.rater_agreement import Confusion, graded_kappa, kappa_interval
 from harness.evaluation.stats.rates import Estimate, wilson
 from harness.storage.digest import digest
@@ -119,7 +120,6 @@ def _unjudged(*files: Labels) -> list[str]:
 
 
 def _several(count: int) -> list[str]:
-    message = (
-        f"{count} passages are graded more than once: the first grades of both files are compared, then the second"
-    )
+    message = f"{plural(count, 'passage', 'is')} graded more than once: "
+    message += "the first grades of both files are compared, then the second"
     return [message] if count else []

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.llm import Estimate, Spend
+from harness.llm.answers import FailureKind
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class JudgeSummary:
     missing: int = 0
     judgments: int = 0
     estimate: Estimate = field(default_factory=Estimate)
-    failures: Mapping[str, int] = field(default_factory=dict)
+    failures: Mapping[FailureKind, int] = field(default_factory=dict)
     example: str = ""
     models: Mapping[str, int] = field(default_factory=dict)
     flips: float | None = None

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from harness.components.component import step_labels
 from harness.components.roles import Judge
-from harness.core.blame import understood
+from harness.core.blame import blamed, understood
 from harness.core.errors import ConfigError
 from harness.core.records import Case
 from harness.experiment.trial import Trial
@@ -70,8 +70,10 @@ class TaskPool:
             for pool, cases in self._cases(trial, pools):
                 tasks: dict[Task, None] = {}
                 for case in cases:
-                    asked = pool.judge.tasks(case)
-                    with understood(f"judge {pool.name}: query '{case.query.id}': tasks", "a list of Tasks"):
+                    where = f"judge {pool.name}: query '{case.query.id}'"
+                    with blamed(pool.judge, where):
+                        asked = pool.judge.tasks(case)
+                    with understood(f"{where}: tasks", "a list of Tasks"):
                         tasks.update(dict.fromkeys(self._shared(task) for task in asked))
                     pool.empty += not case.passages
                 pool.naive += len(pool.prompter.batches(list(tasks))) if pool.prompter else 0

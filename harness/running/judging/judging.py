@@ -13,10 +13,12 @@ from harness.components.roles import Judge, judge_measures
 from harness.components.verdict import Verdict
 from harness.core.blame import blamed, understood
 from harness.core.errors import ConfigError
+from harness.core.plurals import plural
 from harness.core.records import Vectors
 from harness.evaluation.results import Judged, TrialResult
 from harness.experiment.trial import Trial
 from harness.llm import AnswerCache, BatchRunner, Completion, Failure, Judgment, Label, Task, stored
+from harness.llm.answers import UNASKED, FailureKind
 from harness.running.judging.agreement_store import stored_agreement
 from harness.running.judging.checked_verdict import checked_verdict
 from harness.running.judging.claims import Claims
@@ -82,7 +84,7 @@ class Judging:
     def _outcome(self, summary: JudgeSummary, pool: JudgeTasks) -> JudgeSummary:
         judgments = self.judgments[pool.name].values()
         failures = [judgment for judgment in judgments if isinstance(judgment, Failure)]
-        failed: dict[str, int] = {}
+        failed: dict[FailureKind, int] = {}
         for failure in failures:
             failed[failure.kind] = failed.get(failure.kind, 0) + 1
         prompter = pool.prompter
@@ -94,7 +96,7 @@ class Judging:
             paid=paid,
             unpriced=unpriced,
             failures=failed,
-            example=str(failures[0].detail) if failures else "",
+            example=next((one.detail for one in sorted(failures, key=lambda one: one.kind in UNASKED)), ""),
             models=self.answers.served(addresses),
             flips=self.flips(pool.name),
             suspicious=sum(isinstance(one, Label) and "suspicious" in one.flags for one in judgments),
@@ -123,7 +125,7 @@ class Judging:
     def _decided(self, pool: JudgeTasks) -> dict[Task, Judgment]:
         """The judgments of a judge that asks no language model."""
         tasks = list(pool.tasks)
-        with blamed(f"judge {pool.name}: {len(tasks)} judgments", tasks):
+        with blamed(pool.judge, f"judge {pool.name}: {plural(len(tasks), 'judgment')}", tasks):
             made = dict(pool.judge.decide(tasks, self.embed))
         missing = next((task for task in tasks if task not in made), None)
         if missing is not None and type(pool.judge).decide is not Judge.decide:
@@ -150,7 +152,7 @@ class Judging:
             known = self.judgments[pool.name]
             for row, case in zip(rows, cases, strict=True):
                 where = f"judge {pool.name}: query '{case.query.id}'"
-                with blamed(where):
+                with blamed(pool.judge, where):
                     verdict = pool.judge.score(case, known)
                 with understood(where, "a Verdict with a Score for each measure, and findings"):
                     row[pool.name] = checked_verdict(where, pool.judge, verdict)

@@ -13,6 +13,7 @@ from harness.components.llm_roles import few_enough
 from harness.components.roles import BaseChunker, CutInputs, CutRequest, Embedder
 from harness.core.blame import blamed
 from harness.core.errors import ConfigError
+from harness.core.plurals import plural
 from harness.core.rankings import unit_rows
 from harness.core.records import Document, Ints, Spans, Vectors
 from harness.llm import Outcome as Answer
@@ -55,7 +56,7 @@ class Chunk(StoredStage):
     def requests(self, work: Workspace) -> Iterator[tuple[Document, CutRequest]]:
         """Yield each document with what the chunker needs to know about it."""
         for doc in self.tokens.documents(work):
-            with blamed(f"chunker {self.chunker.name()}: document '{doc.id}'"):
+            with blamed(self.chunker, f"chunker {self.chunker.name()}: document '{doc.id}'"):
                 request = self.chunker.request(doc)
             yield doc, request
 
@@ -73,13 +74,13 @@ class Chunk(StoredStage):
         parts: list[Ints] = []
         for number, (doc, request) in enumerate(requests):
             given = CutInputs(request, next(vectors), [answers[task] for task in request.tasks])
-            with blamed(f"chunker {self.chunker.name()}: document '{doc.id}'"):
+            with blamed(self.chunker, f"chunker {self.chunker.name()}: document '{doc.id}'"):
                 tilings = self.chunker.cut(doc, given)
             parts.append(_rows(self.chunker, number, doc, tilings))
         documents = work.data.documents
         if not any(map(len, parts)) and any(doc.text.strip() for doc in documents):
             named = next(doc.id for doc in documents if doc.text.strip())
-            message = f"returned no chunk for any of {len(documents)} documents, such as '{named}'"
+            message = f"returned no chunk for any of {plural(len(documents), 'document')}, such as '{named}'"
             raise ConfigError(f"chunker {self.chunker.name()}: {message}")
         table = np.concatenate(parts) if parts else np.empty((0, 5), np.int64)
         columns = dict(zip(("doc", "start", "end", "tokens", "scale"), table.T.copy(), strict=True))
@@ -113,7 +114,7 @@ def _rows(chunker: BaseChunker, number: int, doc: Document, tilings: Sequence[Sp
             scales.setdefault(span, scale)
     for start, end in scales:
         if not 0 <= start <= end <= len(doc.text):
-            message = f"has {len(doc.text)} characters, but the chunker returned the span {start}-{end}"
+            message = f"has {plural(len(doc.text), 'character')}, but the chunker returned the span {start}-{end}"
             raise ConfigError(f"chunker {chunker.name()}: document '{doc.id}' {message}")
     spans = sorted(span for span in scales if doc.text[span[0] : span[1]].strip())
     kept = np.array(spans, np.int64).reshape(-1, 2)

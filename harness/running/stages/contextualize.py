@@ -12,6 +12,7 @@ from harness.components.llm_roles import few_enough
 from harness.components.roles import BaseAugmenter, Embedder
 from harness.core.blame import blamed
 from harness.core.errors import ConfigError
+from harness.core.plurals import plural
 from harness.core.records import BETWEEN, Document
 from harness.core.timing import TIMED_QUERIES, milliseconds
 from harness.llm import stored
@@ -75,12 +76,12 @@ class Contextualize(StoredStage):
         contexts: list[str] = []
         for doc, spans, asked in rows:
             where = f"augmenter {augmenter.name()}: document '{doc.id}'"
-            with blamed(where, spans):
+            with blamed(augmenter, where, spans):
                 given = augmenter.contexts(doc, spans, [answers[task] for task in asked])
             if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
                 raise ConfigError(f"{where}: augment returned {given!r:.60}; expected a list of texts")
             if len(given) != len(spans):
-                raise ConfigError(f"{where}: {len(given)} contexts for {len(spans)} chunks")
+                raise ConfigError(f"{where}: {plural(len(given), 'context')} for {plural(len(spans), 'chunk')}")
             contexts += given
         # Chunks often share a context, so each distinct one is counted only once.
         count = work.tokenizer.count

@@ -102,7 +102,7 @@ class Embeddings:
     def _embedded(self, embedder: Embedder, texts: Sequence[str], *, queries: bool) -> Embedded:
         """An embedder's output for texts, checked before use. Raises ConfigError if it is invalid."""
         where, given = f"embedder {embedder.name()}", list(texts)
-        with blamed(f"{where}: text {shown(given[0])}", given):
+        with blamed(embedder, f"{where}: text {shown(given[0])}", given):
             made = embedder.embed(given, queries=queries)
         if not isinstance(made, Embedded):
             raise ConfigError(f"{where}: embed must return an Embedded(vectors, truncated), not {type(made).__name__}")

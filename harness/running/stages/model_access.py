@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from harness.components.component import Component
 from harness.components.roles import BaseReranker, Embedder
+from harness.core.plurals import plural
 from harness.core.tokenizer import Tokenizer
 from harness.llm import AnswerCache, BatchRunner, Caller, Estimate, Prompter, Task, all_missing, estimate
 from harness.llm.prices import dollars
@@ -40,7 +41,7 @@ class ModelAccess:
             tokens, price = sum(map(tokenizer.count, texts)), embedder.price_with(self.caller.account.price_given)
             usd = None if price is None else tokens * price / 1e6
             name = labelled(embedder)
-            self.notify(f"{name}: {len(texts)} texts to embed, {tokens} tokens, {dollars(usd)}")
+            self.notify(f"{name}: {plural(len(texts), 'text')} to embed, {plural(tokens, 'token')}, {dollars(usd)}")
             requests = math.ceil(len(texts) / embedder.batch)
             key = f"embedder.{embedder.name()}.usd_per_million_tokens, or with --price"
             self.caller.account.charge(requests, usd, name, key)

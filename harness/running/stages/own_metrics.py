@@ -56,7 +56,7 @@ def _selected(query: Query, needed: Items, passages: Sequence[Passage], work: Wo
 
 def _value(metric: Metric, query: Query, selected: Selected) -> float:
     where = f"metric {metric.name()}: query '{query.id}'"
-    with blamed(where, selected.passages, selected.found, selected.relevant):
+    with blamed(metric, where, selected.passages, selected.found, selected.relevant):
         value = metric.value(selected)
     if value is None:
         return math.nan

@@ -45,7 +45,7 @@ def scores(step: BaseReranker, pairs: Sequence[Pair], cache: ScoreCache, answers
         for query, texts in by_query.items():
             begin = time.perf_counter()
             where = f"selector {step.name()}: query {shown(query)}"
-            with blamed(where, texts):
+            with blamed(step, where, texts):
                 given = _checked(where, step.rescore(query, texts, ()), len(texts))
             ms = (time.perf_counter() - begin) * 1000 / len(texts)
             new = {(query, text): Scored(float(one), ms) for text, one in zip(texts, given, strict=True)}

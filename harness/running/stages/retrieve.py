@@ -51,7 +51,7 @@ class Index(StoredStage):
         vectors = None
         if self.embedder is not None:
             vectors = corpus_vectors(self.corpus, self.embedder, work, unit=self.retriever.unit_vectors)
-        with blamed(where, texts):
+        with blamed(self.retriever, where, texts):
             return checked_artifact(where, self.retriever.index(texts, vectors))
 
 
@@ -123,7 +123,7 @@ class Retrieve(StoredStage):
         retriever, queries, passages = self.retriever, work.queries, self.corpus.passages(work)
         parts = [part.read(work) for part in self.parts]
         given = self._inputs(work, parts)
-        with blamed(f"retriever {retriever.name()}"):
+        with blamed(retriever, f"retriever {retriever.name()}"):
             ranked = retriever.rank(given) if parts else _without_ignored(retriever, queries, passages, given)
         check_rankings(retriever, ranked, len(passages), [query.id for query in queries])
         ms = np.zeros(0)

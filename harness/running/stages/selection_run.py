@@ -63,7 +63,7 @@ class SelectionRun:
             self._add_vectors()
         for at, (query, hits) in enumerate(zip(self.queries, self.hits, strict=True)):
             begin = time.perf_counter()
-            with blamed(f"selector {step.name()}: query '{query.id}'", hits):
+            with blamed(step, f"selector {step.name()}: query '{query.id}'", hits):
                 outcome = step.select(query, hits)
             if at < len(self._ms):
                 self._ms[at] += (time.perf_counter() - begin) * 1000

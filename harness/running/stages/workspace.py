@@ -65,7 +65,9 @@ class Workspace:
     def data(self) -> Dataset:
         """The documents and the query set."""
         context = self.context
-        return load_dataset(Path(context.root), context.queries, copies=context.copies, final=context.final)
+        hashes = (context.corpus_sha256, context.queries_sha256)
+        root = Path(context.root)
+        return load_dataset(root, context.queries, copies=context.copies, final=context.final, hashes=hashes)
 
     @property
     def queries(self) -> Sequence[Query]:

@@ -247,7 +247,7 @@ def test_sizes(make_data: MakeData) -> None:
     record = {finding.code: finding.what for finding in check_dataset(root)}
     assert set(record) == SIZES
     assert "takes about 503" in record["few-queries"]
-    assert "the queries form 1 clusters" in record["few-clusters"]
+    assert "the queries form 1 cluster," in record["few-clusters"]
     assert "1 of 1 documents have fewer than 150 words (median 7)" in record["short-documents"]
     assert any("takes about 126" in finding.what for finding in check_dataset(root, effect=0.1))
 
