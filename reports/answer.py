@@ -1,13 +1,18 @@
 """The answer to an experiment's question in two sentences that claim no more than the statistics support."""
 
 import math
+from dataclasses import replace
 
+from harness.core.plurals import plural
 from reports.comparison import Comparison
 from reports.comparison_row import Row
 
 
 def answer(comparison: Comparison) -> str:
     """Returns the result of a comparison and its uncertainty in two sentences."""
+    if comparison.partial:
+        whole = replace(comparison, partial="")
+        return f"Partial run, {comparison.partial}: {answer(whole)}"
     others = [row for row in comparison.rows if row.verdict != "baseline"]
     if not others:
         (row,) = comparison.rows
@@ -16,7 +21,7 @@ def answer(comparison: Comparison) -> str:
 
 
 def _first(comparison: Comparison, others: list[Row]) -> str:
-    on = f"On {comparison.queries} {'synthetic ' if comparison.synthetic else ''}queries"
+    on = f"On {plural(comparison.queries, 'synthetic query' if comparison.synthetic else 'query')}"
     better = sorted((row for row in others if row.verdict == "better"), key=lambda row: -row.difference)
     worse = [row for row in others if row.verdict == "worse"]
     baseline = f"the baseline '{comparison.baseline}'"

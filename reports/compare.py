@@ -88,6 +88,7 @@ def compare(
         final=launch.session is not None and launch.session.final,
         warnings=[*_warnings(launch, metric, len(sizes)), *_judge_notes(launch, metric)],
         synthetic=launch.session is not None and launch.session.synthetic,
+        partial=launch.experiment.partial,
     )
 
 

@@ -61,6 +61,8 @@ class Comparison:
     warnings: Sequence[str]
     synthetic: bool = False
     """Whether a language model wrote the queries."""
+    partial: str = ""
+    """What part of the experiment this is; empty for a whole one."""
 
     @property
     def by_importance(self) -> list[int]:
@@ -92,6 +94,7 @@ def comparison_frame(comparison: "Comparison") -> "DataFrame":
     for row in comparison.rows:
         values = record(row)
         losses = values.pop("losses")
+        values |= {"partial": comparison.partial} if comparison.partial else {}
         rows.append(
             {**values, "found": losses.get("found", 0), **{f"lost_{f}": losses.get(f, 0) for f in evidence_outcomes}}
         )
@@ -160,7 +163,8 @@ def _fitting(rows: Sequence[Row], width: int) -> list[Column]:
 
 def title(comparison: Comparison) -> str:
     """Returns the title of the table: metric and baseline."""
-    return f"{comparison.metric} against the baseline '{comparison.baseline}'"
+    partial = f"PARTIAL ({comparison.partial}): " if comparison.partial else ""
+    return f"{partial}{comparison.metric} against the baseline '{comparison.baseline}'"
 
 
 def footnotes(comparison: Comparison, columns: Sequence[Column] | None = None) -> list[str]:

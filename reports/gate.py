@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from harness.core.environment import deciding_versions
 from harness.core.errors import ConfigError
+from harness.core.plurals import plural
 from harness.core.records import Floats
 from harness.evaluation.baseline import Baseline, BaselineTrial
 from harness.evaluation.results import TrialResult, resampling_seed
 from harness.evaluation.stats import Differences, Sums, cluster_sums, paired_differences
 from harness.experiment.settings import Gate
+from harness.running.acceptance import code_of
 from harness.running.launch_result import Launch
 from harness.running.primary_metric import bounds_of, primary_metric
 from reports.gate_result import Check, Drop, GateResult, Verdict
@@ -37,13 +40,20 @@ def compare_with_baseline(launch: Launch, baseline: Baseline) -> GateResult:
             raise ConfigError(f"gate: the accepted baseline has no {metric}; --accept --why sets a new baseline")
     checks = _checks(launch, pairs, gate)
     drops = [drop for pair, check in zip(pairs, checks, strict=True) for drop in _drops(launch, *pair, check)]
-    changed = [line for result in launch.results for line in _changed(result, _before(result, baseline))]
+    changed = [*_packages(baseline), *_code(launch.results, baseline)]
+    changed += [line for result in launch.results for line in _changed(result, _before(result, baseline))]
     return GateResult(launch.experiment.name, launch, baseline, gate.alpha, checks, drops, changed, {})
 
 
 def margins(launch: Launch) -> dict[str, float]:
-    """Returns how far each gated metric may fall, by name."""
-    return dict(launch.experiment.gate.margins) or {primary_metric(launch.experiment, launch.results): MARGIN}
+    """Returns how far each gated metric may fall, by name.
+
+    Without margins of the gate, the primary metric may fall by the margin of the comparison, else by `MARGIN`.
+    """
+    experiment = launch.experiment
+    if experiment.gate.margins:
+        return dict(experiment.gate.margins)
+    return {primary_metric(experiment, launch.results): experiment.compare.margin or MARGIN}
 
 
 def _before(result: TrialResult, baseline: Baseline) -> BaselineTrial:
@@ -154,6 +164,38 @@ def _why(before: Sequence[str], after: Sequence[str], *, missing: bool) -> str:
         if old != new
     ]
     return "; ".join(changes) or "the same evidence is selected, but ranked lower or judged otherwise"
+
+
+def _packages(baseline: Baseline) -> list[str]:
+    """Packages that may change a number and have another version than when the baseline was accepted."""
+    if not baseline.packages:
+        return []
+    now = deciding_versions()
+    names = [name for name in (*baseline.packages, *now) if baseline.packages.get(name) != now.get(name)]
+    absent = "not installed"
+    return [
+        f"library {name}: {baseline.packages.get(name, absent)} → {now.get(name, absent)}"
+        for name in dict.fromkeys(names)
+    ]
+
+
+def _code(results: Sequence[TrialResult], baseline: Baseline) -> list[str]:
+    """Custom components whose file changed, and built-in ones with another version or other facts."""
+    lines: dict[str, list[str]] = {}
+    for result in results:
+        before, now = _before(result, baseline).code, code_of(result)
+        for part in before.keys() & now.keys():
+            for name in dict.fromkeys((*before[part], *now[part])):
+                old, new = before[part].get(name), now[part].get(name)
+                if old != new:
+                    change = "its file has changed" if name == "file" and old and new else f"{name}: {old} → {new}"
+                    lines.setdefault(f"{part}: {change}", []).append(result.name)
+    shared = len(results) > 1
+    return [f"{line} ({_listed(trials)})" if shared else line for line, trials in sorted(lines.items())]
+
+
+def _listed(trials: Sequence[str]) -> str:
+    return ", ".join(trials) if len(trials) <= 3 else f"{plural(len(trials), 'trial')}"
 
 
 def _changed(result: TrialResult, before: BaselineTrial) -> list[str]:

@@ -62,7 +62,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class GateResult:
-    """The result of the gate for a launch: checks, queries whose score dropped, changed settings, and the trend."""
+    """The result of the gate for a launch: checks, queries whose score dropped, what changed, and the trend."""
 
     experiment: str
     launch: Launch
@@ -71,7 +71,7 @@ class GateResult:
     checks: Sequence[Check]
     drops: Sequence[Drop]
     changed: Sequence[str]
-    """Settings that differ from those of the baseline, a line each."""
+    """Libraries, code and settings that differ from those of the baseline, a line each."""
     history: Mapping[str, Sequence[ScheduledRun]]
     logged: Links = field(default_factory=dict)
     """Links to where the scheduled runs can be seen, by destination."""
@@ -163,8 +163,14 @@ def notes(found: GateResult) -> list[str]:
 
 
 def _changed(found: GateResult) -> list[str]:
-    """Settings that changed since the baseline, the most likely causes."""
+    """What changed since the baseline: the likely causes."""
     return [f"- changed since: {line}" for line in found.changed]
+
+
+def by_urgency(found: GateResult) -> list[Check]:
+    """Returns the checks: those that are worse first, then those that cannot tell, the fine ones last."""
+    order: Sequence[Verdict] = ("worse", "cannot tell", "fine")
+    return sorted(found.checks, key=lambda check: order.index(check.verdict))
 
 
 def markdown(found: GateResult) -> str:
@@ -172,12 +178,19 @@ def markdown(found: GateResult) -> str:
     lines = [f"## {_cell(title(found))}", "", _cell(against(found)), ""]
     if found.changed:
         lines += [*map(_cell, _changed(found)), ""]
-    lines += _table(_HEAD, [cells(check) for check in found.checks])
+    fine = [check for check in found.checks if check.verdict == "fine"]
+    others = sorted(
+        (check for check in found.checks if check.verdict != "fine"), key=lambda check: check.verdict != "worse"
+    )
+    if others:
+        lines += _table(_HEAD, [cells(check) for check in others])
     if found.drops:
         shown = _worst(found)
         lines += ["", "### Queries that got worse", "", *_table(_DROPS, [_drop_cells(drop) for drop in shown])]
         if len(shown) < len(found.drops):
             lines += ["", f"and {len(found.drops) - len(shown)} more in gate.json"]
+    if fine:
+        lines += [*(["", "### Fine", ""] if others else []), *_table(_HEAD, [cells(check) for check in fine])]
     return "\n".join([*lines, "", *(f"- {_cell(note)}" for note in notes(found))]) + "\n"
 
 
@@ -210,14 +223,18 @@ def _cell(text: str) -> str:
 def html(found: GateResult) -> str:
     """Returns the result as HTML, for notebooks."""
     parts = [f"<p><b>{escaping.escape(title(found))}</b><br>{escaping.escape(against(found))}</p>"]
-    for head, rows in ((_HEAD, [cells(c) for c in found.checks]), (_DROPS, [_drop_cells(d) for d in _worst(found)])):
+    parts += [f"<p>{escaping.escape(line)}</p>" for line in _changed(found)]
+    for head, rows in (
+        (_HEAD, [cells(c) for c in by_urgency(found)]),
+        (_DROPS, [_drop_cells(d) for d in _worst(found)]),
+    ):
         if rows:
             top = "".join(f"<th>{name}</th>" for name in head)
             body = "".join(
                 "<tr>" + "".join(f"<td>{escaping.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
             )
             parts.append(f"<table><tr>{top}</tr>{body}</table>")
-    parts += [f"<p>{escaping.escape(note)}</p>" for note in (*_changed(found), *notes(found))]
+    parts += [f"<p>{escaping.escape(note)}</p>" for note in notes(found)]
     return "".join([*parts, history(found)])
 
 

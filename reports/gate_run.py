@@ -31,8 +31,9 @@ def gate(experiment: Experiment, *, fresh: bool = False, **options: Unpack[Launc
     again. Raises ConfigError if no baseline has been accepted, or if data, queries or judges differ from those of the
     baseline; the run is then not logged.
     """
-    store = store_folder(options.get("store"))
-    tracker = open_tracker(experiment.name, options.get("tracking"), store.resolve())
+    _require_whole(experiment)
+    store = store_folder(options.get("store"), experiment.base_dir)
+    tracker = open_tracker(experiment.name, options.get("tracking"), store.resolve(), experiment.base_dir)
     baseline = tracker.baseline()
     if baseline is None:
         message = f"no baseline of '{experiment.name}' has been accepted in {tracker.uri}"
@@ -61,6 +62,7 @@ def accept_launch(
     """
     if not why.strip():
         raise ConfigError("gate: --accept needs a reason: --why TEXT")
+    _require_whole(experiment)
     launch = run(experiment, **options)
     if launch.withheld:
         raise ConfigError(
@@ -68,9 +70,18 @@ def accept_launch(
         )
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     baseline = accept(launch, who=who or _user(), when=when, why=why.strip())
-    store = store_folder(options.get("store")).resolve()
-    open_tracker(experiment.name, options.get("tracking"), store).accept(baseline)
+    store = store_folder(options.get("store"), experiment.base_dir).resolve()
+    open_tracker(experiment.name, options.get("tracking"), store, experiment.base_dir).accept(baseline)
     return baseline
+
+
+def _require_whole(experiment: Experiment) -> None:
+    """Raises ConfigError for a part of an experiment."""
+    if experiment.partial:
+        message = (
+            f"is part of an experiment ({experiment.partial}); run all of it for a baseline, or to compare with one"
+        )
+        raise ConfigError(f"gate: {experiment.name} {message}")
 
 
 def _user() -> str:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def add_store_option(parser: argparse.ArgumentParser) -> None:
     """Adds `--store`."""
-    parser.add_argument("--store", type=Path, help="folder of stored results (default: HARNESS_STORE, else .harness)")
+    parser.add_argument(
+        "--store", type=Path, help="folder of stored results (default: HARNESS_STORE, else .harness in the project)"
+    )
 
 
 def add_workers_option(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +35,7 @@ def add_tracking_option(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="URI",
         help="where to log, may be repeated: jsonl:FOLDER, or an MLflow tracking URI "
-        "(default: MLFLOW_TRACKING_URI, else ./mlflow.db)",
+        "(default: MLFLOW_TRACKING_URI, else mlflow.db in the project)",
     )
 
 
@@ -46,6 +48,20 @@ def destinations(options: argparse.Namespace) -> list[str] | None:
         if not destination.lower().startswith("jsonl:"):
             raise ConfigError(f"--no-mlflow contradicts --tracking {destination}; leave one of them out")
     return given
+
+
+def add_part_options(parser: argparse.ArgumentParser) -> None:
+    """Adds `--filter` and `--limit`, for a part of an experiment."""
+    parser.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="PARAM=VALUE",
+        help="only trials with this param, such as chunker=recursive; may be repeated; marks results as partial",
+    )
+    parser.add_argument(
+        "--limit", type=whole_number, metavar="N", help="a sample of at most N queries; marks results as partial"
+    )
 
 
 def add_model_options(parser: argparse.ArgumentParser, *, spends: bool = True) -> None:
@@ -92,7 +108,21 @@ def experiment_of(options: argparse.Namespace) -> "Experiment | str":
     from harness.experiment.yaml_file import read_experiment
 
     path = Path(options.experiment)
-    return read_experiment(path) if path.suffix in (".yaml", ".yml") or path.is_file() else str(options.experiment)
+    if path.suffix in (".yaml", ".yml") or path.is_file():
+        return whole_or_part(read_experiment(path), options)
+    if getattr(options, "filter", None) or getattr(options, "limit", None):
+        raise ConfigError("--filter and --limit need the experiment file; the newest launch is found by its name alone")
+    return str(options.experiment)
+
+
+def whole_or_part(experiment: "Experiment", options: argparse.Namespace) -> "Experiment":
+    """Returns the part of an experiment that the options name; all of it without such options. Raises ConfigError."""
+    wanted, limit = params_of("--filter", getattr(options, "filter", ())), getattr(options, "limit", None)
+    if not wanted and limit is None:
+        return experiment
+    from harness.experiment.part import part_of
+
+    return part_of(experiment, wanted, limit=limit)
 
 
 def launch_of(options: argparse.Namespace) -> "Launch":

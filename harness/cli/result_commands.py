@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.arguments import add_store_option, experiment_of, launch_of, params_of
+from harness.cli.arguments import add_part_options, add_store_option, experiment_of, launch_of, params_of
 from harness.cli.exit_codes import CANNOT_TELL, INVALID, OK
 from harness.cli.output import show, width, write_file
 from harness.cli.parser import CommandGroup, number
@@ -33,6 +33,7 @@ def _compare_options(parser: argparse.ArgumentParser) -> None:
         "--clusters", choices=CLUSTERS, help="unit of resampling: documents, or queries on the same documents"
     )
     parser.add_argument("--final", action="store_true", help="use the newest launch on the locked query set")
+    add_part_options(parser)
     parser.add_argument(
         "--published", action="store_true", help="compare with published figures; exit code 1 if any differs"
     )
@@ -59,6 +60,7 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write (default NAME.html)")
     parser.add_argument("--metric", help="the metric (default: the experiment's compare.on)")
     parser.add_argument("--final", action="store_true", help="use the newest launch on the locked query set")
+    add_part_options(parser)
     parser.add_argument(
         "--explore", action="append", default=[], metavar="TRIAL", help="a trial to include in the query explorer"
     )

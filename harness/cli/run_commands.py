@@ -2,16 +2,19 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from harness.cli.arguments import (
     add_model_options,
+    add_part_options,
     add_store_option,
     add_tracking_option,
     add_workers_option,
     destinations,
     models_of,
     params_of,
+    whole_or_part,
 )
 from harness.cli.exit_codes import CANNOT_TELL, OK
 from harness.cli.output import show, show_links, width
@@ -27,6 +30,7 @@ def add_plan_command(commands: CommandGroup) -> None:
 
 def _plan_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", type=Path, help="the experiment file")
+    add_part_options(parser)
     add_store_option(parser)
     add_model_options(parser, spends=False)
 
@@ -56,6 +60,10 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-mlflow", action="store_true", help="do not log to MLflow, only to --tracking jsonl:FOLDER"
     )
+    add_part_options(parser)
+    parser.add_argument(
+        "--tag", action="append", default=[], metavar="NAME=VALUE", help="a tag for the launch and its trials"
+    )
     add_store_option(parser)
     add_tracking_option(parser)
     add_model_options(parser)
@@ -65,7 +73,8 @@ def _plan(options: argparse.Namespace) -> int:
     from harness.experiment.yaml_file import read_experiment
     from harness.running.plan import plan
 
-    made = plan(read_experiment(options.experiment), store=options.store, models=models_of(options))
+    experiment = whole_or_part(read_experiment(options.experiment), options)
+    made = plan(experiment, store=options.store, models=models_of(options))
     width = max(len(trial.name) for trial in made.trials)
     stages = list(made.trials[0].stored)
     print(f"{'trial':<{width}}  " + "  ".join(f"{stage:<8}" for stage in stages))
@@ -81,10 +90,12 @@ def _plan(options: argparse.Namespace) -> int:
         print("nothing to embed")
     for line in made.calls:
         print(line)
+    print(made.time)
     return OK
 
 
 def _run(options: argparse.Namespace) -> int:
+    from harness.experiment.settings import checked_tags
     from harness.experiment.yaml_file import read_experiment
     from reports import ComparedReport, columns, compare
     from reports.answer import answer
@@ -96,8 +107,10 @@ def _run(options: argparse.Namespace) -> int:
     if options.choose and not options.final:
         raise ConfigError("run: --choose requires --final")
     report = ComparedReport()
+    experiment = whole_or_part(read_experiment(options.experiment), options)
+    tags = checked_tags({**experiment.tags, **params_of("--tag", options.tag)}, "--tag")
     launch = run(
-        read_experiment(options.experiment),
+        replace(experiment, tags=tags),
         workers=options.workers,
         on=options.on,
         store=options.store,

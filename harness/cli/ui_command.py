@@ -16,7 +16,9 @@ def add_ui_command(commands: CommandGroup) -> None:
 def _ui_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=whole_number, default=5000, help="port of the UI (default 5000)")
     parser.add_argument(
-        "--tracking", metavar="URI", help="MLflow tracking URI (default: MLFLOW_TRACKING_URI, else ./mlflow.db)"
+        "--tracking",
+        metavar="URI",
+        help="MLflow tracking URI (default: MLFLOW_TRACKING_URI, else mlflow.db in the project)",
     )
 
 

@@ -3,14 +3,17 @@
 import contextlib
 import getpass
 import subprocess
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
-_PACKAGES = (
-    *("retrieval-harness", "numpy", "scipy", "faiss-cpu", "nltk", "tiktoken", "torch", "sentence-transformers"),
-    *("openai", "mlflow", "matplotlib"),
+_DECIDING = (
+    *("retrieval-harness", "numpy", "scipy", "bm25s", "PyStemmer", "faiss-cpu", "nltk", "tiktoken", "tokenizers"),
+    *("torch", "transformers", "sentence-transformers"),
 )
+"""Packages whose version may change a number."""
+_OTHERS = ("openai", "mlflow", "matplotlib")
 
 
 class Environment(NamedTuple):
@@ -34,9 +37,18 @@ def environment() -> Environment:
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of the packages that numbers may depend on, if they are installed."""
+    """Return the versions of the packages that results come from, if they are installed."""
+    return _versions((*_DECIDING, *_OTHERS))
+
+
+def deciding_versions() -> dict[str, str]:
+    """Return the versions of the packages that may change a number, if they are installed."""
+    return _versions(_DECIDING)
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str]:
     found = {}
-    for package in _PACKAGES:
+    for package in packages:
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
     return found

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,18 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class BaselineTrial:
-    """A trial's params, scores by query (lowest and highest value, None if there is none) and evidence outcomes."""
+    """A trial's params, scores by query (lowest and highest value, None if there is none) and evidence outcomes.
+
+    `code` is what decides its results besides params, by component: the sha256 of a custom component's file, the
+    version of a built-in one, and further facts. It is empty in baselines of versions before 0.3.
+    """
 
     name: str
     params: Mapping[str, str]
     fingerprint: str
     scores: Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]]
     evidence_outcomes: Sequence[Sequence[str]]
+    code: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def bounds(self, metric: str) -> tuple[Floats, Floats]:
         """The lowest and highest value per query, each of shape (queries,); NaN if there is none."""
@@ -40,7 +45,7 @@ class Baseline:
     """Who accepted which launch, when and why; what it was measured on; and its trials.
 
     `measured` has everything that must be equal for scores to be comparable: the content of data and queries, how
-    evidence is counted, and the judges.
+    evidence is counted, and the judges. `packages` are the versions of the packages that may change a number.
     """
 
     experiment: str
@@ -51,6 +56,7 @@ class Baseline:
     measured: Mapping[str, Any]
     queries: Sequence[str]
     trials: Sequence[BaselineTrial]
+    packages: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The baseline as JSON-serializable values; `from_json` reads them."""

@@ -55,6 +55,12 @@ class Experiment:
     reader: Reader | None = None
     gate: Gate = field(default_factory=Gate)
     published: Published | None = None
+    notes: str = ""
+    """Notes in Markdown, logged with each launch."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Tags, logged with each launch and its trials."""
+    partial: str = ""
+    """What part of an experiment this is, in words; empty for a whole one. See `harness.experiment.part`."""
 
     def __post_init__(self) -> None:
         # A path may be given as text.

@@ -14,7 +14,12 @@ from harness.experiment.trial_names import SLOTS
 def find_baseline(
     every: Sequence[Mapping[str, str]], wanted: Mapping[str, Any], where: str = "compare.baseline"
 ) -> int:
-    """The index of the first trial whose params have all the wanted values. Raises ConfigError if there is none.
+    """The index of the first trial whose params have all the wanted values. Raises ConfigError if there is none."""
+    return matching(every, wanted, where)[0]
+
+
+def matching(every: Sequence[Mapping[str, str]], wanted: Mapping[str, Any], where: str) -> list[int]:
+    """The indices of the trials whose params have all the wanted values. Raises ConfigError if there is none.
 
     A component may be named as in YAML (`my_chunkers.py:ByHeading`).
     """
@@ -26,11 +31,15 @@ def find_baseline(
             raise ConfigError(f"{where}: no param '{key}'.{close} Params: {', '.join(known)}")
         if key in SLOTS and ":" in value:
             asked[key] = snake_case(value.rpartition(":")[2])
-    for at, params in enumerate(every):
-        if all(params.get(key) == value for key, value in asked.items()):
-            return at
+    found = [at for at, params in enumerate(every) if all(params.get(key) == value for key, value in asked.items())]
+    if found:
+        return found
     message = ", ".join(f"{key}: {value}" for key, value in asked.items())
-    raise ConfigError(f"{where}: no trial has {message}")
+    values = [value for key in asked for value in dict.fromkeys(params[key] for params in every if key in params)]
+    close = did_you_mean(next(iter(asked.values())), values)
+    raise ConfigError(
+        f"{where}: no trial has {message}.{close} Values of {', '.join(asked)}: {', '.join(values)[:200]}"
+    )
 
 
 def param_text(value: Any) -> str:

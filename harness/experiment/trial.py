@@ -58,6 +58,8 @@ class Trial:
     """The min grade of relevant evidence; evidence with a lower grade only adds to graded gain."""
     unanswerable: Unanswerable = "skip"
     """Whether queries without relevant evidence are left out of means ("skip") or count as 0 ("zero")."""
+    limit: int | None = None
+    """The most queries to use: a sample of the set, for a partial run."""
 
     @property
     def embeds_queries(self) -> bool:
@@ -88,6 +90,7 @@ class Trial:
             "copies": self.copies,
             "relevant_from": self.relevant_from,
             "unanswerable": self.unanswerable,
+            **({"limit": self.limit} if self.limit else {}),
         }
 
     def params(self) -> dict[str, str]:
@@ -122,6 +125,7 @@ class Trial:
             "copies": self.copies or "",
             "relevant_from": f"{self.relevant_from:g}",
             "unanswerable": self.unanswerable,
+            **({"limit": str(self.limit)} if self.limit else {}),
         }
 
     def to_json(self) -> str:
@@ -130,8 +134,9 @@ class Trial:
         for name in (*SLOTS, "judges", "own_metrics"):
             part = value[name]
             value[name] = [to_spec(p) for p in part] if isinstance(part, tuple | list) else to_spec(part)
-        if not self.own_metrics:
-            del value["own_metrics"]
+        for name in ("own_metrics", "limit"):
+            if not value[name]:
+                del value[name]
         return canonical(value)
 
     @classmethod

@@ -22,13 +22,13 @@ from harness.experiment.params import param_text
 from harness.experiment.parsing import slot_value
 from harness.experiment.published import KAPPAS, Published, PublishedRow
 from harness.experiment.reader_price import Reader
-from harness.experiment.settings import Compare, Gate
+from harness.experiment.settings import Compare, Gate, checked_tags
 from harness.experiment.trial import Trial, trial_of
 from harness.experiment.trial_names import SLOTS
 from harness.experiment.yaml_lines import explained, with_lines
 
 _KEYS = (
-    *("name", "question", "data", "queries", "tokenizer", "evidence", *SLOTS),
+    *("name", "question", "notes", "tags", "data", "queries", "tokenizer", "evidence", *SLOTS),
     *("metrics", "judges", "reader", "grid", "compare", "gate", "published"),
 )
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
@@ -52,7 +52,7 @@ def _experiment(path: Path, content: dict[str, Any]) -> Experiment:
                 f"{where}: {key}: expected text, "
                 + ("got " + repr(content[key]) if key in content else "but it is missing")
             )
-    for key in ("question", "queries", "tokenizer"):
+    for key in ("question", "notes", "queries", "tokenizer"):
         if key in content and not isinstance(content[key], str):
             raise ConfigError(f"{where}: {key}: expected text, got {content[key]!r}")
     grid = _grid(content.get("grid"), where, path.parent)
@@ -79,6 +79,8 @@ def _experiment(path: Path, content: dict[str, Any]) -> Experiment:
         where,
         reader=_reader(content.get("reader"), where),
         gate=_gate(content.get("gate"), where, measures),
+        notes=content.get("notes", ""),
+        tags=_tags(content.get("tags"), where),
         published=_published(content.get("published"), where, path.parent, trial, measures),
     )
 
@@ -168,6 +170,12 @@ def _evidence(value: Any, where: str) -> dict[str, Any]:
         return {}
     _require_keys(value, ("coverage", "copies", "relevant_from", "unanswerable"), f"{where}: evidence")
     return dict(value)
+
+
+def _tags(value: Any, where: str) -> dict[str, str]:
+    if not isinstance(value, dict | None):
+        raise ConfigError(f"{where}: tags: expected a mapping of names to values, got {value!r:.60}")
+    return checked_tags(value or {}, f"{where}: tags")
 
 
 def _reader(value: Any, where: str) -> Reader | None:

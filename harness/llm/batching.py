@@ -128,7 +128,7 @@ class BatchRunner:
                 self._caller.account.require_price(prompter)
             work += [(prompter, batch) for batch in prompter.batches(left)]
         if work:
-            with progress(title, sum(map(len, unanswered))) as advance:
+            with progress(title, sum(map(len, unanswered)), unit="questions") as advance:
                 blocking(self._all(work, advance))
         if self._fatal:
             raise self._fatal

@@ -1,9 +1,11 @@
 """Accepted baselines: the scores of a launch that later launches are compared with."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from harness.components.component import identity
+from harness.core.environment import deciding_versions
 from harness.core.errors import ConfigError
 from harness.core.records import Floats
 from harness.evaluation.baseline import Baseline, BaselineTrial
@@ -28,6 +30,7 @@ def accept(launch: Launch, *, who: str, when: str, why: str) -> Baseline:
         measured_on(launch.session),
         launch.results[0].queries,
         [_trial(result) for result in launch.results],
+        deciding_versions(),
     )
 
 
@@ -36,7 +39,21 @@ def _trial(result: TrialResult) -> BaselineTrial:
     for metric in (*result.scores, *result.judged):
         (low,), (high,) = bounds_of([result], metric)
         scores[metric] = (_plain(low), _plain(high))
-    return BaselineTrial(result.name, dict(result.params), result.fingerprint, scores, result.evidence_outcomes)
+    return BaselineTrial(
+        result.name, dict(result.params), result.fingerprint, scores, result.evidence_outcomes, code_of(result)
+    )
+
+
+def code_of(result: TrialResult) -> dict[str, dict[str, str]]:
+    """Return what decides a trial's results besides its params, by component; see `BaselineTrial`."""
+    parts = (part for held in result.settings.values() for part in (held if isinstance(held, list) else [held]))
+    found: dict[str, dict[str, str]] = {}
+    for part in parts:
+        if isinstance(part, Mapping) and "role" in part:
+            known = {"file": part["source"]} if "source" in part else {"version": str(part["version"])}
+            known |= {name: str(value) for name, value in part.get("facts", {}).items()}
+            found.setdefault(f"{part['role']} {part['name']}", known)
+    return found
 
 
 def _plain(values: Floats) -> list[float | None]:

@@ -18,7 +18,7 @@ def suitability(experiment: Experiment, store: Path | str | None = None) -> Iter
 
     Each distinct chunking is checked once. Chunkings that still need calls to a model are skipped.
     """
-    session = Session(experiment, store_folder(store))
+    session = Session(experiment, store_folder(store, experiment.base_dir))
     chunkings: dict[str, Trial] = {}
     for trial in session.trials:
         outputs = session.outputs(trial)

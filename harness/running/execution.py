@@ -4,7 +4,8 @@ If a stage fails, the stages that do not need it are made nevertheless, except t
 """
 
 import contextlib
-from collections import deque
+import time
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
@@ -26,14 +27,15 @@ _FATAL = (BrokenExecutor, StoreError, JudgeError, MemoryError)
 class Execution:
     """Makes all stages of a graph. `work` counts what was done."""
 
-    def __init__(self, graph: Graph, engine: Engine, models: ModelAccess) -> None:
-        self._graph, self._engine, self._models = graph, engine, models
+    def __init__(self, graph: Graph, engine: Engine, models: ModelAccess, size: int = 0) -> None:
+        """`size` is that of the corpus in bytes, to which the time that a stage takes is in proportion."""
+        self._graph, self._engine, self._models, self._size = graph, engine, models, size
         self.work = Work({}, [])
         self._made: set[str] = set()
         self.lost: dict[str, Exception] = {}
         """The failure of each stage that cannot be made."""
         self._skipped: set[str] = set()
-        self._batches = Batches(engine)
+        self._batches = Batches(engine, lambda name: models.paces.seconds(f"stage {name}", size))
         self._progress = self._all()
 
     def until(self, address: str) -> Exception | None:
@@ -69,10 +71,12 @@ class Execution:
         """Fetch what stages of one kind lack."""
         if not stages:
             return
+        begin, calls = time.perf_counter(), self._models.caller.spend.calls
         with contextlib.ExitStack() as stack:
             spaces = {id(work): work for _, work in stages}
             counts = [stack.enter_context(counted(work)) for work in spaces.values()]
             type(stages[0][0]).fetch(stages, self._models)
+        self._models.paces.note("ask", self._models.caller.spend.calls - calls, time.perf_counter() - begin)
         for done in counts:
             self.work.add(done)
         self._made.update(stage.address for stage, _ in stages)
@@ -93,7 +97,9 @@ class Execution:
         ready = deque(task for task in tasks.values() if not waits[task.address])
         running: dict[Future[Done], list[StageTask]] = {}
         left = len(tasks)
-        with progress(_title(tasks.values()), len(tasks)) as advance:
+        unmade = Counter(task.stage.name for task in tasks.values())
+        title, seconds = _title(tasks.values()), lambda: self._batches.seconds_left(unmade)
+        with progress(title, len(tasks), unit="stages", left=seconds) as advance:
             while ready or running:
                 while ready and len(running) < self._engine.at_once:
                     batch = self._batches.next(ready)
@@ -111,6 +117,7 @@ class Execution:
                     ready.extend(again)
                     left += len(again)
                     made = [task for task in batch if task.address in self._made]
+                    unmade.subtract(task.stage.name for task in made)
                     advance(len(made))
                     for task in made:
                         for user in users.get(task.address, ()):
@@ -144,6 +151,7 @@ class Execution:
     def _record(self, batch: Sequence[StageTask], done: Done) -> None:
         self.work.add(done.work)
         self._batches.note(batch, done)
+        self._models.paces.note(f"stage {batch[0].stage.name}", len(batch) * self._size, done.seconds)
         self._made.update(member for task in batch for member in task.members)
 
 

@@ -24,7 +24,7 @@ def finalists(
     """
     if len(experiment.trials()) == 1:
         return experiment
-    session = Session(experiment, store_folder(store))
+    session = Session(experiment, store_folder(store, experiment.base_dir))
     every = [trial.params() for trial in session.trials]
     baseline = find_baseline(every, experiment.compare.baseline)
     if choose:

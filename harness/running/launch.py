@@ -29,7 +29,8 @@ from harness.running.stages.judge import AskJudges
 from harness.running.stages.model_access import ModelAccess
 from harness.running.stages.stage import Stage
 from harness.running.task import counted
-from harness.tracking import Destinations, FinishedLaunch, FinishedTrial, ReportOutput, open_tracker
+from harness.storage.paces import Paces
+from harness.tracking import Destinations, FinishedLaunch, FinishedTrial, ReportOutput, Tracker, open_tracker
 
 Report = Callable[[Launch], ReportOutput]
 """Returns the files to log with a launch, and the tags for each of its trials."""
@@ -101,17 +102,20 @@ def run(experiment: Experiment, **given: Unpack[RunOptions]) -> Launch:
     launch_id = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(begin)) + secrets.token_hex(2)
     open_locked_set(session, launch_id)
     models = _open_models(session, options)
-    tracker = open_tracker(experiment.name, options.tracking, session.store) if options.logs else None
+    tracker = (
+        open_tracker(experiment.name, options.tracking, session.store, experiment.base_dir) if options.logs else None
+    )
     with open_engine(options.workers, options.on) as engine:
         judging = Judging(session, models.caller.answers, price=session.price) if session.trials[0].judges else None
         goals = [_goal(session, trial, judging) for trial in session.trials]
-        execution = Execution(session.graph_to(goals), engine, models)
+        execution = Execution(session.graph_to(goals), engine, models, session.corpus_bytes)
         results = []
         for trial, result in _results(session, execution, goals, judging):
             results.append(result)
             if tracker:
                 tracker.log_trial(_logged(session, trial, result, judging), launch_id)
         execution.finish()
+    models.paces.save()
     launch = _made(session, launch_id, results, execution, models.caller, judging)
     launch = replace(launch, seconds=time.time() - begin)
     if tracker:
@@ -124,7 +128,9 @@ def run(experiment: Experiment, **given: Unpack[RunOptions]) -> Launch:
 
 def _open(experiment: Experiment, options: _Options) -> Session:
     """The session of a launch, with all packages that it needs."""
-    store, price = store_folder(options.store), options.models.price if options.models else None
+    store, price = store_folder(options.store, experiment.base_dir), options.models.price if options.models else None
+    if options.final and experiment.partial:
+        raise ConfigError("--final: the locked query set is for the whole experiment; leave out --filter and --limit")
     if options.final:
         experiment = finalists(experiment, store=store, choose=options.choose)
     session = Session(experiment, store, final=options.final, price=price)
@@ -138,7 +144,12 @@ def _open_models(session: Session, options: _Options) -> ModelAccess:
     caller = models.caller(answers_of(session), options.notify)
     caller.answers.examine()
     _require_prices(session, caller)
-    return ModelAccess(caller, models.price, options.notify)
+    return ModelAccess(caller, models.price, options.notify, Paces(session.store))
+
+
+def _tracker(session: Session, options: _Options) -> Tracker:
+    experiment = session.experiment
+    return open_tracker(experiment.name, options.tracking, session.store, experiment.base_dir)
 
 
 def _require_prices(session: Session, caller: Caller) -> None:
@@ -225,6 +236,9 @@ def _finished(launch: Launch, begin: float, caller: Caller, report: Report | Non
         launch.work,
         caller.spend.figures(),
         report(launch) if report else ReportOutput(),
+        launch.experiment.tags,
+        launch.experiment.notes,
+        launch.experiment.partial,
     )
 
 

@@ -38,6 +38,7 @@ def record_launch(session: Session, launch: Launch) -> None:
         "trials": [json.loads(trial.to_json()) for trial in session.trials],
         "names": session.names,
         "chosen": launch.experiment.chosen,
+        "partial": launch.experiment.partial,
     }
     write_sealed(session.store / "launches" / f"{launch.id}.json", record, FORMAT)
 
@@ -48,7 +49,7 @@ def stored_launch(experiment: Experiment | str, *, store: Path | str | None = No
     All its trials must be stored. `final` reads the newest launch that opened the locked query set. Raises ConfigError
     if a trial is missing or there is no such launch.
     """
-    place = store_folder(store)
+    place = store_folder(store, None if isinstance(experiment, str) else experiment.base_dir)
     launch_id, price = "", None
     if final or isinstance(experiment, str):
         name = experiment if isinstance(experiment, str) else experiment.name
@@ -96,7 +97,7 @@ def stored_session(experiment: Experiment | str, *, store: Path | str | None = N
 
     Raises ConfigError if a trial is missing or no launch of that name is known.
     """
-    place = store_folder(store)
+    place = store_folder(store, None if isinstance(experiment, str) else experiment.base_dir)
     if isinstance(experiment, str):
         _, experiment, _ = _recorded(experiment, place)
     return _all_stored(Session(experiment, place))
@@ -106,8 +107,16 @@ def _all_stored(session: Session) -> Session:
     missing = sum(not session.outputs(trial).stored()["score"] for trial in session.trials)
     if missing:
         message = f"{missing} of {len(session.trials)} trials of '{session.experiment.name}'"
-        raise ConfigError(f"{message} have not run; run them with `harness run`")
+        raise ConfigError(f"{message} have not run; run them with `harness run`{_partial(session)}")
     return session
+
+
+def _partial(session: Session) -> str:
+    """How to see the newest launch, if it ran a part of this experiment."""
+    found = [record for record in _records(session.store) if record["experiment"] == session.experiment.name]
+    if not found or not found[-1].get("partial") or session.experiment.partial:
+        return ""
+    return f", or name '{session.experiment.name}' instead of the file to see its partial run ({found[-1]['partial']})"
 
 
 def _records(store: Path) -> list[dict[str, Any]]:
@@ -140,6 +149,7 @@ def _recorded(name: str, store: Path, *, final: bool = False) -> tuple[str, Expe
         trial_set=TrialSet(trials, tuple(record.get("names", ())), record.get("chosen", "")),
         reader=reader,
         gate=Gate(**record.get("gate", {})),
+        partial=record.get("partial", ""),
     )
     price = record.get("price")
     return record["id"], made, (price[0], price[1]) if price else None

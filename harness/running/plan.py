@@ -1,7 +1,7 @@
 """What a launch would compute and cost."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -20,6 +20,7 @@ from harness.running.stages.graph import Graph
 from harness.running.stages.model_access import expected_costs
 from harness.running.stages.stage import ModelStage
 from harness.running.stages.workspace import Workspace
+from harness.running.time_estimate import TimeEstimate, estimate_time
 
 
 class PlannedTrial(NamedTuple):
@@ -43,20 +44,21 @@ class Plan:
     usd: Mapping[str, float | None]
     calls: Sequence[str] = ()
     """Lines about calls to models. Those of judges are exact if all selections are stored, else upper bounds."""
+    time: TimeEstimate = field(default_factory=TimeEstimate)
+    """How long it will take on one worker."""
 
 
 def plan(experiment: Experiment, *, store: Path | str | None = None, models: Models | None = None) -> Plan:
     """Return what `run` would do. Chunks the corpus if that is not stored, to count texts; sends nothing to models."""
     models = models or Models()
-    session = Session(experiment, store_folder(store), price=models.price)
+    session = Session(experiment, store_folder(store, experiment.base_dir), price=models.price)
     session.require_packages()
     planned = [
         PlannedTrial(name, session.outputs(trial).stored())
         for trial, name in zip(session.trials, session.names, strict=True)
     ]
     graph = session.graph()
-    cuts = texts_to_embed(_known(graph, EmbedPieces))
-    wanted = {f"{found.label}, for chunking": found for found in cuts}
+    wanted = {f"{found.label}, for chunking": found for found in texts_to_embed(_known(graph, EmbedPieces))}
     wanted |= {found.label: found for found in texts_to_embed(_known(graph, EmbedCorpus))}
     texts: dict[str, int] = {}
     tokens: dict[str, int] = {}
@@ -66,7 +68,8 @@ def plan(experiment: Experiment, *, store: Path | str | None = None, models: Mod
         tokens[label] = sum(map(work.tokenizer.count, (*documents, *queries)))
         price = embedder.price_with(models.price)
         usd[label] = None if price is None else tokens[label] * price / 1e6
-    return Plan(planned, texts, tokens, usd, _calls(session, graph, models))
+    lines = _calls(session, graph, models)
+    return Plan(planned, texts, tokens, usd, lines, estimate_time(session, graph, list(wanted.values())))
 
 
 Kind = TypeVar("Kind", bound=ModelStage)

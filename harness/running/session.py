@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.core.errors import ConfigError
+from harness.core.project import project_folder
 from harness.core.tokenizer import Tokenizer
 from harness.data.dataset import hashed, open_query_set, verify
 from harness.data.manifest import Manifest, find_dataset, read_manifest
@@ -26,9 +27,13 @@ from harness.running.trial_result import trial_result, unpriced
 from harness.storage.digest import digest
 
 
-def store_folder(given: Path | str | None) -> Path:
-    """Return the given folder, else the one in HARNESS_STORE, else `.harness` in the working folder."""
-    return Path(given or os.environ.get("HARNESS_STORE") or ".harness")
+def store_folder(given: Path | str | None, base_dir: Path | None = None) -> Path:
+    """Return the given folder, else the one in HARNESS_STORE, else `.harness` in the project of an experiment.
+
+    `base_dir` is the folder of the experiment, by default the working folder.
+    """
+    named = given or os.environ.get("HARNESS_STORE")
+    return Path(named) if named else project_folder(base_dir or Path.cwd()) / ".harness"
 
 
 class Session:
@@ -80,6 +85,11 @@ class Session:
         return digest([self.manifest.corpus.sha256, self.manifest.query_set(self.trials[0].queries).sha256])
 
     @property
+    def corpus_bytes(self) -> int:
+        """The size of the corpus, to which the time of most stages is in proportion."""
+        return self.manifest.corpus.path.stat().st_size
+
+    @property
     def synthetic(self) -> bool:
         """Whether a language model wrote the queries."""
         return self.manifest.query_set(self.trials[0].queries).synthetic
@@ -87,6 +97,8 @@ class Session:
     def notes(self, results: Sequence[TrialResult]) -> list[str]:
         """Return the caveats about the data that belong beside every reported number."""
         lines = []
+        if self.experiment.partial:
+            lines.append(f"partial run ({self.experiment.partial}): to try something out, not a result")
         if self._unpinned:
             files = " and ".join(path.name for path in self._unpinned)
             message = f"not pinned: {files} of '{self.manifest.name}', so a change to it goes unnoticed"
@@ -142,6 +154,7 @@ class Session:
             trial.copies or self.manifest.copies,
             str(self.store),
             self.final,
+            trial.limit,
         )
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.running.executors import Engine
@@ -57,8 +57,9 @@ def _stored(graph: Graph, address: str) -> StoredStage:
 class Batches:
     """Puts tasks of one kind together, by how long their kind has taken so far."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, recorded: Callable[[str], float | None] = lambda _: None) -> None:
+        """`recorded` returns the seconds that a stage of a name took in earlier launches, if that is known."""
+        self._engine, self._recorded = engine, recorded
         self._pace: dict[str, tuple[int, float]] = {}
         self._alone: set[str] = set()
 
@@ -85,6 +86,18 @@ class Batches:
         count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))
         quick = all(task.light for task in batch)
         return quick and not (count and self._engine.pays(left * seconds / count))
+
+    def seconds_left(self, unmade: Mapping[str, int]) -> float | None:
+        """Return how long so many tasks will take, by the name of their stage; None before anything is known."""
+        total = 0.0
+        measured = [seconds / count for count, seconds in self._pace.values() if count]
+        for name, number in unmade.items():
+            count, seconds = self._pace.get(name, (0, 0.0))
+            each = seconds / count if count else self._recorded(name)
+            if each is None and not measured:
+                return None
+            total += number * (sum(measured) / len(measured) if each is None else each)
+        return total / self._engine.workers
 
     def note(self, batch: Sequence[StageTask], done: Done) -> None:
         """Note how long a batch took."""

@@ -56,36 +56,40 @@ def _merged(links: Sequence[Links]) -> Links:
     return {where: pages for one in links for where, pages in one.items()}
 
 
-def open_tracker(experiment: str, destinations: Destinations, store: Path) -> Tracker:
+def open_tracker(experiment: str, destinations: Destinations, store: Path, base_dir: Path | None = None) -> Tracker:
     """Return the tracker of an experiment.
 
-    A destination is `jsonl:FOLDER`, or anything that MLflow takes as a tracking URI; the default is that of MLflow.
-    `store` is the folder of stored results, where a tracker may keep notes. Raises ConfigError if a destination is
-    given twice.
+    A destination is `jsonl:FOLDER`, or anything that MLflow takes as a tracking URI; the default is MLflow's, or else
+    `mlflow.db` in the project of the experiment, whose folder is `base_dir` (default: the working folder). `store` is
+    the folder of stored results, where a tracker may keep notes. Raises ConfigError if a destination is given twice.
     """
-    given = [destinations] if isinstance(destinations, str) or destinations is None else list(destinations)
-    trackers = [_opened(experiment, one, store) for one in given or [None]]
+    if destinations is None:
+        from harness.tracking.mlflow_store import default_uri
+
+        destinations = default_uri(base_dir)
+    given = [destinations] if isinstance(destinations, str) else list(destinations)
+    trackers = [_opened(experiment, one, store) for one in given]
     if len({tracker.uri for tracker in trackers}) < len(trackers):
         raise ConfigError(f"tracking: {', '.join(map(str, given))}: a destination is given twice")
     return trackers[0] if len(trackers) == 1 else Trackers(trackers)
 
 
-def _opened(experiment: str, destination: str | None, store: Path) -> Tracker:
-    scheme = (destination or "").partition(":")[0].lower()
+def _opened(experiment: str, destination: str, store: Path) -> Tracker:
+    scheme = destination.partition(":")[0].lower()
     return _SCHEMES.get(scheme, _mlflow)(experiment, destination, store)
 
 
-def _mlflow(experiment: str, destination: str | None, store: Path) -> Tracker:
+def _mlflow(experiment: str, destination: str, store: Path) -> Tracker:
     from harness.tracking.mlflow_tracker import MlflowTracker
 
     return MlflowTracker(experiment, destination, store)
 
 
-def _json_lines(experiment: str, destination: str | None, store: Path) -> Tracker:
+def _json_lines(experiment: str, destination: str, store: Path) -> Tracker:
     from harness.tracking.json_lines import JsonLinesTracker
 
-    return JsonLinesTracker(experiment, (destination or "").partition(":")[2])
+    return JsonLinesTracker(experiment, destination.partition(":")[2])
 
 
-_SCHEMES: Mapping[str, Callable[[str, str | None, Path], Tracker]] = {"jsonl": _json_lines}
+_SCHEMES: Mapping[str, Callable[[str, str, Path], Tracker]] = {"jsonl": _json_lines}
 """Trackers by the scheme of their destinations; MLflow takes all others."""

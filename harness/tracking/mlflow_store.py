@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 
 from harness.core.environment import environment
 from harness.core.errors import HarnessError
+from harness.core.project import project_folder
 from harness.core.secrecy import bare_address, learn, redact
 from harness.storage.files import file_name
 from harness.storage.locks import locked
@@ -36,9 +37,14 @@ COMMIT = "mlflow.source.git.commit"
 """The tag that holds the git commit of the working folder."""
 
 
-def default_uri() -> str:
-    """Return MLFLOW_TRACKING_URI, else `mlflow.db` in the working folder, which is also the default of `mlflow ui`."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or sqlite_uri(Path("mlflow.db").resolve())
+def default_uri(base_dir: Path | None = None) -> str:
+    """Return MLFLOW_TRACKING_URI, else `mlflow.db` in the project of an experiment.
+
+    `base_dir` is the folder of the experiment, by default the working folder. `mlflow.db` in the working folder is also
+    the default of `mlflow ui`.
+    """
+    folder = project_folder(base_dir or Path.cwd())
+    return os.environ.get("MLFLOW_TRACKING_URI") or sqlite_uri(folder / "mlflow.db")
 
 
 def sqlite_uri(file: Path) -> str:

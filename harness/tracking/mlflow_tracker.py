@@ -87,6 +87,7 @@ class MlflowTracker(MlflowTrends):
             "final": str(trial.final).lower(),
             "dataset_digest": trial.dataset.corpus.sha256[:36],
             **({"synthetic": "true"} if trial.data.synthetic else {}),
+            **({"partial": f"at most {result.params['limit']} queries"} if "limit" in result.params else {}),
             "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
             **{f"{slot}.source_sha": part["source"] for slot, part in _own_parts(result.settings)},
         }
@@ -124,7 +125,9 @@ class MlflowTracker(MlflowTrends):
 
     def _write_launch(self, finished: FinishedLaunch) -> None:
         top, report = finished.top, finished.report
+        own = {name: redact(value) for name, value in finished.tags.items()}
         tags = {
+            **own,
             **surroundings(),
             "kind": "launch",
             "launch": finished.launch,
@@ -133,11 +136,12 @@ class MlflowTracker(MlflowTrends):
             "trials": str(len(finished.results)),
             "top_trial": top.name,
             **({"synthetic": "true"} if finished.synthetic else {}),
+            **({"partial": finished.partial} if finished.partial else {}),
         }
         for result in finished.results:
-            self._tag(result, finished.launch, report.tags.get(result.name, {}))
+            self._tag(result, finished.launch, {**own, **report.tags.get(result.name, {})})
         begun = round(finished.begun * 1000)
-        run = self.client.create_run(self.experiment_id, begun, tags, run_name=f"launch {finished.launch}")
+        run = self.client.create_run(self.experiment_id, begun, tags, run_name=_name(finished))
         run_id = run.info.run_id
         values = {metric_key(name): top.mean(name) for name in finished.metrics}
         values |= {f"work/{stage}": count for stage, count in finished.work.items()}
@@ -150,7 +154,8 @@ class MlflowTracker(MlflowTrends):
             self.client.log_artifacts(run_id, folder)
         accesses = str(finished.test_set_accesses)
         self.client.set_experiment_tag(self.experiment_id, "test_set_accesses", accesses)
-        note = redact(report.files.get("comparison.md", b"").decode())[:8000]
+        parts = [finished.notes, report.files.get("comparison.md", b"").decode()]
+        note = redact("\n\n".join(filter(None, parts)))[:8000]
         self.client.set_tag(run_id, "mlflow.note.content", note)
         self.client.set_terminated(run_id, "FINISHED")
 
@@ -173,6 +178,11 @@ class MlflowTracker(MlflowTrends):
             self.client.set_experiment_tag(self.experiment_id, f"mlflow.sharedViewState.{view.key}", view.encoded())
             links[view.name] = self.link(view)
         return links
+
+
+def _name(launch: FinishedLaunch) -> str:
+    """The name of a launch's run."""
+    return f"launch {launch.launch}" + (" (partial)" if launch.partial else "")
 
 
 def _logged(run: Any) -> Logged:

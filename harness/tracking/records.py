@@ -73,7 +73,7 @@ class FinishedLaunch(NamedTuple):
 
     `begun` is its start in seconds since the epoch; `synthetic` whether a language model wrote the queries;
     `test_set_accesses` the number of accesses to the locked query set; `work` the work done, by stage; `spend` the use
-    of language models.
+    of language models. `tags` and `notes` are the user's; `partial` says what part of the experiment this is, if any.
     """
 
     launch: str
@@ -86,6 +86,9 @@ class FinishedLaunch(NamedTuple):
     work: Mapping[str, int]
     spend: Mapping[str, float]
     report: ReportOutput = ReportOutput()
+    tags: Mapping[str, str] = {}
+    notes: str = ""
+    partial: str = ""
 
     @property
     def top(self) -> TrialResult:

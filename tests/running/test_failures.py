@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness import ConfigError, Experiment, read_experiment, run
+from harness import ComponentError, ConfigError, Experiment, read_experiment, run
 from harness.components.embedders import Hashing
 from harness.components.retrievers import Dense
 from harness.running.session import Session
@@ -83,12 +83,13 @@ def test_a_failure_takes_only_what_needs_it(workers: int, garden_data: Path, tmp
     assert len([line for line in lines if "making what does not need it" in line]) == 2
 
 
-def test_a_bug_shows_its_traceback_and_its_reach(garden_data: Path, tmp_path: Path) -> None:
-    """An exception that is not the user's to fix is raised as it is, with a note."""
+def test_an_error_of_a_component_has_its_traceback_and_its_reach(garden_data: Path, tmp_path: Path) -> None:
+    """It names part and document; the traceback begins in the component's own code."""
     study = experiment(tmp_path, 'raise ZeroDivisionError("thirteen")')
-    with pytest.raises(ZeroDivisionError, match="thirteen") as caught:
+    with pytest.raises(ComponentError, match="'bed0': ZeroDivisionError: thirteen.*2 of 6 trials are not") as caught:
         run(study, store=tmp_path / "store", log=False)
-    assert any("2 of 6 trials are not scored" in note for note in caught.value.__notes__)
+    assert caught.value.details.endswith("ZeroDivisionError: thirteen\n")
+    assert "harness/" not in caught.value.details
     assert stored(study, tmp_path) == [True, True, False, False, True, True]
 
 

@@ -20,6 +20,7 @@ from harness.running.stages.graph import Graph
 from harness.running.stages.model_access import ModelAccess
 from harness.running.stages.stage import StoredStage
 from harness.running.stages.stage_json import read_stage, stage_json
+from harness.storage.paces import Paces
 
 ROOT = Path(__file__).parents[2]
 GRID = """
@@ -58,7 +59,7 @@ def session(garden_data: Path, tmp_path: Path) -> Session:
 def executed(session: Session) -> tuple[Execution, Recording]:
     engine = Recording()
     caller = Models().caller(answers_of(session))
-    execution = Execution(session.graph(), engine, ModelAccess(caller, None, lambda _: None))
+    execution = Execution(session.graph(), engine, ModelAccess(caller, None, lambda _: None, Paces(session.store)))
     execution.finish()
     return execution, engine
 
@@ -126,7 +127,7 @@ def test_a_trial_is_ready_as_soon_as_its_stages_are(session: Session) -> None:
     """`until` returns before the others are made."""
     engine = Recording()
     caller = Models().caller(answers_of(session))
-    execution = Execution(session.graph(), engine, ModelAccess(caller, None, lambda _: None))
+    execution = Execution(session.graph(), engine, ModelAccess(caller, None, lambda _: None, Paces(session.store)))
     outputs = session.outputs(session.trials[0])
     execution.until(outputs.stages.scores.address)
     assert outputs.stages.scores.done(outputs.work)
@@ -147,7 +148,7 @@ def test_a_dead_worker_is_one_line(session: Session) -> None:
             return future
 
     caller = Models().caller(answers_of(session))
-    execution = Execution(session.graph(), Dying(), ModelAccess(caller, None, lambda _: None))
+    execution = Execution(session.graph(), Dying(), ModelAccess(caller, None, lambda _: None, Paces(session.store)))
     with pytest.raises(HarnessError, match="a worker process died"):
         execution.finish()
 

@@ -100,7 +100,7 @@ def _documents(pinned: PinnedFile, documents: dict[str, Document], places: dict[
 
 
 def _near_duplicate_documents(documents: Sequence[Document], places: dict[str, Line]) -> Iterator[Finding]:
-    with progress("compare documents", len(documents)) as advance:
+    with progress("compare documents", len(documents), unit="documents") as advance:
         for near_duplicate in near_duplicate_documents([doc.text for doc in documents], advance):
             doc, earlier = documents[near_duplicate.text], documents[near_duplicate.earlier]
             where, other = str(places[doc.id]), f"'{earlier.id}' in {places[earlier.id].short}"

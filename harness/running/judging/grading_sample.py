@@ -42,7 +42,7 @@ def sample(
 
 def finished_session(experiment: Experiment, store: Path | str | None, command: str) -> Session:
     """Return the experiment's session. Raises ConfigError, naming `command`, if a trial has no stored selection."""
-    session = Session(experiment, store_folder(store))
+    session = Session(experiment, store_folder(store, experiment.base_dir))
     missing = sum(not session.outputs(trial).stored()["select"] for trial in session.trials)
     if missing:
         message = f"{missing} of {len(session.trials)} trials of '{experiment.name}' have not run"

@@ -17,7 +17,7 @@ def claims(
 
     Raises ConfigError if no judge of the experiment needs claims.
     """
-    session = Session(experiment, store_folder(store))
+    session = Session(experiment, store_folder(store, experiment.base_dir))
     caller = models.caller(answers_of(session), notify)
     judging = Judging(session, caller.answers, price=models.price)
     if not judging.claims:

@@ -1,5 +1,6 @@
 """Embedding what stages need, before they run: each distinct text once, with all threads of this process."""
 
+import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,11 +64,18 @@ class EmbedStage(ModelStage):
                 documents = work.vectors.missing(embedder, documents)
                 queries = work.vectors.missing(embedder, queries, queries=True)
                 models.charge_embedding(embedder, [*documents, *queries], work.tokenizer)
-                with progress(cls.title.format(label=label), len(documents) + len(queries)) as advance:
+                size, begin = sum(map(len, (*documents, *queries))), time.perf_counter()
+                with progress(cls.title.format(label=label), size, unit="characters") as advance:
                     work.vectors.fill(embedder, documents, progress=advance)
                     work.vectors.fill(embedder, queries, queries=True, progress=advance)
+                models.paces.note(pace_kind(embedder), size, time.perf_counter() - begin)
         for stage, work in stages:
             stage.finish(work)
+
+
+def pace_kind(embedder: Embedder) -> str:
+    """The kind of work under which the pace of an embedder is kept, in seconds per character."""
+    return f"embed {digest(identity(embedder))[:16]}"
 
 
 def texts_to_embed(stages: Sequence[tuple[EmbedStage, Workspace]]) -> list[TextsToEmbed]:

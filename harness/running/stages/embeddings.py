@@ -29,7 +29,7 @@ _WORD = re.compile(r"\w")
 _SEEN = 100_000
 """The number of chunks kept in memory with their vectors, for the selector steps of many trials."""
 
-Progress = Callable[[int], None]
+Progress = Callable[[float], None]
 
 
 def namespace(embedder: Embedder, *, queries: bool) -> str:
@@ -72,7 +72,7 @@ class Embeddings:
     def fill(
         self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False, progress: Progress | None = None
     ) -> None:
-        """Compute the missing vectors, longest texts first, and cache them in batches; `progress` gets their sizes."""
+        """Compute the missing vectors, longest texts first, and cache them in batches; `progress` gets the lengths."""
         if self.missing(embedder, texts, queries=queries):
             with self.alone(embedder):
                 self._fill(embedder, texts, queries=queries, progress=progress)
@@ -85,7 +85,7 @@ class Embeddings:
             self._cache.put(place, slab, self._embedded(embedder, slab, queries=queries))
             self._built["embed"] = self._built.get("embed", 0) + len(slab)
             if progress:
-                progress(len(slab))
+                progress(sum(map(len, slab)))
 
     def embed(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         """Return vectors for all texts, in order; missing ones are computed. Raises ConfigError if they are invalid."""

@@ -10,6 +10,7 @@ from harness.core.plurals import plural
 from harness.core.tokenizer import Tokenizer
 from harness.llm import AnswerCache, BatchRunner, Caller, Estimate, Prompter, Task, all_missing, estimate
 from harness.llm.prices import dollars
+from harness.storage.paces import Paces
 
 PriceGiven = tuple[float, float] | None
 """Dollars per million tokens of prompts and of answers, if the user specifies them."""
@@ -25,6 +26,8 @@ class ModelAccess:
     caller: Caller
     price: PriceGiven
     notify: Callable[[str], None]
+    paces: Paces
+    """How long work takes here."""
 
     def ask(self, wanted: Sequence[Questions], title: str) -> None:
         """Have questions answered, except those whose answers are stored. Raises KeyboardInterrupt if stopped."""

@@ -41,7 +41,7 @@ def scores(step: BaseReranker, pairs: Sequence[Pair], cache: ScoreCache, answers
     by_query = _missing(pairs, found)
     if by_query and not step.metered:
         step.rescore(WARM_UP, [WARM_UP], ())  # loads the model, which is not timed
-    with progress(step.name(), len(by_query)) as advance:
+    with progress(step.name(), len(by_query), unit="queries") as advance:
         for query, texts in by_query.items():
             begin = time.perf_counter()
             where = f"selector {step.name()}: query {shown(query)}"

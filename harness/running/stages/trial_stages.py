@@ -12,6 +12,7 @@ from harness.running.stages.score import Score
 from harness.running.stages.select import Select
 from harness.running.stages.stage import StoredStage
 from harness.running.stages.tokenize import Tokenize
+from harness.storage.digest import digest
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class TrialStages:
 
     @property
     def _queries(self) -> str:
-        return self.manifest.query_set(self.trial.queries).sha256
+        sha256 = self.manifest.query_set(self.trial.queries).sha256
+        return digest([sha256, self.trial.limit]) if self.trial.limit else sha256
 
     @cached_property
     def chunks(self) -> Chunk:

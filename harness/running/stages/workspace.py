@@ -41,6 +41,7 @@ class StageContext(NamedTuple):
     copies: Copies
     store: str
     final: bool
+    limit: int | None = None
 
 
 class Workspace:
@@ -67,7 +68,9 @@ class Workspace:
         context = self.context
         hashes = (context.corpus_sha256, context.queries_sha256)
         root = Path(context.root)
-        return load_dataset(root, context.queries, copies=context.copies, final=context.final, hashes=hashes)
+        return load_dataset(
+            root, context.queries, copies=context.copies, final=context.final, hashes=hashes, limit=context.limit
+        )
 
     @property
     def queries(self) -> Sequence[Query]:
