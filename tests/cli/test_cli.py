@@ -6,10 +6,15 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+from harness.core.strict_yaml import load_yaml
+
+ROOT = Path(__file__).parents[2]
 HARNESS = str(Path(sys.executable).parent / "harness")
 
 
@@ -45,8 +50,7 @@ def test_list(tmp_path: Path, role: str) -> None:
 
 
 def test_usage_errors_have_code_2(tmp_path: Path) -> None:
-    """No command, an unknown one, a missing file, a folder, no data set, a bad number of workers."""
-    harness(cwd=tmp_path, code=2)
+    """An unknown command, a missing file, a folder, no data set, a bad number of workers."""
     harness("rnu", cwd=tmp_path, code=2)
     assert harness("run", "x.yaml", cwd=tmp_path, code=2).stderr == "harness: x.yaml: no such file\n"
     assert "is a folder" in harness("run", ".", cwd=tmp_path, code=2).stderr
@@ -92,3 +96,75 @@ def test_a_chart_is_svg(tmp_path: Path) -> None:
     """A file with another ending would hold SVG under the name of another format."""
     refused = harness("bins", "x.yaml", "--plot", "bins.png", cwd=tmp_path, code=2)
     assert refused.stderr.endswith("--plot bins.png: the chart is SVG; name a file that ends in .svg\n")
+
+
+def test_no_command_shows_the_help(tmp_path: Path) -> None:
+    """On stdout; a script that passes nothing does not look successful."""
+    for given in ((), ("data",), ("judge",)):
+        done = harness(*given, cwd=tmp_path, code=2)
+        assert done.stdout.startswith("usage: harness")
+        assert not done.stderr
+
+
+def test_version(tmp_path: Path) -> None:
+    """That of the installed package."""
+    assert harness("--version", cwd=tmp_path).stdout == f"harness {version('retrieval-harness')}\n"
+
+
+def test_list_describes_one(tmp_path: Path) -> None:
+    """A component with its whole docstring, a metric with or without a cutoff, a preset; without a name, all names."""
+    bm25 = harness("list", "bm25", cwd=tmp_path).stdout
+    assert bm25.startswith("bm25 (retriever): ")
+    assert "Robertson & Zaragoza" in bm25
+    assert "    depth = 50" in bm25
+    assert harness("list", "recall@5", cwd=tmp_path).stdout.startswith("recall (metric): ")
+    assert harness("list", "balanced", cwd=tmp_path).stdout.startswith("balanced: A preset")
+    assert harness("list", "chunker", cwd=tmp_path).stdout == harness("list", "chunkers", cwd=tmp_path).stdout
+    assert "retrievers  dense bm25 hybrid" in harness("list", cwd=tmp_path).stdout
+
+
+def test_the_schema_accepts_every_shipped_experiment(tmp_path: Path) -> None:
+    """It is shipped with them, and finds what the harness finds."""
+    text = harness("schema", cwd=tmp_path).stdout
+    assert text == (ROOT / "experiments/experiment.schema.json").read_text()
+    checker = jsonschema.Draft202012Validator(json.loads(text))
+    for path in (*ROOT.glob("experiments/**/*.yaml"), *ROOT.glob("harness/cli/scaffold/[dw]*/*.yaml")):
+        assert path.read_text().startswith("# yaml-language-server: $schema="), path
+        assert not list(checker.iter_errors(load_yaml(path.read_text()))), path
+    base = {"name": "n", "data": "d", "chunker": "fixed", "retriever": "bm25"}
+    assert checker.is_valid({**base, "chunker": "own.py:Own", "metrics": ["recall@5", "own.py:Nugget@5"]})
+    for wrong in (
+        {"chunker": "fixd"},
+        {"chunker": {"fixed": {"sise": 3}}},
+        {"metrics": ["recal@5"]},
+        {"grid": {"x": [1]}},
+    ):
+        assert not checker.is_valid({**base, **wrong}), wrong
+    out = harness("schema", "--out", "s.json", cwd=tmp_path).stdout
+    assert "# yaml-language-server: $schema=s.json" in out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(tmp_path: Path, shell: str) -> None:
+    """A script with every command and option; bash accepts it."""
+    script = harness("completion", shell, cwd=tmp_path).stdout
+    assert "evidence" in script
+    assert "clusters" in script
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+def test_results_are_found_from_any_folder(garden_data: Path, tmp_path: Path) -> None:
+    """They are in the project of the experiment: the first folder with `datasets` above it."""
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments/x.yaml").write_text(
+        "name: here\ndata: garden\ntokenizer: words\nchunker: {fixed: {size: 20}}\nretriever: {bm25: {depth: 5}}\n"
+    )
+    (tmp_path / "elsewhere").mkdir()
+    harness("run", "../experiments/x.yaml", cwd=tmp_path / "elsewhere", MLFLOW_TRACKING_URI="")
+    assert {".harness", "mlartifacts", "mlflow.db"} <= {path.name for path in tmp_path.iterdir()}
+    assert not list((tmp_path / "elsewhere").iterdir())
+    for folder in (tmp_path, tmp_path / "experiments", Path("/")):
+        out = harness("compare", str(tmp_path / "experiments/x.yaml"), cwd=folder, HARNESS_STORE="").stdout
+        assert "fixed · bm25" in out
+    assert "fixed · bm25" in harness("compare", "here", cwd=tmp_path / "elsewhere").stdout

@@ -16,6 +16,7 @@ import pytest
 from harness import ConfigError, DataError, Experiment, Launch, Trial, read_experiment
 from harness.components.chunkers import Fixed
 from harness.components.retrievers import BM25
+from harness.core.environment import deciding_versions
 from harness.data.manifest import read_manifest, write_manifest
 from harness.evaluation.baseline import Baseline, BaselineTrial
 from harness.evaluation.results import Judged, TrialResult
@@ -23,7 +24,7 @@ from harness.evaluation.stats import Differences, Floats
 from harness.experiment.settings import Compare, Gate
 from reports import accept_launch, gate
 from reports.gate import MARGIN, _check, compare_with_baseline, margins
-from reports.gate_result import GateResult, as_json, files, junit, markdown
+from reports.gate_result import GateResult, as_json, by_urgency, files, junit, markdown
 
 QUERIES = 120
 HARNESS = str(Path(sys.executable).parent / "harness")
@@ -521,3 +522,57 @@ def test_what_cannot_be_compared_is_refused(garden_data: Path, tmp_path: Path, t
     write_manifest(read_manifest(garden_data))
     with pytest.raises(ConfigError, match="the queries are not the same as in the baseline accepted on .* by Ada"):
         gate(read_experiment(file), **given)
+
+
+OWN = """\
+from dataclasses import dataclass
+from harness import Chunker
+
+
+@dataclass(frozen=True)
+class Halves(Chunker):
+    def split(self, doc):
+        middle = len(doc.text) // 2
+        return [(0, middle), (middle, len(doc.text))]
+"""
+
+
+def test_what_changed_comes_first_and_what_is_fine_last(garden_data: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """The file of a custom chunker, and a library that decides numbers; the trial that did not change is fine."""
+    file, given = tmp_path / "nightly.yaml", {"store": tmp_path / "s", "tracking": f"jsonl:{tmp_path / 'runs'}"}
+    grid = "grid: {chunker: [own.py:Halves, fixed: {size: 20}]}\ncompare: {margin: 0.25}\n"
+    file.write_text(NIGHTLY.split("gate:")[0] + grid)
+    (tmp_path / "own.py").write_text(OWN)
+    accept_launch(read_experiment(file), why="first", who="Ada", **given)
+    (tmp_path / "own.py").write_text(OWN.replace("// 2", "// 9"))
+    now = {**deciding_versions(), "numpy": "9.9"}
+    monkeypatch.setattr(sys.modules["reports.gate"], "deciding_versions", lambda: now)
+    found = gate(read_experiment(file), **given)
+    assert {check.margin for check in found.checks} == {0.25}  # that of the comparison
+    changed, text = list(found.changed), str(found)
+    assert changed[0].startswith("library numpy: ")
+    assert changed[0].endswith(" → 9.9")
+    assert changed[1:] == ["chunker halves: its file has changed (halves)"]
+    assert (
+        text.index("changed since: library numpy") < text.index("changed since: chunker halves") < text.index("| trial")
+    )
+    assert by_urgency(found)[-1].verdict == "fine"
+    if found.verdict != "fine":
+        assert text.index("| halves |") < text.index("### Fine") < text.index("| fixed |")
+
+
+def test_a_baseline_without_code_and_libraries_is_read(garden_data: Path, tmp_path: Path) -> None:
+    """Those of earlier versions lack them."""
+    (tmp_path / "nightly.yaml").write_text(NIGHTLY)
+    baseline = accept_launch(
+        read_experiment(tmp_path / "nightly.yaml"),
+        why="first",
+        store=tmp_path / "s",
+        tracking=f"jsonl:{tmp_path / 'r'}",
+    )
+    content = baseline.to_json()
+    assert content["packages"]["numpy"]
+    assert content["trials"][0]["code"]["chunker fixed"] == {"version": "1"}
+    del content["packages"], content["trials"][0]["code"]
+    found = Baseline.from_json(content, where="x")
+    assert (found.packages, found.trials[0].code) == ({}, {})

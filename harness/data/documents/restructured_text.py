@@ -19,6 +19,14 @@ _WITHOUT_TEXT = frozenset(
 )
 """Directives whose content is no text of the document."""
 
+_VERSIONS = {
+    "versionadded": "Added in version",
+    "versionchanged": "Changed in version",
+    "deprecated": "Deprecated since version",
+    "versionremoved": "Removed in version",
+}
+"""The words before the argument of a directive, which without them would say nothing."""
+
 _SETTINGS = {
     "file_insertion_enabled": False,
     "raw_enabled": False,
@@ -28,6 +36,7 @@ _SETTINGS = {
     "syntax_highlight": "none",
     "input_encoding": "unicode",
     "line_length_limit": 1_000_000,
+    "initial_header_level": 1,
 }
 
 
@@ -86,7 +95,8 @@ def _directive(*, with_text: bool) -> Any:
                 return []
             made = nodes.container()
             for argument in self.arguments:
-                parts, _ = self.state.inline_text(argument, self.lineno)
+                said = " ".join(filter(None, (_VERSIONS.get(self.name, ""), argument)))
+                parts, _ = self.state.inline_text(said, self.lineno)
                 made += nodes.paragraph("", "", *parts)
             self.state.nested_parse(self.content, self.content_offset, made)
             return list(made.children)
