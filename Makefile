@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint architecture bench clean
+.PHONY: demo test lint docs architecture bench clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +22,14 @@ lint: $(VENV)/.installed          ## ruff, mypy --strict, the layers of the arch
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -P docs/draw_rooms.py --check
+
+docs: $(VENV)/.docs               ## build the documentation site in site/; warnings are errors
+	$(BIN)/python -P docs/reference.py
+	$(BIN)/python -P -m sphinx -q -E -W --keep-going -b html docs site
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	touch $@
 
 architecture: $(VENV)/.installed ## draw docs/rooms.svg from the import graph
 	$(BIN)/python -P docs/draw_rooms.py

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.components.roles import Judge as Judge
     from harness.components.roles import Retriever as Retriever
     from harness.components.roles import Selector as Selector
+    from harness.core.errors import ComponentError as ComponentError
     from harness.core.errors import ConfigError as ConfigError
     from harness.core.errors import DataError as DataError
     from harness.core.errors import HarnessError as HarnessError
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
     from harness.core.records import Outcome as Outcome
     from harness.core.records import Query as Query
     from harness.core.records import Spans as Spans
+    from harness.data.annotation import add_query as add_query
+    from harness.data.importers.registry import import_dataset as import_dataset
     from harness.experiment.experiment import Experiment as Experiment
     from harness.experiment.experiment import TrialSet as TrialSet
+    from harness.experiment.part import part_of as part_of
     from harness.experiment.reader_price import Reader as Reader
     from harness.experiment.settings import Compare as Compare
     from harness.experiment.settings import Gate as Gate

@@ -6,6 +6,7 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -22,7 +23,7 @@ def test_the_python_example_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Unchanged, except for a faster embedder and a separate MLflow store."""
-    code = next(block for block in blocks("README.md", "python") if "launch = run(" in block)
+    code = next(block for block in blocks("docs/python.md", "python") if "launch = run(" in block)
     assert sum(bool(line.strip()) for line in code.splitlines()) <= 15
     code = code.replace("import Local", "import Hashing").replace('Local("all-MiniLM-L6-v2")', "Hashing()")
     (tmp_path / "example.py").write_text(code)
@@ -33,9 +34,31 @@ def test_the_python_example_runs(
     assert "recall@1000t against the baseline" in capsys.readouterr().out
 
 
-def test_the_chunker_in_the_readme_is_the_shipped_one() -> None:
-    """README's file and experiments/my_chunkers.py differ only in the docstring of the module."""
-    shown = next(block for block in blocks("README.md", "python") if "class ByHeading" in block)
+def test_the_readme_runs_as_shown(tmp_path: Path) -> None:
+    """Five lines of YAML and of Python, in a project made with --sample; all links lead somewhere."""
+    harness = str(Path(sys.executable).parent / "harness")
+    subprocess.run([harness, "init", "sample", "--sample"], cwd=tmp_path, check=True, capture_output=True)
+    folder = tmp_path / "sample"
+    (text,), (code,) = blocks("README.md", "yaml"), blocks("README.md", "python")
+    assert len(text.splitlines()) == 5
+    assert len([line for line in code.splitlines() if line]) <= 5
+    (folder / "experiments/chunks.yaml").write_text(text)
+    (folder / "example.py").write_text(code)
+    given = {**os.environ, "MLFLOW_TRACKING_URI": f"sqlite:///{folder / 'mlflow.db'}"}
+    done = subprocess.run(
+        [sys.executable, "example.py"], cwd=folder, env=given, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "recall@1000t against the baseline 'fixed'" in done.stdout
+    assert (folder / "report.html").stat().st_size > 100_000
+    readme = (ROOT / "README.md").read_text()
+    for target in re.findall(r"\]\(([^)#]+)", readme):
+        assert target.startswith("https://") or (ROOT / target).exists(), target
+
+
+def test_the_chunker_of_the_docs_is_the_shipped_one() -> None:
+    """docs/components.md and experiments/my_chunkers.py differ only in the docstring of the module."""
+    shown = next(block for block in blocks("docs/components.md", "python") if "class ByHeading" in block)
     assert shown.strip() in (ROOT / "experiments/my_chunkers.py").read_text()
 
 
@@ -45,9 +68,10 @@ def test_the_components_of_the_docs_run_in_one_grid(tmp_path: Path) -> None:
         (tmp_path / f"own{at}.py").write_text(code)
     (tmp_path / "x.yaml").write_text(
         f"name: own\ndata: {ROOT / 'datasets/cookbook'}\ntokenizer: words\nchunker: {{fixed: {{size: 300}}}}\n"
-        "embedder: own1.py:Letters\nselector: [own3.py:PerDocument, own4.py:Shortest]\n"
-        "metrics: [recall@5, 'own5.py:NuggetRecall@5']\njudges: [own6.py:AnswerWords]\n"
-        "grid: {retriever: [dense, own2.py:SharedWords], augmenter: [none, own0.py:Category]}\n"
+        "embedder: own2.py:Letters\nselector: [own4.py:PerDocument, own5.py:Shortest]\n"
+        "metrics: [recall@5, 'own6.py:NuggetRecall@5']\njudges: [own7.py:AnswerWords]\n"
+        "grid: {chunker: [fixed: {size: 300}, own0.py:ByHeading], retriever: [dense, own3.py:SharedWords], "
+        "augmenter: [none, own1.py:Category]}\n"
     )
     done = subprocess.run(
         [Path(sys.executable).parent / "harness", "run", "x.yaml", "--no-mlflow", "--workers", "2"],
@@ -58,7 +82,7 @@ def test_the_components_of_the_docs_run_in_one_grid(tmp_path: Path) -> None:
         env=dict(os.environ),
     )
     assert done.returncode == 0, done.stderr
-    assert "shared_words · category" in done.stdout or "category · shared_words" in done.stdout
+    assert "by_heading · category · shared_words" in done.stdout
     assert "answer_words" in done.stdout
 
 
@@ -69,7 +93,7 @@ def test_the_model_judge_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     from harness.experiment.catalog import component
 
-    (tmp_path / "own.py").write_text(blocks("docs/components.md", "python")[7])
+    (tmp_path / "own.py").write_text(blocks("docs/components.md", "python")[8])
     judge = component("judge", {"own.py:Standalone": {"model": "m"}}, where="x", base_dir=tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     with Server(
@@ -106,10 +130,10 @@ def test_the_workflow_runs_the_shipped_gate() -> None:
 
 
 def test_the_yaml_example_expands(tmp_path: Path) -> None:
-    """README's experiment, next to the shipped chunker: two chunkers by three budgets."""
+    """The experiment of the docs, next to the shipped chunker: two chunkers by three budgets."""
     from harness import read_experiment
 
-    (tmp_path / "x.yaml").write_text(blocks("README.md", "yaml")[0])
+    (tmp_path / "x.yaml").write_text(blocks("docs/experiment.md", "yaml")[0])
     (tmp_path / "my_chunkers.py").write_text((ROOT / "experiments/my_chunkers.py").read_text())
     assert len(read_experiment(tmp_path / "x.yaml").trials()) == 6
 
@@ -141,14 +165,14 @@ def test_the_fault_injection_page_shows_what_its_script_prints() -> None:
     assert len(done.stdout.splitlines()) == 7
 
 
-def test_the_judges_of_the_readme_are_built_in(tmp_path: Path) -> None:
+def test_the_judges_of_the_docs_are_built_in(tmp_path: Path) -> None:
     """With the names and settings shown."""
     from harness.experiment.catalog import component
 
     (tmp_path / "grades.csv").write_text("query,passage,grade\nq,p,2\n")
-    block = next(block for block in blocks("README.md", "yaml") if block.startswith("judges:"))
+    block = next(block for block in blocks("docs/judging.md", "yaml") if block.startswith("judges:"))
     for spec in yaml.safe_load(block.replace("${JUDGE_MODEL}", "m"))["judges"]:
-        component("judge", spec, where="README", base_dir=tmp_path)
+        component("judge", spec, where="docs", base_dir=tmp_path)
 
 
 def test_the_findings_of_the_docs_are_complete() -> None:
@@ -169,3 +193,67 @@ def test_the_formats_of_the_docs_are_complete() -> None:
     section = (ROOT / "docs/data.md").read_text().split("## Formats")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`.*?`) \| ", section, re.M)
     assert [name for row in rows for name in re.findall(r"`([a-z-]+)`", row)] == list(FORMATS)
+
+
+def test_the_glossary_explains_in_two_sentences() -> None:
+    """Every entry, and every column of the comparison with a statistical meaning has one."""
+    from reports.comparison_columns import COLUMNS
+
+    text = (ROOT / "docs/glossary.md").read_text()
+    entries = dict(re.findall(r"^### (.+?)\n\n(.+?)(?=\n\n#|\Z)", text, re.M | re.S))
+    for name, said in entries.items():
+        sentences = re.findall(r"[.!?](?:\s|$)", said.strip())
+        assert len(sentences) == 2, (name, said)
+    known = " ".join(entries).lower()
+    for column in COLUMNS:
+        word = column.title.replace("beyond …", "margin").lower()
+        if column.meaning and column.name not in ("trial", "lost_mostly", "tokens"):
+            assert word in known, word
+    for word in (
+        "cluster",
+        "design effect",
+        "bootstrap",
+        "max-t",
+        "power",
+        "main effect",
+        "kappa",
+        "ppi++",
+        "withheld",
+    ):
+        assert word in known, word
+
+
+def test_the_tour_runs(tmp_path: Path) -> None:
+    """Every cell, in a project made with --sample; the outputs that are shipped are those it gives."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    harness = str(Path(sys.executable).parent / "harness")
+    subprocess.run([harness, "init", "sample", "--sample"], cwd=tmp_path, check=True, capture_output=True)
+    path = tmp_path / "sample/experiments/tour.ipynb"
+    shipped, made = nbformat.read(path, 4), nbformat.read(path, 4)
+    nbclient.NotebookClient(made, timeout=300, resources={"metadata": {"path": str(path.parent)}}).execute()
+
+    def said(book: Any) -> list[str]:
+        outputs = [one for cell in book.cells for one in cell.get("outputs", ()) if one.output_type != "display_data"]
+        return [one.get("text") or one.data.get("text/html") or one.data["text/plain"] for one in outputs]
+
+    assert said(made) == said(shipped)
+    assert any("against the baseline" in text for text in said(made))
+    assert (tmp_path / "sample/tour/report.html").is_file()
+
+
+def test_progress_shows_in_a_notebook(tmp_path: Path) -> None:
+    """A bar and words below the cell, while the work goes on."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    code = (
+        "from harness.core.progress import progress\n"
+        "shown = progress('embed', 1000, unit='texts', left=lambda: 120.0)\n"
+        "advance = shown.__enter__()\n"
+        "import time\n"
+        "time.sleep(0.6)\n"
+        "advance(400)\n"
+    )
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbclient.NotebookClient(book, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    (output,) = (one for one in book.cells[0].outputs if one.output_type == "display_data")
+    assert output.data["text/html"].startswith('<progress value="400" max="1000"></progress> embed: 400 of 1,000 texts')
+    assert "about 2 min left" in output.data["text/html"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.exit_codes import OK
-from harness.core.errors import ConfigError, DataError
+from harness.core.errors import ConfigError
 from harness.core.plurals import plural
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def add_evidence_options(made: argparse.ArgumentParser) -> None:
 def evidence(options: argparse.Namespace) -> int:
     """Search, or print queries with evidence from `--quote` or the dialogue. Raises ConfigError or DataError."""
     from harness.cli.arguments import dataset_folder
+    from harness.data.annotation import only_place
     from harness.data.dataset import read_corpus
     from harness.data.manifest import read_manifest
     from harness.data.passage_search import PassageSearch
@@ -51,7 +52,7 @@ def evidence(options: argparse.Namespace) -> int:
     if options.quote:
         if not options.query:
             raise ConfigError("data evidence: --quote needs --query")
-        marks = [_quoted(documents, quote, options.doc) for quote in options.quote]
+        marks = [only_place(documents, quote, options.doc) for quote in options.quote]
         return _written(manifest, options, options.query, marks, options.answer)
     print(_HELP)
     dialogue = _Dialogue(documents, PassageSearch(documents))
@@ -85,27 +86,6 @@ def _written(
     for text in doubts(line, [mark.known_document() for mark in marks]):
         print(f"warning: {text}", file=sys.stderr)
     return OK
-
-
-def _quoted(documents: Sequence["Document"], quote: str, doc: str | None) -> "Chunk":
-    """The only place of a quote. Raises DataError if there is none or more than one."""
-    from harness.data.annotation import places
-
-    chosen = [one for one in documents if doc in (None, one.id)]
-    if not chosen:
-        raise DataError(f"--doc {doc}: no such document")
-    found = places(chosen, quote)
-    if not found:
-        where = f"document '{doc}'" if doc else "any document"
-        raise DataError(f"--quote {quote!r:.60}: does not occur in {where}, even if white space is ignored")
-    if len({mark.doc for mark in found}) > 1:
-        names = ", ".join(dict.fromkeys(mark.doc for mark in found))
-        raise DataError(f"--quote {quote!r:.60}: occurs in {len(found)} places, in {names[:200]}; choose with --doc")
-    if len(found) > 1:
-        at = ", ".join(str(mark.start) for mark in found[:5])
-        message = f"occurs {len(found)} times in '{found[0].doc}', at {at}"
-        raise DataError(f"--quote {quote!r:.60}: {message}; quote more of the surrounding text")
-    return found[0]
 
 
 class _Dialogue:

@@ -95,7 +95,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from harness.experiment.settings import checked_tags
+    from harness.experiment.tags import checked_tags
     from harness.experiment.yaml_file import read_experiment
     from reports import ComparedReport, columns, compare
     from reports.answer import answer

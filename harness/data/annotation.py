@@ -10,10 +10,11 @@ from harness.core.records import Chunk, Document
 from harness.core.sentences import sentence_spans
 from harness.core.text_files import Line
 from harness.data.checks.evidence import evidence_findings
-from harness.data.dataset import read_queries
-from harness.data.manifest import Manifest
+from harness.data.dataset import read_corpus, read_queries
+from harness.data.manifest import Manifest, read_manifest
 from harness.data.quotes import loose_occurrences, occurrences
 from harness.data.raw_records import query as parse_query
+from harness.data.write import add_record
 
 
 def places(documents: Sequence[Document], quote: str) -> list[Chunk]:
@@ -71,3 +72,45 @@ def doubts(line: dict[str, Any], documents: Sequence[Document]) -> list[str]:
     """The messages of `harness data check` about the evidence of a query."""
     raw = parse_query(Line(Path("query"), 1), line)
     return [finding.what for finding in evidence_findings(raw, {doc.id: doc for doc in documents})]
+
+
+def only_place(documents: Sequence[Document], quote: str, doc: str | None = None) -> Chunk:
+    """The only place of a quote, in the document `doc` if given. Raises DataError if there is none, or several."""
+    chosen = [one for one in documents if doc in (None, one.id)]
+    if not chosen:
+        raise DataError(f"--doc {doc}: no such document")
+    found = places(chosen, quote)
+    if not found:
+        where = f"document '{doc}'" if doc else "any document"
+        raise DataError(f"--quote {quote!r:.60}: does not occur in {where}, even if white space is ignored")
+    if len({mark.doc for mark in found}) > 1:
+        names = ", ".join(dict.fromkeys(mark.doc for mark in found))
+        raise DataError(f"--quote {quote!r:.60}: occurs in {len(found)} places, in {names[:200]}; choose with --doc")
+    if len(found) > 1:
+        at = ", ".join(str(mark.start) for mark in found[:5])
+        message = f"occurs {len(found)} times in '{found[0].doc}', at {at}"
+        raise DataError(f"--quote {quote!r:.60}: {message}; quote more of the surrounding text")
+    return found[0]
+
+
+def add_query(
+    dataset: Path | str,
+    text: str,
+    quotes: Sequence[str],
+    *,
+    queries: str = "validation",
+    answer: str | None = None,
+    doc: str | None = None,
+) -> str:
+    """Add a query with its evidence to a query set of a data set folder, and return its id.
+
+    Each quote is an item of evidence and must occur in exactly one place, or in one of the document `doc`; white space
+    may differ. The set is created if it does not exist. Raises DataError if a quote does not, or the set cannot be
+    written; nothing has changed then.
+    """
+    manifest = read_manifest(Path(dataset))
+    documents = read_corpus(manifest)
+    marks = [only_place(documents, quote, doc) for quote in quotes]
+    line = query_line(manifest, queries, text, marks, answer=answer)
+    add_record(manifest, queries, line)
+    return str(line["id"])

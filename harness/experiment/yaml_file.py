@@ -22,7 +22,8 @@ from harness.experiment.params import param_text
 from harness.experiment.parsing import slot_value
 from harness.experiment.published import KAPPAS, Published, PublishedRow
 from harness.experiment.reader_price import Reader
-from harness.experiment.settings import Compare, Gate, checked_tags
+from harness.experiment.settings import Compare, Gate
+from harness.experiment.tags import checked_tags
 from harness.experiment.trial import Trial, trial_of
 from harness.experiment.trial_names import SLOTS
 from harness.experiment.yaml_lines import explained, with_lines

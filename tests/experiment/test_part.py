@@ -144,7 +144,7 @@ def test_the_reserved_tags_are_those_that_are_written(garden_data: Path, tmp_pat
     """Of a launch and its trials, but for those of MLflow; those of a comparison take precedence over a user's."""
     from mlflow import MlflowClient
 
-    from harness.experiment.settings import RESERVED_TAGS
+    from harness.experiment.tags import RESERVED
     from reports.comparison_columns import tagged
 
     project(tmp_path, None)
@@ -152,7 +152,7 @@ def test_the_reserved_tags_are_those_that_are_written(garden_data: Path, tmp_pat
     client = MlflowClient(tracking)
     found = client.search_runs([client.get_experiment_by_name("attacked").experiment_id])
     written = {tag for run in found for tag in run.data.tags if not tag.startswith(("mlflow.", "env."))}
-    assert written - {column.name for column in tagged()} <= RESERVED_TAGS
+    assert written - {column.name for column in tagged()} <= RESERVED
 
 
 def test_the_python_way(garden_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

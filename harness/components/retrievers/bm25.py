@@ -1,5 +1,6 @@
 """Lexical retrieval with scores computed at indexing time."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -68,9 +69,7 @@ class BM25(Retriever):
 
     def _postings(self, terms: list[list[int]], vocabulary: dict[str, int]) -> Mapping[str, Any]:
         """Chunks and scores, by term: those of term t are `[offsets[t]:offsets[t + 1]]`."""
-        import bm25s
-
-        engine = bm25s.BM25(method="lucene", k1=self.k1, b=self.b, dtype="float64")
+        engine = _bm25s().BM25(method="lucene", k1=self.k1, b=self.b, dtype="float64")
         engine.index((terms, vocabulary), create_empty_token=False, show_progress=False)
         chunks, scores, offsets = (engine.scores[name] for name in ("indices", "data", "indptr"))
         if self.variant == "okapi":
@@ -116,11 +115,17 @@ def _okapi_idf(found_in: Ints, total: int) -> Floats:
     return np.where(idf < 0, 0.25 * idf.mean() if len(idf) else 0.0, idf)
 
 
+def _bm25s() -> Any:
+    """The library; without tqdm's warning that a notebook lacks widgets, which nothing here uses."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        import bm25s
+    return bm25s
+
+
 def _engine(index: Artifact) -> Any:
     """bm25s on the postings of an index."""
-    import bm25s
-
-    engine = bm25s.BM25(dtype="float64")
+    engine = _bm25s().BM25(dtype="float64")
     chunks = index.arrays["chunks"]
     engine.scores = {
         "data": index.arrays["scores"],
