@@ -16,6 +16,7 @@ myst_heading_anchors = 4  # the anchors GitHub gives to headings, so file.md#anc
 html_theme = "sphinxawesome_theme"
 html_title = project
 html_permalinks_icon = "#"
+highlight_language = "text"  # of blocks without a language, which show output
 pygments_style = "friendly"
 pygments_style_dark = "github-dark"
 html_copy_source = False

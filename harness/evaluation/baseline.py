@@ -18,7 +18,7 @@ class BaselineTrial:
     """A trial's params, scores by query (lowest and highest value, None if there is none) and evidence outcomes.
 
     `code` is what decides its results besides params, by component: the sha256 of a custom component's file, the
-    version of a built-in one, and further facts. It is empty in baselines of versions before 0.3.
+    version of a built-in one, and further facts. It is empty in baselines of version 0.1.
     """
 
     name: str
