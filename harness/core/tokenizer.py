@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import os
 import re
+import tempfile
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -62,6 +63,24 @@ def installed_file(package: str, *parts: str) -> Path | None:
         if path.exists():
             return path
     return None
+
+
+def missing_package(name: str) -> str:
+    """What must be installed for a tokenizer, in words; empty if nothing."""
+    if name in ("words", *TIKTOKEN) or importlib.util.find_spec("tokenizers"):
+        return ""
+    close, known = did_you_mean(name, ["words", *TIKTOKEN]), ", ".join(TIKTOKEN)
+    message = f"no tokenizer named '{name}'.{close} Built in: words, {known}; a Hugging Face tokenizer needs tokenizers"
+    return f"{message}; pip install 'retrieval-harness[local]'"
+
+
+def downloads_ranks(name: str) -> bool:
+    """Whether the ranks of a tokenizer are neither installed nor where tiktoken keeps those that it has downloaded."""
+    if name not in TIKTOKEN:
+        return False
+    use_bundled_ranks()
+    named = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
+    return not named and not Path(tempfile.gettempdir(), "data-gym-cache").is_dir()
 
 
 def use_bundled_ranks() -> None:

@@ -92,7 +92,7 @@ def experiment_schema() -> dict[str, Any]:
         "required": ["name", "data"],
         "properties": {key: {**properties[key], "description": text} for key, text in _KEYS.items()},
         "additionalProperties": False,
-        "$defs": {**{role: _slot(role) for role in (*SLOTS, "judge")}, "metric": _metric()},
+        "$defs": {**_definitions(), "metric": _metric()},
     }
 
 
@@ -108,16 +108,19 @@ def _metric() -> dict[str, Any]:
     return {"anyOf": [{"enum": names}, {"type": "string", "pattern": pattern}, own, {"type": "object"}]}
 
 
-def _slot(role: str) -> dict[str, Any]:
-    """A component of a role: a name, a name with settings, or a reference; for selectors also a list of them."""
-    named = [{"const": name, "description": describe(role, name).summary} for name in BUILTINS[role]]
-    with_settings = [_settings(role, name, cls) for name, cls in BUILTINS[role].items()]
-    one: dict[str, Any] = {"anyOf": [*named, *with_settings, _REFERENCE, _own()]}
-    if role != "selector":
-        return one
+def _definitions() -> dict[str, Any]:
+    """The components of each role; a selector is a step or a list of steps."""
+    made = {role: {"anyOf": _components(role)} for role in (*SLOTS, "judge")}
     presets = [{"enum": ["none", *PRESETS]}, *(_one_key(name, _record(rerank={})) for name in PRESETS)]
-    one["anyOf"] += presets
-    return {"anyOf": [*one["anyOf"], {"type": "array", "items": {"anyOf": one["anyOf"]}}]}
+    step = {"$ref": "#/$defs/step"}
+    made["step"] = {"anyOf": [*made["selector"]["anyOf"], *presets]}
+    return {**made, "selector": {"anyOf": [step, {"type": "array", "items": step}]}}
+
+
+def _components(role: str) -> list[dict[str, Any]]:
+    """A component of a role: a name, a name with settings, or a reference to a custom one."""
+    names = {"enum": list(BUILTINS[role])}
+    return [names, *(_settings(role, name, cls) for name, cls in BUILTINS[role].items()), _REFERENCE, _own()]
 
 
 def _own() -> dict[str, Any]:

@@ -138,9 +138,10 @@ class Execution:
                 self._batches.split(batch)
                 return batch
             failed = batch[0].address
-            if str(error) not in map(str, self.lost.values()):
-                self._models.notify(f"{error}; making what does not need it")
+            is_new = str(error) not in map(str, self.lost.values())
             self._lose(failed, error)
+            if is_new and not all(map(self._is_settled, self._graph.nodes)):
+                self._models.notify(f"{error}; making what does not need it")
             return []
 
     def _inputs_of(self, task: StageTask, tasks: dict[str, StageTask]) -> set[str]:

@@ -44,7 +44,7 @@ class LaunchOptions(TypedDict, total=False):
     on: str
     """`processes`, or `package.module:callable`, which returns a `concurrent.futures.Executor`."""
     store: Path | str | None
-    """The folder of the store (default: HARNESS_STORE, else `.harness` in the working folder)."""
+    """The folder of the store (default: HARNESS_STORE, else `.harness` in the project of the experiment)."""
     tracking: Destinations
     """Where to log: a destination or several, none if empty; see `harness.tracking.open_tracker`."""
     models: Models | None

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from harness.core.plurals import plural
+from harness.core.tokenizer import downloads_ranks
 from harness.experiment.experiment import Experiment
 from harness.llm.prices import dollars
 from harness.running.bounds import select_bounds
@@ -68,8 +70,11 @@ def plan(experiment: Experiment, *, store: Path | str | None = None, models: Mod
         tokens[label] = sum(map(work.tokenizer.count, (*documents, *queries)))
         price = embedder.price_with(models.price)
         usd[label] = None if price is None else tokens[label] * price / 1e6
-    lines = _calls(session, graph, models)
-    return Plan(planned, texts, tokens, usd, lines, estimate_time(session, graph, list(wanted.values())))
+    lines, calls = _calls(session, graph, models)
+    tokenizer = session.trials[0].tokenizer
+    if downloads_ranks(tokenizer):
+        lines.append(f"the ranks of {tokenizer} are not installed (extra [offline]); the run downloads them")
+    return Plan(planned, texts, tokens, usd, lines, estimate_time(session, graph, list(wanted.values()), calls))
 
 
 Kind = TypeVar("Kind", bound=ModelStage)
@@ -80,35 +85,40 @@ def _known(graph: Graph, kind: type[Kind]) -> list[tuple[Kind, Workspace]]:
     return [(stage, work) for stage, work in graph.of_kind(kind) if not graph.waits_for_models(stage)]
 
 
-def _calls(session: Session, graph: Graph, models: Models) -> list[str]:
-    """Lines about the calls to language models and rerankers, and their cost."""
-    lines = []
+def _calls(session: Session, graph: Graph, models: Models) -> tuple[list[str], int]:
+    """Lines about calls to language models and rerankers with their cost, and the number of calls as far as known."""
+    lines, calls = [], 0
     kinds: tuple[type[AskStage], ...] = (AskBoundaries, AskContexts)
     for kind in kinds:
         wanted = [stage.questions(work) for stage, work in _known(graph, kind)]
         costs = expected_costs(wanted, answers_of(session), models.price)
         lines += [cost.summary(name) for name, cost in costs.items()]
+        calls += sum(cost.calls for cost in costs.values())
     stages = [session.outputs(trial).stages for trial in session.trials]
     if any(one.chunks.uses_models and graph.has(one.chunks) for one in stages):
         message = "what else to embed, retrieve and judge is known once the documents are chunked"
-        return [*lines, *select_bounds(session, graph), message]
+        return [*lines, *select_bounds(session, graph), message], calls
     if lines:
         lines.append("what else to embed and judge is known once the contexts are written")
-    return [*lines, *select_bounds(session, graph), *_judge_calls(session, graph, models)]
+    judging, judged = _judge_calls(session, graph, models)
+    return [*lines, *select_bounds(session, graph), *judging], calls + judged
 
 
-def _judge_calls(session: Session, graph: Graph, models: Models) -> list[str]:
-    if not session.trials[0].judges:
-        return []
-    pool = TaskPool(session, answers_of(session), models.price)
+def _judge_calls(session: Session, graph: Graph, models: Models) -> tuple[list[str], int]:
+    """Lines about the calls of judges, and their number, or an upper bound."""
     if not any(judge.prompter for judge in session.trials[0].judges):
-        return []
+        return [], 0
+    pool = TaskPool(session, answers_of(session), models.price)
     if not any(graph.has(session.outputs(trial).stages.selection) for trial in session.trials):
         listing = pool.claims.estimate()
         lines = [listing.summary("claims of reference answers")] if listing.calls else []
-        return lines + [summary.cost for summary in expected_judging(pool) if summary.model]
+        asked = [summary for summary in expected_judging(pool) if summary.model]
+        calls = listing.calls + sum(summary.estimate.calls for summary in asked)
+        return lines + [summary.cost for summary in asked], calls
     exact = "exact once the selections are stored"
-    return [
-        f"{name}: at most {bound.calls} calls, {dollars(bound.max_usd)}; {exact}"
-        for name, bound in judging_bounds(pool).items()
+    bounds = judging_bounds(pool)
+    lines = [
+        f"{name}: at most {plural(bound.calls, 'call')}, {dollars(bound.max_usd)}; {exact}"
+        for name, bound in bounds.items()
     ]
+    return lines, sum(bound.calls for bound in bounds.values())

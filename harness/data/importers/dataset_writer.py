@@ -77,18 +77,19 @@ class DatasetWriter:
         metadata: dict[str, Any] | None = None,
         *,
         titles: Titles = "separate",
+        from_text: bool = False,
     ) -> None:
         """Add a document; `line` is where it was read. Raises DataError if its id is empty or taken.
 
         `titles` is the default of the format: put a title into the text as its first paragraph, or keep it separate.
-        The user's choice takes precedence.
+        The user's choice takes precedence. A title that was taken `from_text` is in it already.
         """
         if not name.strip():
             raise line.fault("the id of the document is empty")
-        if title and (self.titles or titles) == "text":
+        if title and not from_text and (self.titles or titles) == "text":
             text = f"{title}\n\n{text}"
             self.counts.add("titles put into the text, as its first paragraph")
-        elif title and title not in text:
+        elif title and not from_text:
             self.counts.add("titles kept separate from the text, where only `augmenter: heading` lets them be found")
         record: dict[str, Any] = {"id": name, "text": text}
         record |= {"title": title} if title else {}

@@ -60,7 +60,8 @@ def add_folder(source: Source, folder: Path, writer: DatasetWriter, options: Opt
         made = extracted(source.used_file(path), options.encoding)
         source.count(path)
         if made.text.strip():
-            writer.document(Line(path, 1), name, made.text, made.title, made.record())
+            known = made.title in made.text
+            writer.document(Line(path, 1), name, made.text, made.title, made.record(), from_text=known)
         else:
             empty.append(name)
     if not found:

@@ -38,7 +38,7 @@ class StudyOptions(TypedDict, total=False):
     """The options of a comparison of a judge with people."""
 
     store: Path | str | None
-    """The folder of the store (default: HARNESS_STORE, else `.harness` in the working folder)."""
+    """The folder of the store (default: HARNESS_STORE, else `.harness` in the project of the experiment)."""
     judge: str | None
     """The judge's label (default: the first that grades passages)."""
     models: Models | None
