@@ -21,10 +21,17 @@ from harness.core.secrecy import redact
 from harness.core.text_files import Line
 from harness.core.tokenizer import Tokenizer
 from harness.data.checks.words import words
+from harness.data.documents.extracted import of_markdown
+from harness.data.documents.markdown import of_markdown_file
+from harness.data.documents.restructured_text import _DIRECTIVE, _ROLE
+from harness.data.importers.query_table import _LIKELY
+from harness.data.importers.questions import _text
 from harness.data.importers.trec import _bare, _document
 from harness.data.passage_search import snippets
 from harness.data.quotes import loose_occurrences
 from harness.experiment.metric_specs import metrics_of
+from harness.experiment.tags import checked_tags
+from harness.experiment.yaml_lines import _line
 from harness.llm import Choice, defused, folded, suspicious
 from harness.llm.answer_schema import AnswerSchema
 from harness.llm.transport import _beyond_a_minute, _parameter, retry_after, safe
@@ -174,6 +181,13 @@ READERS: dict[str, Callable[[str], object]] = {
     "markup": _bare,
     "a document of TREC's": trec,
     "tokens": lambda text: Tokenizer("o200k_base").count(text),
+    "a Markdown file": of_markdown_file,
+    "a heading": lambda text: of_markdown(f"# {text}"),
+    "directives and roles": lambda text: (list(_DIRECTIVE.finditer(text)), list(_ROLE.finditer(text))),
+    "a question file": lambda text: _text(Line(Path("f"), 1), f"---\n{text}"),
+    "a column's name": lambda text: _LIKELY.search(text[-80:]),
+    "an experiment's fault": lambda text: _line(Path(__file__), f"test_long_runs.py: {text}"),
+    "a tag": lambda text: checked_tags({text: "x"}, "x"),
     "a metric's name": lambda text: metrics_of([text], (), where="metrics", own_where="own", base_dir=Path()),
 }
 
@@ -223,7 +237,15 @@ KNOWN = {
     "harness/experiment/metric_specs.py",
     "harness/components/retrievers/ensemble.py",
     "harness/components/retrievers/intent.py",
-    "harness/cli/scaffold/my_chunkers.py",
+    "harness/cli/scaffold/workshop/my_chunkers.py",
+    "harness/data/documents/extracted.py",
+    "harness/data/documents/html.py",
+    "harness/data/documents/markdown.py",
+    "harness/data/documents/restructured_text.py",
+    "harness/data/importers/query_table.py",
+    "harness/data/importers/questions.py",
+    "harness/experiment/tags.py",
+    "harness/experiment/yaml_lines.py",
     "harness/core/secrecy.py",
     "harness/components/selectors/similarity.py",
     "harness/components/selectors/wording.py",

@@ -54,8 +54,8 @@ def _headings(text: str) -> list[Heading]:
 
 def _plain(inline: str) -> str:
     """A heading without the marks of code, emphasis and links."""
-    bare = re.sub(r"!?\[([^\]]*)\](?:\([^)]*\)|\{[^}]*\})?", r"\1", inline)
-    return " ".join(re.sub(r"[`*]|\{#[^}]*\}|(?<!\w)_|_(?!\w)|\\(?=\W)", "", bare).split())
+    bare = re.sub(r"!?\[([^\[\]]{0,200})\](?:\([^()]{0,200}\)|\{[^{}]{0,200}\})?", r"\1", inline)
+    return " ".join(re.sub(r"[`*]|\{#[^{}]{0,200}\}|(?<!\w)_|_(?!\w)|\\(?=\W)", "", bare).split())
 
 
 @lru_cache(maxsize=1)

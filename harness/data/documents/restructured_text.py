@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 from harness.data.documents.extracted import Extracted, of_markdown
 from harness.data.documents.html import as_markdown
 
-_DIRECTIVE = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?(?P<name>[\w:.+-]+)::", re.MULTILINE)
-_ROLE = re.compile(r":(?P<name>[a-zA-Z][\w:.+-]*):`")
-_TARGET = re.compile(r"\s*<[^<>]*>\Z")
+_DIRECTIVE = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]{1,200}\|[ \t]+)?(?P<name>[\w:.+-]{1,80})::", re.MULTILINE)
+_ROLE = re.compile(r":(?P<name>[a-zA-Z][\w:.+-]{0,80}):`")
 
 _WITHOUT_TEXT = frozenset(
     (
@@ -108,6 +107,7 @@ def _role(name: str, rawtext: str, text: str, *_: Any, **__: Any) -> tuple[list[
     """The text of an unknown role: `:ref:`the guide <guide>`` is "the guide"; of code, the last part of `~a.b.c`."""
     from docutils import nodes
 
-    shown = _TARGET.sub("", text) or text
+    target = text.rfind("<") if text.endswith(">") else -1
+    shown = text[: max(0, target)].rstrip() or text
     shown = shown.rpartition(".")[2] if shown.startswith("~") else shown.lstrip("!")
     return [nodes.literal(rawtext, shown) if name.startswith(("py:", "c:")) else nodes.inline(rawtext, shown)], []

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from harness.core.errors import DataError
 from harness.core.records import Document
@@ -76,20 +76,20 @@ class DatasetWriter:
         title: str = "",
         metadata: dict[str, Any] | None = None,
         *,
-        titles: Titles = "separate",
-        from_text: bool = False,
+        titles: Titles | Literal["contained"] = "separate",
     ) -> None:
         """Add a document; `line` is where it was read. Raises DataError if its id is empty or taken.
 
         `titles` is the default of the format: put a title into the text as its first paragraph, or keep it separate.
-        The user's choice takes precedence. A title that was taken `from_text` is in it already.
+        The user's choice takes precedence, except for a title that the text contains already.
         """
         if not name.strip():
             raise line.fault("the id of the document is empty")
-        if title and not from_text and (self.titles or titles) == "text":
+        where = titles if titles == "contained" else self.titles or titles
+        if title and where == "text":
             text = f"{title}\n\n{text}"
             self.counts.add("titles put into the text, as its first paragraph")
-        elif title and not from_text:
+        elif title and where == "separate":
             self.counts.add("titles kept separate from the text, where only `augmenter: heading` lets them be found")
         record: dict[str, Any] = {"id": name, "text": text}
         record |= {"title": title} if title else {}

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 from harness.core.errors import DataError
 from harness.core.text_files import Line
@@ -60,8 +61,8 @@ def add_folder(source: Source, folder: Path, writer: DatasetWriter, options: Opt
         made = extracted(source.used_file(path), options.encoding)
         source.count(path)
         if made.text.strip():
-            known = made.title in made.text
-            writer.document(Line(path, 1), name, made.text, made.title, made.record(), from_text=known)
+            titles: Literal["contained", "separate"] = "contained" if made.title in made.text else "separate"
+            writer.document(Line(path, 1), name, made.text, made.title, made.record(), titles=titles)
         else:
             empty.append(name)
     if not found:

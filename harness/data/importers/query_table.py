@@ -94,7 +94,7 @@ class QueryTable:
         """Count the values of columns that look like evidence but are not used as such."""
         for key, value in rest.items():
             found = several(value)
-            if found and (match := _LIKELY.search(str(key))):
+            if found and (match := _LIKELY.search(str(key)[-80:])):
                 is_document = str(found[0]) in self._writer or match["id"]
                 part = "evidence.doc" if is_document else "evidence.quote"
                 message = f"values of '{key}', which looks like evidence but became metadata"
