@@ -68,18 +68,23 @@ def _parser() -> Any:
 def place_in(metadata: Mapping[str, Any], start: int) -> str:
     """Return where a character is in its document, by the metadata of `Extracted.record`; "" if they do not say.
 
+    Metadata of the same names that have another form are a user's own, and are left alone.
+
     >>> place_in({"headings": [[0, 1, "Install"], [40, 2, "Linux"]], "pages": [0, 30]}, 50)
     'page 2, Install > Linux'
     """
     parts = []
     pages, headings = metadata.get("pages"), metadata.get("headings")
-    if isinstance(pages, list) and pages:
+    if isinstance(pages, list) and pages and all(isinstance(page, int) for page in pages):
         parts.append(f"page {max(1, bisect_right(pages, start))}")
-    if isinstance(headings, list):
-        path: dict[int, str] = {}
-        for at, level, text in headings:
-            if at > start:
-                break
-            path = {above: name for above, name in path.items() if above < level} | {level: text}
-        parts += [" > ".join(path.values())] if path else []
-    return ", ".join(parts)
+    path: dict[int, str] = {}
+    for heading in headings if isinstance(headings, list) and all(map(_is_heading, headings)) else ():
+        at, level, text = heading
+        if at > start:
+            break
+        path = {above: name for above, name in path.items() if above < level} | {level: text}
+    return ", ".join([*parts, *([" > ".join(path.values())] if path else [])])
+
+
+def _is_heading(value: Any) -> bool:
+    return isinstance(value, list) and [type(part) for part in value] == [int, int, str]

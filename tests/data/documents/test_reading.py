@@ -141,6 +141,12 @@ def test_pdf(read: object) -> None:
     assert place_in(found.record(), 20) == "page 2, Install"
 
 
+def test_metadata_of_other_forms() -> None:
+    """A user's own `pages` or `headings` say nothing about places."""
+    assert place_in({"pages": "12-14", "headings": ["Intro"]}, 5) == ""
+    assert place_in({"pages": ["a"], "headings": [[0, "x", 1]]}, 5) == ""
+
+
 def test_word(read: object, tmp_path: Path) -> None:
     """Headings, paragraphs and lists of a file that Word could open."""
     heading = '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Title</w:t></w:r></w:p>'
