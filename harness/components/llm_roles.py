@@ -15,6 +15,7 @@ from harness.core.errors import JudgeError
 from harness.core.records import Case, Document, Drop, Floats, Hit, Outcome, Query, Spans
 from harness.llm import Completion, Failure, Label, Prompter, Task
 from harness.llm import Outcome as Answer
+from harness.llm.answers import UNASKED
 from harness.storage.digest import digest
 
 
@@ -140,7 +141,9 @@ def few_enough(part: BaseChunker | BaseAugmenter | BaseReranker, found: Sequence
     """Count the failures. Raises JudgeError if they are more than the fraction `max_failed` of all outcomes."""
     failed = [outcome for outcome in found if isinstance(outcome, Failure)]
     if len(failed) > part.max_failed * len(found):
-        message = f"{len(failed)} of {len(found)} {what}, such as {failed[0]}"
+        # A failure that came back says more than a question that was not sent because of it.
+        example = min(failed, key=lambda failure: failure.kind in UNASKED)
+        message = f"{len(failed)} of {len(found)} {what}, such as {example}"
         raise JudgeError(f"{part.role} {part.name()}: {message}; run again to retry them")
     return len(failed)
 

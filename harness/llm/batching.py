@@ -6,6 +6,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.core.progress import progress
@@ -222,16 +223,24 @@ class BatchRunner:
         return []
 
     async def _settle(
-        self, prompter: Prompter, batch: tuple[Task, ...], *, repaired: bool, again: bool = False
+        self,
+        prompter: Prompter,
+        batch: tuple[Task, ...],
+        *,
+        repaired: bool,
+        before: Mapping[Task, Failure] = MappingProxyType({}),
     ) -> None:
         """Send calls until every task is answered or has failed in a call of its own.
 
-        Tasks without a valid answer are sent once more, then in halves, down to single tasks.
+        Tasks without a valid answer are sent once more, then in halves, down to single tasks. `before` has the failures
+        of tasks that are sent again: they stand if nothing more is sent.
         """
         prompt = prompter.prompt(batch)
-        answer = await self._caller.ask(prompter, prompt, again=again)
+        answer = await self._caller.ask(prompter, prompt, again=bool(before))
         if isinstance(answer.read, Failure):
             bad: dict[Task, Failure] = dict.fromkeys(batch, answer.read)
+            if answer.read.kind == "circuit_open":
+                bad |= before
             if answer.read.kind not in _WORTH_SPLITTING:
                 self._note(prompter, bad)
                 return
@@ -243,11 +252,11 @@ class BatchRunner:
             return
         left = tuple(task for task in batch if task in bad)
         if not repaired or len(left) < len(batch):
-            await self._settle(prompter, left, repaired=True, again=True)
+            await self._settle(prompter, left, repaired=True, before=bad)
         elif len(left) > 1:
             half = (len(left) + 1) // 2
-            await self._settle(prompter, left[:half], repaired=True, again=True)
-            await self._settle(prompter, left[half:], repaired=True, again=True)
+            await self._settle(prompter, left[:half], repaired=True, before={task: bad[task] for task in left[:half]})
+            await self._settle(prompter, left[half:], repaired=True, before={task: bad[task] for task in left[half:]})
         else:
             self._note(prompter, bad)
 

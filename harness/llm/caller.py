@@ -126,6 +126,7 @@ class Caller:
         A truncated answer is requested again, up to `extensions` times, each time with four times the token limit.
         """
         failed, turns, extended, attempts = 0, 0, 0, 0
+        before: Refused | None = None
         stretch: float = server.stretch
         shrunk = False
         while True:
@@ -143,8 +144,12 @@ class Caller:
                 return answer
             assert refused is not None
             attempts += 1
+            if refused.kind == "circuit_open" and before is not None:
+                # It was sent, and refused, before the circuit opened for all calls.
+                return Answer(Failure(before.kind, refused.detail, attempts - 1), None)
             if refused.kind in UNASKED:
                 return Answer(Failure(refused.kind, refused.detail, attempts - 1), None)
+            before = refused
             if refused.fatal:
                 raise JudgeError(f"model {prompter.model} at {prompter.endpoint}: {refused.kind}: {refused.detail}")
             if refused.kind == "bad_request" and self._adapted(prompter, server, refused.parameter):

@@ -352,7 +352,8 @@ def test_a_permanent_429_ends_the_retries(wait: str | None, tmp_path: Path, monk
         outcome = put([VICTIM, BYSTANDER], tmp_path, judge, retry_policy=RetryPolicy(), notify=lines.append)
         assert time.monotonic() - begun < 30
     kinds = outcome.kinds(VICTIM) + outcome.kinds(BYSTANDER)
-    assert kinds == ["rate_limit"] * 6
+    assert set(kinds) <= {"rate_limit", "circuit_open"}  # those that were sent, and those that were not
+    assert "rate_limit" in kinds
     assert any("give_up_after" in one.detail for one in outcome.judgments.values() if isinstance(one, Failure))
 
 

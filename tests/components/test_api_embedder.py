@@ -109,7 +109,7 @@ def test_a_rejected_request_is_one_line(server: Server) -> None:
 def test_missing_vectors_are_an_error(server: Server) -> None:
     """A vector missing from the answer must not shift the others."""
     server.lose = 1
-    with pytest.raises(ConfigError, match="returned 1 vectors for 2 texts"):
+    with pytest.raises(ConfigError, match="returned 1 vector for 2 texts"):
         api(server).embed(["a", "b"])
 
 

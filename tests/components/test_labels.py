@@ -81,7 +81,7 @@ def test_agreement_of_two_files_by_hand(tmp_path: Path) -> None:
     assert (found.labels, found.missing, found.judge) == (3, 1, "judge")
     assert found.grades[3][2] == found.grades[0][1] == found.grades[2][0] == 1
     assert found.notes == [
-        "1 passages are graded more than once: the first grades of both files are compared, then the second"
+        "1 passage is graded more than once: the first grades of both files are compared, then the second"
     ]
     assert np.isnan(found.kappa.low)  # of two queries
     strict = labels_agreement(
