@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.exit_codes import INVALID, OK
+from harness.cli.output import show
 from harness.cli.parser import number
 from harness.core.errors import ConfigError
 from harness.core.plurals import plural
@@ -120,7 +121,6 @@ def _by_code(found: Iterable["Finding"]) -> dict[str, list["Finding"]]:
 
 def _table(found: Sequence["Finding"]) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     from harness.data.checks import CODES
@@ -132,5 +132,4 @@ def _table(found: Sequence["Finding"]) -> None:
     table.add_column("what it means")
     for code, findings in _by_code(found).items():
         table.add_row(code, findings[0].level, f"{len(findings):,}", CODES[code])
-    console = Console()
-    Console(width=console.width if console.is_terminal else 140).print(table)
+    show(table)

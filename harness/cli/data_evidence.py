@@ -28,7 +28,13 @@ def add_evidence_options(made: argparse.ArgumentParser) -> None:
     """Add the options of `harness data evidence`."""
     made.add_argument("dataset", help="a data set folder, or a name under datasets/")
     made.add_argument("--query", metavar="TEXT", help="the text of the query (default: ask for it)")
-    made.add_argument("--quote", action="append", default=[], metavar="TEXT", help="evidence, instead of the dialogue")
+    made.add_argument(
+        "--quote",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="evidence, or its beginning … end, instead of the dialogue; may be repeated",
+    )
     made.add_argument("--doc", metavar="ID", help="the document that contains the quotes")
     made.add_argument("--answer", metavar="TEXT", help="the reference answer")
     made.add_argument("--id", metavar="ID", help="the id of the query (default: made from its set)")
@@ -57,7 +63,7 @@ def evidence(options: argparse.Namespace) -> int:
     print(_HELP)
     dialogue = _Dialogue(documents, PassageSearch(documents))
     asked = options.query or _ask("query> ")
-    while asked:
+    while asked and asked != "q":
         marked, answer = dialogue.mark(asked)
         if marked is None:
             break

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.exit_codes import OK
+from harness.cli.output import show as show_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -64,18 +65,14 @@ def _plain(profile: Any) -> dict[str, Any]:
 
 
 def _print(manifest: "Manifest", corpus: "CorpusProfile", profiles: Sequence["QueryProfile"]) -> None:
-    from rich.console import Console
-
-    console = Console()
-    console = Console(width=console.width if console.is_terminal else 140, highlight=False)
-    console.print(f"[bold]{manifest.name}[/bold]", markup=True)
+    print(manifest.name)
     for what in ("description", "licence", "source"):
         if value := getattr(manifest, what):
-            console.print(f"{what}: {value}", markup=False)
-    console.print(_lengths(_measures(corpus, profiles)))
+            print(f"{what}: {value}")
+    show_table(_lengths(_measures(corpus, profiles)))
     for profile in profiles:
         for line in _facts(profile):
-            console.print(line, markup=False)
+            print(line)
 
 
 def _measures(corpus: "CorpusProfile", profiles: Sequence["QueryProfile"]) -> Iterator[tuple[str, "Spread"]]:

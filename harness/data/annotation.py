@@ -75,11 +75,14 @@ def doubts(line: dict[str, Any], documents: Sequence[Document]) -> list[str]:
 
 
 def only_place(documents: Sequence[Document], quote: str, doc: str | None = None) -> Chunk:
-    """The only place of a quote, in the document `doc` if given. Raises DataError if there is none, or several."""
+    """The only place of a quote, or of `beginning … end`, in the document `doc` if given.
+
+    Raises DataError if there is none, or several.
+    """
     chosen = [one for one in documents if doc in (None, one.id)]
     if not chosen:
         raise DataError(f"--doc {doc}: no such document")
-    found = places(chosen, quote)
+    found = places(chosen, quote) or (between(chosen, quote) if "…" in quote else [])
     if not found:
         where = f"document '{doc}'" if doc else "any document"
         raise DataError(f"--quote {quote!r:.60}: does not occur in {where}, even if white space is ignored")

@@ -127,6 +127,19 @@ def test_the_dialogue(data: Path, tmp_path: Path) -> None:
     assert "the search found 0 passages" in out
 
 
+def test_q_ends_the_dialogue(data: Path, tmp_path: Path) -> None:
+    """Also where a query is asked for; it is no query."""
+    out, _ = harness(tmp_path, "--to", "validation", expected="q\n")
+    assert out.count("query> ") == 1
+    assert len(load_dataset(data, "validation").query_set.queries) == 1
+
+
+def test_a_quote_by_its_ends(data: Path, tmp_path: Path) -> None:
+    """As in the dialogue."""
+    out, _ = harness(tmp_path, "--query", "How?", "--quote", "Boil it … minutes.")
+    assert json.loads(out)["evidence"][0]["quote"] == "Boil it for nine minutes."
+
+
 def test_a_failed_search_keeps_the_open_passage(data: Path, tmp_path: Path) -> None:
     """Its sentences can still be marked; `?` shows the help again."""
     out, _ = harness(tmp_path, "--to", "validation", expected="boil\n1\nzzz\n?\n2\nd\n")
