@@ -237,6 +237,7 @@ KNOWN = {
     "harness/experiment/metric_specs.py",
     "harness/components/retrievers/ensemble.py",
     "harness/components/retrievers/intent.py",
+    "harness/cli/scaffold/documents/my_chunkers.py",
     "harness/cli/scaffold/workshop/my_chunkers.py",
     "harness/data/documents/extracted.py",
     "harness/data/documents/html.py",

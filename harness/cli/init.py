@@ -92,7 +92,7 @@ def _documents(folder: Path, docs: Path, exclude: tuple[str, ...]) -> list[str]:
         if new:
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    return [*listed_counts(counts), str(folder / "datasets" / name), str(file)]
+    return [*listed_counts(counts), str(folder / "datasets" / name), str(file), str(folder / "my_chunkers.py")]
 
 
 def _project_name(folder: Path) -> str:

@@ -66,10 +66,16 @@ def installed_file(package: str, *parts: str) -> Path | None:
 
 
 def missing_package(name: str) -> str:
-    """What must be installed for a tokenizer, in words; empty if nothing."""
-    if name in ("words", *TIKTOKEN) or importlib.util.find_spec("tokenizers"):
-        return ""
+    """Why a tokenizer cannot be there, in words: a misspelt name, or a package that is missing; else empty."""
     close, known = did_you_mean(name, ["words", *TIKTOKEN]), ", ".join(TIKTOKEN)
+    # No name on the Hub is so close to a built-in one; asking there would only take time.
+    misspelt = bool(close) and "/" not in name and not Path(name).exists()
+    if name in ("words", *TIKTOKEN):
+        return ""
+    if misspelt:
+        return f"no tokenizer named '{name}'.{close} Built in: words, {known}"
+    if importlib.util.find_spec("tokenizers"):
+        return ""
     message = f"no tokenizer named '{name}'.{close} Built in: words, {known}; a Hugging Face tokenizer needs tokenizers"
     return f"{message}; pip install 'retrieval-harness[local]'"
 

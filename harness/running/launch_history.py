@@ -114,8 +114,11 @@ def _all_stored(session: Session) -> Session:
 def _partial(session: Session) -> str:
     """How to see the newest launch, if it ran a part of this experiment."""
     found = [record for record in _records(session.store) if record["experiment"] == session.experiment.name]
-    if not found or not found[-1].get("partial") or session.experiment.partial:
+    if not found or session.experiment.partial:
         return ""
+    if not found[-1].get("partial"):
+        name, launch = session.experiment.name, found[-1]["id"]
+        return f"; its data, settings or components changed since launch {launch}, which the name '{name}' shows"
     return f", or name '{session.experiment.name}' instead of the file to see its partial run ({found[-1]['partial']})"
 
 

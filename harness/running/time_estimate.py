@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.components.roles import Embedder
 from harness.core.errors import HarnessError
-from harness.core.progress import duration
+from harness.core.progress import duration, progress
 from harness.running.session import Session
 from harness.running.stage_tasks import stage_tasks
 from harness.running.stages.embed import TextsToEmbed, pace_kind
@@ -47,7 +46,7 @@ class TimeEstimate:
 def estimate_time(session: Session, graph: Graph, texts: Sequence[TextsToEmbed], calls: int = 0) -> TimeEstimate:
     """Return how long the stages of a graph will take, with the texts to embed and the calls to models.
 
-    A local embedder whose pace is not known is measured on a few of the texts; nothing of that is stored.
+    A local embedder whose pace is not known is measured on a few of the texts.
     """
     paces, size = Paces(session.store), session.corpus_bytes
     seconds: dict[str, float] = {}
@@ -61,7 +60,7 @@ def estimate_time(session: Session, graph: Graph, texts: Sequence[TextsToEmbed],
         length = sum(map(len, (*wanted.documents, *wanted.queries)))
         found = paces.seconds(pace_kind(wanted.embedder), length) if length else 0.0
         if found is None and not wanted.embedder.metered:
-            found = _probed(wanted.embedder, wanted.documents, length)
+            found = _probed(wanted, paces, length)
         if found is None:
             unknown.append(f"embedding with {wanted.label}")
         elif length:
@@ -75,18 +74,26 @@ def estimate_time(session: Session, graph: Graph, texts: Sequence[TextsToEmbed],
     return TimeEstimate(seconds, unknown)
 
 
-def _probed(embedder: Embedder, texts: Sequence[str], length: int) -> float | None:
-    """Seconds to embed texts of so many characters, by the pace on a few of them; None if that cannot be measured."""
+def _probed(wanted: TextsToEmbed, paces: Paces, length: int) -> float | None:
+    """Seconds to embed texts of so many characters, by the pace on a few of them; None if that cannot be measured.
+
+    The pace is kept until a launch measures it better.
+    """
+    embedder, texts = wanted.embedder, wanted.documents
     if length < _WORTH or len(texts) < _BLOCKS * _BLOCK:
         return None
     ordered = sorted(texts, key=len)
     starts = [(2 * at + 1) * (len(ordered) - _BLOCK) // (2 * _BLOCKS) for at in range(_BLOCKS)]
     some = [text for start in starts for text in ordered[start : start + _BLOCK]]
     try:
-        embedder.embed(some[:2])  # loads the model
-        begin = time.perf_counter()
-        for start in range(0, len(some), _BLOCK):
-            embedder.embed(some[start : start + _BLOCK])
+        with progress(f"measure {wanted.label}", len(some), unit="texts") as advance:
+            embedder.embed(some[:2])  # loads the model
+            begin = time.perf_counter()
+            for start in range(0, len(some), _BLOCK):
+                embedder.embed(some[start : start + _BLOCK])
+                advance(_BLOCK)
     except (HarnessError, OSError):
         return None  # the run reports it
-    return (time.perf_counter() - begin) * length / max(1, sum(map(len, some)))
+    paces.note(pace_kind(embedder), sum(map(len, some)), time.perf_counter() - begin)
+    paces.save()
+    return paces.seconds(pace_kind(embedder), length)

@@ -1,0 +1,1 @@
+../workshop/my_chunkers.py
