@@ -30,7 +30,7 @@ from harness.running.stages.model_access import ModelAccess
 from harness.running.stages.stage import Stage
 from harness.running.task import counted
 from harness.storage.paces import Paces
-from harness.tracking import Destinations, FinishedLaunch, FinishedTrial, ReportOutput, Tracker, open_tracker
+from harness.tracking import Destinations, FinishedLaunch, FinishedTrial, ReportOutput, open_tracker
 
 Report = Callable[[Launch], ReportOutput]
 """Returns the files to log with a launch, and the tags for each of its trials."""
@@ -145,11 +145,6 @@ def _open_models(session: Session, options: _Options) -> ModelAccess:
     caller.answers.examine()
     _require_prices(session, caller)
     return ModelAccess(caller, models.price, options.notify, Paces(session.store))
-
-
-def _tracker(session: Session, options: _Options) -> Tracker:
-    experiment = session.experiment
-    return open_tracker(experiment.name, options.tracking, session.store, experiment.base_dir)
 
 
 def _require_prices(session: Session, caller: Caller) -> None:
