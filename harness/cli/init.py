@@ -43,7 +43,7 @@ def _init(options: argparse.Namespace) -> int:
         for line in _documents(folder, options.docs, tuple(options.exclude)):
             print(line)
     else:
-        for path in _sample(folder) if options.sample else scaffold(folder):
+        for path in sorted(_copied("sample", folder)) if options.sample else scaffold(folder):
             print(path)
     print(f"next: cd {folder} && {_next_step(folder, options)}")
     return OK
@@ -67,12 +67,6 @@ def scaffold(folder: Path) -> list[Path]:
     made = _copied("workshop", folder)
     _pin(folder / "datasets" / _DATA)
     return sorted([*made, _write_schema(folder), folder / "datasets" / _DATA / "manifest.yaml"])
-
-
-def _sample(folder: Path) -> list[Path]:
-    """Creates a project with the sample data and the experiments of the documentation; returns its files."""
-    made = _copied("sample", folder)
-    return sorted([*made, _write_schema(folder / "experiments")])
 
 
 def _documents(folder: Path, docs: Path, exclude: tuple[str, ...]) -> list[str]:

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.core.errors import ComponentError, ConfigError, HarnessError
-
-_PACKAGES = ("harness", "judges", "reports")
-_HOME = Path(__file__).resolve().parents[2]
+from harness.core.own_packages import HOME, OWN_PACKAGES
 
 
 def ended_by(ended: SystemExit) -> str:
@@ -38,7 +36,7 @@ def blamed(component: object, part: str, *given: object) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, ValueError) and "read-only" in str(error):
             raise ConfigError(f"{part}: changes an array it was given; work on a copy of it") from error
-        if type(component).__module__.partition(".")[0] in _PACKAGES:
+        if type(component).__module__.partition(".")[0] in OWN_PACKAGES:
             raise
         raise fault_of(part, error) from error
     for one, before in lists:
@@ -59,8 +57,8 @@ def fault_of(part: str, error: BaseException) -> ComponentError:
 
 
 def _is_ours(file: str) -> bool:
-    """Whether a file belongs to the harness, or to Python's own machinery of imports and context managers."""
-    return file.startswith("<frozen") or any(Path(file).is_relative_to(_HOME / name) for name in _PACKAGES)
+    """Whether a file belongs to the harness, or to the import system of Python."""
+    return file.startswith("<frozen") or any(Path(file).is_relative_to(HOME / name) for name in OWN_PACKAGES)
 
 
 class FaultyReturn(ConfigError):  # noqa: N818 - raised by functions a component calls to build its return value

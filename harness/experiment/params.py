@@ -31,7 +31,7 @@ def matching(every: Sequence[Mapping[str, str]], wanted: Mapping[str, Any], wher
             raise ConfigError(f"{where}: no param '{key}'.{close} Params: {', '.join(known)}")
         if key in SLOTS and ":" in value:
             asked[key] = snake_case(value.rpartition(":")[2])
-    found = [at for at, params in enumerate(every) if all(params.get(key) == value for key, value in asked.items())]
+    found = [at for at, params in enumerate(every) if has_values(params, asked)]
     if found:
         return found
     message = ", ".join(f"{key}: {value}" for key, value in asked.items())
@@ -40,6 +40,11 @@ def matching(every: Sequence[Mapping[str, str]], wanted: Mapping[str, Any], wher
     raise ConfigError(
         f"{where}: no trial has {message}.{close} Values of {', '.join(asked)}: {', '.join(values)[:200]}"
     )
+
+
+def has_values(params: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether the params contain all the wanted values."""
+    return all(params.get(key) == value for key, value in wanted.items())
 
 
 def param_text(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from harness.core.errors import ConfigError
 from harness.core.plurals import plural
 from harness.experiment.experiment import Experiment, TrialSet
-from harness.experiment.params import matching
+from harness.experiment.params import has_values, matching
 from harness.experiment.trial_names import names
 
 
@@ -28,7 +28,7 @@ def part_of(experiment: Experiment, wanted: Mapping[str, Any] | None = None, *, 
     known = experiment.trial_set.names if experiment.trial_set else names(every)
     params = [every[at] for at in kept]
     compare = experiment.compare
-    if compare.baseline and not any(_has(one, compare.baseline) for one in params):
+    if compare.baseline and not any(has_values(one, compare.baseline) for one in params):
         compare = replace(compare, baseline={})
     said = [f"{len(kept)} of {plural(len(trials), 'trial')}"] if len(kept) < len(trials) else []
     said += [f"at most {plural(limit, 'query')}"] if limit is not None else []
@@ -39,7 +39,3 @@ def part_of(experiment: Experiment, wanted: Mapping[str, Any] | None = None, *, 
         trial_set=TrialSet(chosen, tuple(known[at] for at in kept)),
         partial=", ".join(said),
     )
-
-
-def _has(params: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    return all(params.get(key) == value for key, value in wanted.items())

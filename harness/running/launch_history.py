@@ -107,12 +107,12 @@ def _all_stored(session: Session) -> Session:
     missing = sum(not session.outputs(trial).stored()["score"] for trial in session.trials)
     if missing:
         message = f"{missing} of {len(session.trials)} trials of '{session.experiment.name}'"
-        raise ConfigError(f"{message} have not run; run them with `harness run`{_partial(session)}")
+        raise ConfigError(f"{message} have not run; run them with `harness run`{_hint(session)}")
     return session
 
 
-def _partial(session: Session) -> str:
-    """How to see the newest launch, if it ran a part of this experiment."""
+def _hint(session: Session) -> str:
+    """Why the newest launch of this name does not count: it ran a part, or something changed since."""
     found = [record for record in _records(session.store) if record["experiment"] == session.experiment.name]
     if not found or session.experiment.partial:
         return ""

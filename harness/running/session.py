@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.core.errors import ConfigError
 from harness.core.project import project_folder
-from harness.core.tokenizer import Tokenizer, missing_package
+from harness.core.tokenizer import Tokenizer, fault_of_name
 from harness.data.dataset import hashed, open_query_set, verify
 from harness.data.manifest import Manifest, find_dataset, read_manifest
 from harness.evaluation.metrics.loss_attribution import ABSENT
@@ -67,7 +67,7 @@ class Session:
 
     def require_packages(self) -> None:
         """Raise ConfigError if an unfinished or judged trial needs a package that is not installed."""
-        missing = missing_package(self.trials[0].tokenizer)
+        missing = fault_of_name(self.trials[0].tokenizer)
         if missing:
             raise ConfigError(f"{self.experiment.source or self.experiment.name}: tokenizer: {missing}")
         for trial in self.trials:

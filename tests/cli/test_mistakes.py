@@ -4,18 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from project import harness, one_line
+from project import FIRST, harness, one_line
 
-BASE = """\
-name: first
-data: garden
-tokenizer: words
-chunker: {fixed: {size: 20}}
-embedder: hashing
-retriever: {bm25: {depth: 5}}
-selector: {top_k: {k: 3}}
-metrics: [recall@3]
-"""
 COMMANDS = {
     "an option that is not known": (
         "run x.yaml --worker 2",
@@ -146,7 +136,7 @@ FILES = {
 @pytest.mark.parametrize("mistake", COMMANDS)
 def test_mistakes_on_the_command_line(mistake: str, garden_data: Path, tmp_path: Path) -> None:
     """In a project with an experiment that has not run."""
-    (tmp_path / "x.yaml").write_text(BASE)
+    (tmp_path / "x.yaml").write_text(FIRST)
     command, *parts = COMMANDS[mistake]
     one_line(harness(tmp_path, *command.split(), code=None, MLFLOW_TRACKING_URI=""), "harness", *parts)
     assert not (tmp_path / "t").exists()
@@ -156,8 +146,8 @@ def test_mistakes_on_the_command_line(mistake: str, garden_data: Path, tmp_path:
 def test_mistakes_in_the_file(mistake: str, garden_data: Path, tmp_path: Path) -> None:
     """Found by `plan` already, with the line."""
     old, new, *parts = FILES[mistake]
-    assert old in BASE
-    (tmp_path / "x.yaml").write_text(BASE.replace(old, new, 1))
+    assert old in FIRST
+    (tmp_path / "x.yaml").write_text(FIRST.replace(old, new, 1))
     one_line(harness(tmp_path, "plan", "x.yaml", code=None), *parts)
 
 
@@ -180,7 +170,7 @@ def test_mistakes_in_the_data(
     """The file, its line, and the command that lists all of them."""
     (garden_data / "queries/validation.jsonl").write_text(json.dumps(line) + "\n")
     harness(tmp_path, "data", "pin", "garden")
-    (tmp_path / "x.yaml").write_text(BASE)
+    (tmp_path / "x.yaml").write_text(FIRST)
     one_line(harness(tmp_path, "run", "x.yaml", "--no-mlflow", code=None), *parts)
 
 

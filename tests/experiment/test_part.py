@@ -6,21 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from project import harness, one_line, project
+from project import FIRST, harness, one_line, project
 
 from harness import ConfigError, Experiment, accept_launch, gate, read_experiment, run
 from harness.data.dataset import sample
 from harness.experiment.part import part_of
 
-EXPERIMENT = """\
-name: parts
-data: garden
-tokenizer: words
-chunker: {fixed: {size: 20}}
-embedder: hashing
-retriever: {bm25: {depth: 5}}
-selector: {top_k: {k: 3}}
-metrics: [recall@3]
+EXPERIMENT = (
+    FIRST.replace("name: first", "name: parts")
+    + """\
 notes: Try **this**.
 tags: {team: search, ticket: 7}
 grid:
@@ -28,6 +22,7 @@ grid:
   retriever: [bm25: {depth: 5}, dense: {depth: 5}]
 compare: {baseline: {chunker: fixed, chunker.size: 20, retriever: bm25}}
 """
+)
 
 
 @pytest.fixture

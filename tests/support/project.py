@@ -23,6 +23,17 @@ grid:
     - fixed: {size: 20}
     - fixed: {size: 40}
 """
+FIRST = """\
+name: first
+data: garden
+tokenizer: words
+chunker: {fixed: {size: 20}}
+embedder: hashing
+retriever: {bm25: {depth: 5}}
+selector: {top_k: {k: 3}}
+metrics: [recall@3]
+"""
+"""One trial; other tests change a line of it, or add a grid."""
 JUDGES = "judges: [{context_precision: {model: m, k: 3%s}}]"
 HARNESS = Path(sys.executable).with_name("harness")
 

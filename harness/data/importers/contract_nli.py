@@ -17,7 +17,7 @@ def import_contract_nli(source: Source, writer: DatasetWriter, options: Options)
 
     The same hypotheses are asked about every contract, so a query begins with the title of its contract.
     """
-    path = source.one("*.json", "the ContractNLI file")
+    path = source.one("the ContractNLI file", "*.json")
     place = Line(path, 1, "(top)")
     content = object_of(place, source.json(path), "the file")
     labels = object_of(place, content.get("labels"), "labels")

@@ -13,6 +13,7 @@ from harness.data.importers.options import Options
 from harness.data.importers.source import Row, Source
 from harness.data.importers.tables import add_queries
 
+_KINDS = ("*.csv", "*.jsonl", "*.json")
 _INPUTS = ("inputs.", "input.", "inputs_", "input_")
 _OUTPUTS = ("outputs.", "output.", "outputs_", "output_", "reference_outputs.", "reference_output.")
 _QUESTIONS = ("question", "query", "input", "user_input", "prompt", "text", "messages")
@@ -40,7 +41,11 @@ def _import(source: Source, writer: DatasetWriter, options: Options) -> None:
     only if `columns` names its column. Raises DataError with the place.
     """
     add_corpus(source, writer, options)
-    path = source.file(options.queries[""]) if "" in options.queries else _export(source)
+    path = (
+        source.file(options.queries[""])
+        if "" in options.queries
+        else source.one("the export", *_KINDS, option="--queries")
+    )
     rows = list(_rows(source, path))
     if not rows:
         raise DataError(f"{path}: contains no example")
@@ -48,17 +53,6 @@ def _import(source: Source, writer: DatasetWriter, options: Options) -> None:
     _require_examples(rows[0][0], names)
     columns = {**_columns(rows[0][0], names), **options.columns}
     add_queries(writer, options.name, columns, rows)
-
-
-def _export(source: Source) -> Path:
-    """The only file of the export."""
-    if source.path.is_file():
-        return source.path
-    found = [path for suffix in ("csv", "jsonl", "json") for path in source.all(f"*.{suffix}")]
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found[:5]) or "no .csv, .jsonl or .json file"
-        raise DataError(f"{source.path}: {names} could be the export; name one with --queries")
-    return found[0]
 
 
 def _rows(source: Source, path: Path) -> Iterator[tuple[Line, Row]]:

@@ -1,6 +1,7 @@
 """HotpotQA files: multi-hop questions with their passages and supporting sentences."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.core.errors import DataError
@@ -72,15 +73,9 @@ def _write(writer: DatasetWriter, queries: str, question: Asked, known: dict[tup
     writer.query(question.line, queries, query)
 
 
-def _questions(source: Source) -> Any:
+def _questions(source: Source) -> Path:
     """The file with the questions; files with `corpus` in their name are ignored."""
-    if source.path.is_file():
-        return source.path
-    found = [path for path in source.all("*.json") if "corpus" not in path.name]
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found[:5]) or "no .json file"
-        raise DataError(f"{source.path}: {names} could be the questions; name one with --queries")
-    return found[0]
+    return source.one("the questions", "*.json", option="--queries", only=lambda path: "corpus" not in path.name)
 
 
 def read_question(line: Line, written: Any) -> Asked:

@@ -15,7 +15,7 @@ def import_musique(source: Source, writer: DatasetWriter, options: Options) -> N
     A question marked as not answerable has no evidence and no answer; its id ends with `-unanswerable`, as the same
     question is often there with its evidence too. Raises DataError with the line, also for questions without labels.
     """
-    path = source.one("*.jsonl", "the questions")
+    path = source.one("the questions", "*.jsonl")
     rows = list(source.json_lines(path))
     known: dict[tuple[str, str], str] = {}
     taken: set[str] = set()

@@ -60,22 +60,20 @@ def _records(source: Source, path: Path) -> Iterator[tuple[Line, Row]]:
 
 def _with_chunks(source: Source) -> Path:
     """The only file whose first document has chunks."""
-    if source.path.is_file():
-        return source.path
-    files = [*source.all("*.json"), *source.all("*.jsonl")]
-    found = [path for path in files if "chunks" in next((row for _, row in source.rows(path)), {})]
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "no file"
-        raise DataError(f"{source.path}: {names} could be documents with `chunks`; name the file with --corpus")
-    return found[0]
+    return source.one(
+        "documents with `chunks`",
+        "*.json",
+        "*.jsonl",
+        option="--corpus",
+        only=lambda path: "chunks" in next((row for _, row in source.rows(path)), {}),
+    )
 
 
 def _questions(source: Source, corpus: Path) -> Path:
-    files = [path for suffix in ("jsonl", "json", "csv") for path in source.all(f"*.{suffix}") if path != corpus]
-    if len(files) != 1:
-        names = ", ".join(path.name for path in files[:5]) or "no file"
-        raise DataError(f"{source.folder}: {names} could be the questions; name the file with --queries")
-    return files[0]
+    if source.path == corpus:
+        raise DataError(f"{corpus}: contains only the documents; name the questions with --queries")
+    kinds = ("*.jsonl", "*.json", "*.csv")
+    return source.one("the questions", *kinds, option="--queries", only=lambda path: path != corpus)
 
 
 def _document(line: Line, record: Row) -> tuple[str, str, list[tuple[list[str], int, int]]]:

@@ -1,6 +1,5 @@
 """A folder of question files: tables, JSON, YAML, or texts with YAML at their beginning."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import yaml
 
 from harness.core.errors import DataError
-from harness.core.strict_yaml import load_yaml
+from harness.core.strict_yaml import front_matter, load_yaml
 from harness.core.text_files import Line
 from harness.data.importers.cells import USUAL
 from harness.data.importers.dataset_writer import DatasetWriter
@@ -19,7 +18,6 @@ from harness.data.importers.tables import add_queries
 
 _TABLES = (".csv", ".tsv", ".jsonl")
 _TEXTS = (".md", ".txt")
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?P<yaml>.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
 
 
 def import_questions(source: Source, writer: DatasetWriter, options: Options) -> None:
@@ -66,11 +64,11 @@ def _rows(source: Source, path: Path, options: Options) -> Iterator[tuple[Line, 
 
 def _text(line: Line, content: str) -> dict[str, Any]:
     """The parts of a text: those of the YAML at its beginning, and the question, which is the rest."""
-    head = _FRONT_MATTER.match(content)
-    parts = _yaml(line, head["yaml"]) if head else {}
+    head, question = front_matter(content)
+    parts = _yaml(line, head) if head else {}
     if not isinstance(parts, dict):
         raise line.fault("the YAML at the beginning is no mapping of parts, such as `answer: …`")
-    return {**parts, "question": content[head.end() if head else 0 :].strip()}
+    return {**parts, "question": question.strip()}
 
 
 def _yaml(line: Line, content: str) -> Any:

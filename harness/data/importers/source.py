@@ -42,16 +42,20 @@ class Source:
                 return self.folder / candidate
         raise DataError(f"{self.folder / name}: no such file")
 
-    def one(self, pattern: str, what: str, option: str = "") -> Path:
-        """The file itself, or the only matching file in the folder. Raises DataError if there is not exactly one."""
+    def one(self, what: str, *patterns: str, option: str = "", only: Callable[[Path], bool] | None = None) -> Path:
+        """The file itself, or the one file in the folder that matches a pattern and satisfies `only`.
+
+        Raises DataError if there is not exactly one.
+        """
         if self.path.is_file():
             return self.path
-        found = self.all(pattern)
+        found = [path for pattern in patterns for path in self.all(pattern) if only is None or only(path)]
         if len(found) == 1:
             return found[0]
         many = f"{len(found)} files could be {what}: {', '.join(path.name for path in found[:5])}"
-        remedy = f"; name one with {option}" if option else "; name the file itself"
-        raise DataError(f"{self.path}: {many if found else f'contains no {pattern}, {what}'}{remedy}")
+        none = f"contains no file ({', '.join(patterns)}) that could be {what}"
+        remedy = f"name one with {option}" if option else "name the file itself"
+        raise DataError(f"{self.path}: {many if found else none}; {remedy}")
 
     def all(self, pattern: str) -> list[Path]:
         """The files that match, including gzipped ones, sorted by name."""

@@ -43,7 +43,7 @@ def import_squad(source: Source, writer: DatasetWriter, options: Options) -> Non
     The answers of several annotators to one question are equivalent places of one item of evidence; a question that is
     marked impossible, or has no answer, has no evidence.
     """
-    path = source.one("*.json", "the SQuAD file")
+    path = source.one("the SQuAD file", "*.json")
     place = Line(path, 1, "data")
     content = object_of(place, source.json(path), "the file")
     articles = _articles(path, list_of(Line(path, 1, "(top)"), content, "data"))

@@ -1,1 +1,1 @@
-../workshop/my_chunkers.py
+../../../../experiments/my_chunkers.py
