@@ -12,6 +12,7 @@ from harness.core.plurals import plural
 from harness.evaluation.metrics import split_metric
 from harness.evaluation.results import TrialResult
 from harness.evaluation.stats import (
+    ALPHA,
     FEW_CLUSTERS,
     FEWEST_CLUSTERS,
     Choice,
@@ -22,21 +23,20 @@ from harness.evaluation.stats import (
     cluster_bootstrap,
     cluster_sums,
     design_effect,
+    enough,
     holm,
     paired_differences,
     queries_needed,
+    too_few,
 )
 from harness.evaluation.stats.clusters import standard_errors
-from harness.experiment.params import find_baseline
+from harness.experiment.params import matching
 from harness.experiment.settings import Compare
 from harness.running.launch_result import Launch
 from harness.running.primary_metric import Scores, chunkings, primary_metric, scores_of
 from reports.comparison import Best, Comparison
 from reports.comparison_row import Matters, Row, Verdict
 from reports.judge_notes import notes_on
-
-ALPHA = 0.05
-"""The family-wise error rate: the probability of any wrong verdict if no trial differs from the baseline."""
 
 
 def compare(
@@ -59,7 +59,9 @@ def compare(
     settings = _settings(launch.experiment.compare, margin, effect, clusters)
     results = launch.results
     metric = on or primary_metric(launch.experiment, results)
-    at = find_baseline([result.params for result in results], baseline or settings.baseline)
+    asked = baseline or settings.baseline
+    found = matching([result.params for result in results], asked, "compare.baseline")
+    at = found[0]
     scores = scores_of(results, metric, settings.clusters)
     sizes = cluster_sums(scores.low, scores.clusters)[1]
     choice = _choice(scores)
@@ -86,7 +88,11 @@ def compare(
         margin=settings.margin,
         effect=settings.effect,
         final=launch.session is not None and launch.session.final,
-        warnings=[*_warnings(launch, metric, len(sizes)), *_judge_notes(launch, metric)],
+        warnings=[
+            *_warnings(launch, metric, len(sizes)),
+            *_judge_notes(launch, metric),
+            *([_ambiguous(asked, len(found))] if asked and len(found) > 1 else ()),
+        ],
         synthetic=launch.session is not None and launch.session.synthetic,
         partial=launch.experiment.partial,
     )
@@ -199,11 +205,6 @@ def _refused(why: str, settings: Compare) -> _Difference:
     return _Difference(nan, nan, nan, nan, nan, nan, nan, "cannot tell", why, matters)
 
 
-def too_few(clusters: int) -> bool:
-    """Returns whether this number of clusters has too few sign patterns for p to reach 5 % at all."""
-    return clusters - 1 < -math.log2(ALPHA)
-
-
 def _within(low: float, high: float) -> tuple[float, float]:
     """The bounds of an interval, NaN if there are none. Measures are in 0..1, so differences are in -1..1."""
     return (max(low, -1.0), min(high, 1.0)) if math.isfinite(low + high) else (math.nan, math.nan)
@@ -305,6 +306,11 @@ def _capped(launch: Launch, metric: str) -> list[str]:
     ]
 
 
+def _ambiguous(asked: Mapping[str, object], count: int) -> str:
+    wanted = ", ".join(f"{key}: {value}" for key, value in asked.items())
+    return f"{count} trials have {wanted}; the first of them is the baseline"
+
+
 def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
     warnings = [*launch.warnings, *_capped(launch, metric)]
     if clusters < FEWEST_CLUSTERS:
@@ -312,9 +318,8 @@ def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
             f"no intervals: {plural(clusters, 'cluster')} of queries, at least {FEWEST_CLUSTERS} are needed"
         )
     elif too_few(clusters):
-        enough = next(count for count in range(clusters, 64) if not too_few(count))
         message = f"{clusters} clusters of queries are too few for any difference to reach p {ALPHA:g}: there are only"
-        message += f" {2 ** (clusters - 1)} sign patterns; queries about {enough} documents would be enough"
+        message += f" {2 ** (clusters - 1)} sign patterns; queries about {enough(clusters)} documents would be enough"
         warnings.append(f"{message}; with `clusters: queries` the results apply to further queries on these documents")
     elif clusters < FEW_CLUSTERS:
         warnings.append(f"only {clusters} clusters of queries: the intervals are approximate")

@@ -178,7 +178,7 @@ def footnotes(comparison: Comparison, columns: Sequence[Column] | None = None) -
 
 
 def _counted(comparison: Comparison) -> str:
-    counted = plural(comparison.queries, "query")
+    counted = plural(comparison.queries, "query") + (" of the locked query set" if comparison.final else "")
     if comparison.clusters_by == "documents":
         counted += f" in {plural(comparison.clusters, 'cluster')} by document"
         if not math.isnan(comparison.design_effect):
@@ -233,8 +233,9 @@ def _explained(comparison: Comparison, *, needed: bool) -> list[str]:
 def _separable(comparison: Comparison) -> str:
     names = comparison.best.not_separable
     if len(names) == 1:
-        return "all other trials are separable from it at 95 %"
-    return f"not separable from the best at 95 % ({len(names)} of {len(comparison.rows)} trials): {_listed(names)}"
+        return "all other trials are separable from it at 95 % (each tested against all others, not only the baseline)"
+    tested = f"each tested against all others, not only the baseline; {len(names)} of {len(comparison.rows)} trials"
+    return f"not separable from the best at 95 % ({tested}): {_listed(names)}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ def add_check_options(made: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help=f"print every finding, not only the first {_SHOWN} of each kind"
     )
     made.add_argument("--strict", action="store_true", help="exit code 1 for warnings too")
-    made.add_argument("--effect", type=number, metavar="D", help="the difference of means to detect (default 0.05)")
+    made.add_argument("--effect", type=number, metavar="D", help="the difference of means to detect (default 0.03)")
     made.add_argument("--fix", type=Path, metavar="DIR", help="write a copy with all unambiguous repairs, and a diff")
     made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
 

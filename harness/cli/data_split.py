@@ -27,6 +27,7 @@ def split(options: argparse.Namespace) -> int:
     from harness.core.plurals import plural
     from harness.data.manifest import read_manifest
     from harness.data.split import require_unsplit, write_split
+    from harness.evaluation.stats import enough, too_few
 
     if not 0 < options.test < 1:
         raise ConfigError(f"--test {options.test:g}: expected a fraction between 0 and 1, such as 0.3")
@@ -38,10 +39,18 @@ def split(options: argparse.Namespace) -> int:
             raise ConfigError(f"data split: name one of the sets with --from: {', '.join(manifest.queries)}")
         source = next(iter(manifest.queries), "validation")
     made = write_split(manifest, source, fraction=options.test, by=options.by, seed=options.seed)
-    print(f"validation: {plural(len(made.validation), 'query')}")
-    print(f"test: {plural(len(made.test), 'query')}, locked: only `harness run --final` opens it")
+    sizes = [plural(len(ids), "query") for ids in (made.validation, made.test)]
+    if options.by == "documents":
+        sizes = [
+            f"{size} in {plural(groups, 'group')} by document" for size, groups in zip(sizes, made.groups, strict=True)
+        ]
+    print(f"validation: {sizes[0]}")
+    print(f"test: {sizes[1]}, locked: only `harness run --final` opens it")
     for stratum, (left, right) in made.strata.items():
         print(f"  {stratum}: {left} and {right}")
-    how = f"{plural(made.groups, 'group')} by document" if options.by == "documents" else "by query"
-    print(f"split {how}, recorded in {manifest.root / 'manifest.yaml'}")
+    for name, count in zip(("validation", "test"), made.groups, strict=True):
+        if too_few(count):
+            message = f"note: on '{name}' no difference can be shown: at least {enough(count)} groups are needed"
+            print(f"{message}; add queries about other documents, and pin them with `harness data pin`")
+    print(f"split by {options.by}, recorded in {manifest.root / 'manifest.yaml'}")
     return OK

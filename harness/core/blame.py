@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.core.errors import ComponentError, ConfigError, HarnessError
-from harness.core.own_packages import HOME, OWN_PACKAGES
+from harness.core.own_packages import HOME, OWN_PACKAGES, is_built_in
 
 
 def ended_by(ended: SystemExit) -> str:
@@ -36,7 +36,7 @@ def blamed(component: object, part: str, *given: object) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, ValueError) and "read-only" in str(error):
             raise ConfigError(f"{part}: changes an array it was given; work on a copy of it") from error
-        if type(component).__module__.partition(".")[0] in OWN_PACKAGES:
+        if is_built_in(component):
             raise
         raise fault_of(part, error) from error
     for one, before in lists:

@@ -11,6 +11,11 @@ HOME = Path(__file__).resolve().parents[2]
 """The folder that contains them."""
 
 
+def is_built_in(component: object) -> bool:
+    """Whether a component is the harness's own, not a researcher's."""
+    return type(component).__module__.partition(".")[0] in OWN_PACKAGES
+
+
 @lru_cache(maxsize=1)
 def require_own_packages() -> None:
     """Raises ConfigError if `judges` or `reports` would be imported from a folder that does not contain `harness`."""

@@ -23,11 +23,11 @@ _EXCHANGED = 200
 
 @dataclass(frozen=True)
 class Split:
-    """The ids of the queries of both sets, the number of groups, and the number of queries per stratum in both."""
+    """The ids of the queries of both sets, and in both the number of groups and of queries per stratum."""
 
     validation: Sequence[str]
     test: Sequence[str]
-    groups: int
+    groups: tuple[int, int]
     strata: Mapping[str, tuple[int, int]]
 
 
@@ -57,7 +57,7 @@ def split_queries(queries: Sequence[RawQuery], *, fraction: float, by: By = "doc
     sides = [[query.id for query in queries if (query.id in test) is side] for side in (False, True)]
     sizes = [Counter(strata[name] for name in names) for names in sides]
     counts = {stratum: (sizes[0][stratum], sizes[1][stratum]) for stratum in wanted}
-    return Split(sides[0], sides[1], len(groups), counts)
+    return Split(sides[0], sides[1], (inside.count(False), inside.count(True)), counts)
 
 
 def _chosen(groups: Sequence[Counter[str]], wanted: Mapping[str, float]) -> list[bool]:

@@ -21,7 +21,7 @@ def find_baseline(
 def matching(every: Sequence[Mapping[str, str]], wanted: Mapping[str, Any], where: str) -> list[int]:
     """The indices of the trials whose params have all the wanted values. Raises ConfigError if there is none.
 
-    A component may be named as in YAML (`my_chunkers.py:ByHeading`).
+    A component may be named as in YAML (`my_chunkers.py:ByHeading`), or by its class (`ByHeading`).
     """
     known = list(dict.fromkeys(key for params in every for key in params))
     asked = {key: param_text(value) for key, value in wanted.items()}
@@ -29,7 +29,7 @@ def matching(every: Sequence[Mapping[str, str]], wanted: Mapping[str, Any], wher
         if key not in known:
             close = did_you_mean(key, known)
             raise ConfigError(f"{where}: no param '{key}'.{close} Params: {', '.join(known)}")
-        if key in SLOTS and ":" in value:
+        if key in SLOTS and not any(params.get(key) == value for params in every):
             asked[key] = snake_case(value.rpartition(":")[2])
     found = [at for at, params in enumerate(every) if has_values(params, asked)]
     if found:

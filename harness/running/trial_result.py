@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from harness.core.own_packages import is_built_in
 from harness.evaluation.results import TrialResult
 from harness.experiment.trial import Trial
 from harness.running.stages.model_access import PriceGiven
@@ -12,6 +13,9 @@ from harness.running.stages.score import efficiency, metric_values
 from harness.running.trial_outputs import TrialOutputs
 from harness.storage.digest import digest
 from harness.storage.store import Artifact
+
+_MOST = 0.95
+"""With a smaller share of the text in its chunks, a custom chunker gets a warning; blanks between chunks are fine."""
 
 
 def trial_result(outputs: TrialOutputs, name: str, price: PriceGiven = None) -> TrialResult:
@@ -79,6 +83,10 @@ def _warnings(outputs: TrialOutputs) -> Iterator[str]:
         window = f"the window of {trial.embedder.label}"
         cut = f"{facts['truncated']} of {facts['chunks']} chunks"
         yield f"{cut} are longer than {window}, which saw only their beginning"
+    if not is_built_in(trial.chunker):
+        share = outputs.passages.share_of_text()
+        if share < _MOST:
+            yield f"the chunks contain {share:.0%} of the text; the rest can never be retrieved"
     yield from _unanswered(outputs)
 
 

@@ -53,7 +53,7 @@ def test_groups_stay_together() -> None:
     """Queries with the same `group` are connected, too."""
     queries = [asked(f"q{at}", f"d{at}", group=str(at // 3)) for at in range(12)]
     made = split_queries(queries, fraction=0.25)
-    assert made.groups == 4
+    assert made.groups == (3, 1)
     assert len({int(name[1:]) // 3 for name in made.test}) == 1
 
 
@@ -78,7 +78,9 @@ def test_the_command(data: Path, tmp_path: Path) -> None:
     """Lines stay as they were; the manifest records the split; a second one is refused; the test set is locked."""
     before = (data / "queries/validation.jsonl").read_bytes().splitlines()
     out = harness(tmp_path, "data", "split", "tiny", "--test", "0.3").stdout
-    assert "validation: 7 queries\ntest: 3 queries, locked" in out
+    assert "validation: 7 queries in 7 groups by document\ntest: 3 queries in 3 groups by document, locked" in out
+    assert "note: on 'test' no difference can be shown: at least 6 groups are needed; add queries" in out
+    assert "on 'validation'" not in out
     manifest = read_manifest(data)
     after = [line for name in ("validation", "test") for line in manifest.queries[name].path.read_bytes().splitlines()]
     assert sorted(after) == sorted(before)

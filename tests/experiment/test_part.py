@@ -40,6 +40,8 @@ def test_trials_keep_their_names(file: Path) -> None:
     assert not part.compare.baseline
     assert part_of(read_experiment(file), {"retriever": "bm25"}).compare.baseline
     assert part_of(read_experiment(file)).partial == ""
+    assert part_of(read_experiment(file), {"chunker": "Recursive"}).partial == "2 of 6 trials"
+    assert part_of(read_experiment(file), {"chunker": "chunkers.py:Recursive"}).partial == "2 of 6 trials"
 
 
 def test_nothing_matches(file: Path) -> None:

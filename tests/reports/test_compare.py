@@ -109,6 +109,16 @@ def test_the_first_trial_is_the_default_baseline() -> None:
     assert compare(made, baseline={"chunker.size": 100}).baseline == "x"
 
 
+def test_a_baseline_of_two_trials() -> None:
+    """The first of them, and a note says so; no note if nothing was asked for, or only one trial has it."""
+    made = launch(result("x", HALF), result("base", HALF), on="recall@100t")
+    note = "2 trials have chunker.size: 100; the first of them is the baseline"
+    assert compare(made, baseline={"chunker.size": 100}).warnings == [note]
+    assert not compare(made).warnings
+    unnamed = dataclasses.replace(made.experiment, compare=Compare(on="recall@100t"))
+    assert not compare(dataclasses.replace(made, experiment=unnamed)).warnings
+
+
 def test_faults() -> None:
     """An unknown param, an unknown metric."""
     with pytest.raises(ConfigError, match="no param 'chunkr'. Did you mean 'chunker'"):

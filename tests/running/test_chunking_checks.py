@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness import Experiment, Trial
+import pytest
+
+from harness import Chunker, ConfigError, Document, Experiment, Spans, Trial, run
 from harness.components.chunkers import Fixed
 from harness.components.retrievers import BM25
 from harness.running.chunking_checks import suitability
@@ -37,9 +40,30 @@ def test_documents_that_all_chunkings_cut_alike(make_data: Callable[..., Path], 
     assert list(suitability(experiment(data, 5), tmp_path / "store")) == []
 
 
+@dataclass(frozen=True)
+class Beginning(Chunker):
+    """The first characters of a document, in two overlapping chunks."""
+
+    size: int = 10
+
+    def split(self, doc: Document) -> Spans:
+        return [(0, self.size), (2, self.size)]
+
+
+def test_an_own_chunker_that_leaves_most_of_the_text_out(make_data: Callable[..., Path], tmp_path: Path) -> None:
+    """A warning says how much its chunks contain, overlaps counted once: 2 x 10 of 20 + 60 characters."""
+    documents = [{"id": "a", "text": "one two three four f"}, {"id": "b", "text": "five six seven eight" * 3}]
+    data = make_data(documents, [{"id": "q", "text": "one", "evidence": [{"doc": "a"}]}])
+    trial = Trial(str(data), Beginning(), BM25(), tokenizer="words", metrics=("recall@3",))
+    (found,) = run(Experiment("short", trial, []), store=tmp_path / "store", log=False).results
+    assert found.warnings == ["the chunks contain 25% of the text; the rest can never be retrieved"]
+    longer = replace(trial, chunker=Beginning(60))
+    with pytest.raises(ConfigError, match="'a' has 20 characters, but the chunker returned the span 0-60"):
+        run(Experiment("long", longer, []), store=tmp_path / "store", log=False)
+
+
 def test_ignored_documents_are_never_retrieved(make_data: Callable[..., Path], tmp_path: Path) -> None:
     """With every retriever, the query still gets as many other documents."""
-    from harness import run
     from harness.components.embedders import Hashing
     from harness.components.retrievers import Dense, Hybrid
     from harness.components.selectors import TopK

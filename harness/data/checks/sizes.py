@@ -14,7 +14,7 @@ from harness.evaluation.stats import queries_needed
 
 SHORT = 150
 """Words, about 200 tokens; the usual chunkers do not split shorter documents."""
-EFFECT = 0.05
+EFFECT = 0.03
 """The difference of means to detect, if none is given."""
 FEWEST_DOCUMENTS = 6
 """Minimum number of clusters for a significant difference: with five, at least 2 in 2^5 = 6 % of all sign flips are as

@@ -2,7 +2,17 @@
 
 from harness.evaluation.stats.bootstrap import Intervals, bootstrap_means, cluster_bootstrap
 from harness.evaluation.stats.choice import Choice, best_of
-from harness.evaluation.stats.clusters import FEW_CLUSTERS, FEWEST_CLUSTERS, Flags, Floats, cluster_sums, design_effect
+from harness.evaluation.stats.clusters import (
+    ALPHA,
+    FEW_CLUSTERS,
+    FEWEST_CLUSTERS,
+    Flags,
+    Floats,
+    cluster_sums,
+    design_effect,
+    enough,
+    too_few,
+)
 from harness.evaluation.stats.effects import Effect, factor_effects
 from harness.evaluation.stats.power import queries_needed
 from harness.evaluation.stats.rates import Estimate, clustered_rate, wilson
@@ -10,6 +20,7 @@ from harness.evaluation.stats.repeats import Variance, variance_of_repeats
 from harness.evaluation.stats.signflips import Differences, Sums, holm, paired_differences
 
 __all__ = [
+    "ALPHA",
     "FEWEST_CLUSTERS",
     "FEW_CLUSTERS",
     "Choice",
@@ -27,10 +38,12 @@ __all__ = [
     "cluster_sums",
     "clustered_rate",
     "design_effect",
+    "enough",
     "factor_effects",
     "holm",
     "paired_differences",
     "queries_needed",
+    "too_few",
     "variance_of_repeats",
     "wilson",
 ]

@@ -1,5 +1,7 @@
 """Clusters of queries that share a document: sums by cluster, standard errors and the design effect."""
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,9 +12,21 @@ FEWEST_CLUSTERS = 5
 """With fewer clusters there is no interval: too few units to estimate their variance."""
 FEW_CLUSTERS = 20
 """With fewer clusters an interval comes with a warning."""
+ALPHA = 0.05
+"""The family-wise error rate: the probability of any wrong verdict if no trial differs from the baseline."""
 
 BLOCK = 4_000_000
 """Max random numbers in memory at a time, which bounds memory for any number of clusters."""
+
+
+def too_few(clusters: int) -> bool:
+    """Whether this number of clusters has too few sign patterns for p to reach `ALPHA` at all."""
+    return clusters - 1 < -math.log2(ALPHA)
+
+
+def enough(clusters: int) -> int:
+    """The smallest number of clusters, at least this one, that is not too small."""
+    return next(count for count in range(clusters, 64) if not too_few(count))
 
 
 def cluster_sums(scores: Floats, clusters: npt.ArrayLike) -> tuple[Floats, Floats]:

@@ -35,6 +35,16 @@ class Passages:
     def __len__(self) -> int:
         return len(self.doc)
 
+    def share_of_text(self) -> float:
+        """Return the share of the corpus' characters that are in at least one chunk."""
+        covered, last, reached = 0, -1, 0
+        for at in np.lexsort((self.start, self.doc)):
+            doc, end = int(self.doc[at]), int(self.end[at])
+            reached = reached if doc == last else 0
+            covered += max(0, end - max(int(self.start[at]), reached))
+            last, reached = doc, max(reached, end)
+        return covered / max(1, sum(len(document.text) for document in self._data.documents))
+
     def chunk(self, number: int, reach: int = 0) -> Chunk:
         """Return chunk `number`, or with a `reach` the passage from its start to that offset. Results are cached."""
         if (number, reach) not in self._made:

@@ -242,11 +242,11 @@ def test_near_duplicates_are_compared_within_a_document(make_data: MakeData) -> 
 
 
 def test_sizes(make_data: MakeData) -> None:
-    """503 queries for a difference of 0.05: ((1.96 + 0.84) * 0.4 / 0.05)^2; a quarter of that for 0.1."""
+    """1,396 queries for a difference of 0.03: ((1.96 + 0.84) * 0.4 / 0.03)^2; 9 in 100 of that for 0.1."""
     root = make_data([{"id": "a", "text": TEXT}], [{"id": "q", "text": "?", "evidence": [evidence(12, 29)]}])
     record = {finding.code: finding.what for finding in check_dataset(root)}
     assert set(record) == SIZES
-    assert "takes about 503" in record["few-queries"]
+    assert "takes about 1,396" in record["few-queries"]
     assert "the queries form 1 cluster," in record["few-clusters"]
     assert "1 of 1 documents have fewer than 150 words (median 7)" in record["short-documents"]
     assert any("takes about 126" in finding.what for finding in check_dataset(root, effect=0.1))
@@ -262,7 +262,7 @@ def test_a_malformed_line_and_a_changed_file(make_data: MakeData) -> None:
 def test_the_chroma_corpora_have_exactly_their_known_defects(shared: Callable[[str], Path], tmp_path: Path) -> None:
     """97 references occur more than once, 49 start or end inside a word, 217 have white space at an end, none differs.
 
-    Also, 472 queries are fewer than the 503 needed for a difference of 0.05, and one query occurs in its document.
+    Also, 472 queries are fewer than the 1,396 needed for a difference of 0.03, and one query occurs in its document.
     """
     import_dataset("chroma", shared("chroma-chunking"), tmp_path / "chroma")
     listed = list(check_dataset(tmp_path / "chroma"))
