@@ -48,4 +48,4 @@ def counted(work: Workspace) -> Iterator[Work]:
         if count > before.get(stage, 0):
             done.built[stage] = count - before.get(stage, 0)
     done.damaged.extend(work.store.damaged[damaged:])
-    done.damaged.extend(["vectors.sqlite"] * (work.vectors.damaged - files))
+    done.damaged.extend(["vectors"] * (work.vectors.damaged - files))

@@ -18,10 +18,11 @@ from harness.llm import AnswerCache, Failure, Label
 from harness.llm.answer_cache import Call
 from harness.llm.leases import Leases
 from harness.running.locked_set import _read
-from harness.storage.model_outputs import ScoreCache, Scored, VectorCache
+from harness.storage.model_outputs import ScoreCache, Scored
 from harness.storage.sealed import read_sealed, write_sealed
 from harness.storage.sqlite_file import SqliteFile
 from harness.storage.store import Artifact, Store
+from harness.storage.vector_shards import VectorShards
 from judges import ContextPrecision
 
 SHORT, LONG = 8, 120
@@ -171,27 +172,19 @@ def read_answers(file: Path) -> None:
 
 
 def write_vectors(file: Path) -> None:
-    cache = VectorCache(file)
-    cache.put("s", NAMES, Embedded(VECTORS, np.zeros(300, np.bool_)))
-    cache.close()
+    VectorShards(file.parent).put("s", NAMES, Embedded(VECTORS, np.zeros(300, np.bool_)))
 
 
 def read_vectors(file: Path) -> None:
-    cache = VectorCache(file)
-    whole = Embedded(VECTORS, np.zeros(300, np.bool_))
-    if cache.get("s", NAMES) is None:
-        missing = cache.missing("s", NAMES)
-        rows = [NAMES.index(name) for name in missing]
-        cache.put("s", missing, Embedded(VECTORS[rows], np.zeros(len(rows), np.bool_)))
-    found = cache.get("s", NAMES)
-    if found is None:  # the written file cannot be read back
-        cache.set_aside()
-        cache.put("s", NAMES, whole)
-        found = cache.get("s", NAMES)
+    shards = VectorShards(file.parents[1])
+    missing = shards.missing("s", NAMES)
+    rows = [NAMES.index(name) for name in missing]
+    if rows:
+        shards.put("s", missing, Embedded(VECTORS[rows], np.zeros(len(rows), np.bool_)))
+    found = shards.get("s", NAMES)
     assert found is not None
-    assert np.array_equal(found.vectors, whole.vectors)
+    assert np.array_equal(found.vectors, VECTORS)
     assert not found.truncated.any()
-    cache.close()
 
 
 def write_scores(file: Path) -> None:
@@ -239,7 +232,7 @@ def read_artifact(file: Path) -> None:
 
 FILES: dict[str, tuple[Callable[[Path], None], Callable[[Path], None], str]] = {
     "answers.sqlite": (write_answers, read_answers, "answers.sqlite"),
-    "vectors.sqlite": (write_vectors, read_vectors, "vectors.sqlite"),
+    "vectors": (write_vectors, read_vectors, "s/*.arrow"),
     "scores.sqlite": (write_scores, read_scores, "scores.sqlite"),
     "leases.sqlite": (write_leases, read_leases, "leases.sqlite"),
     "key.json": (write_artifact, read_artifact, "objects/*/*/key.json"),
@@ -329,18 +322,6 @@ def test_an_impossible_grade_is_asked_again(
         outcome = put([VICTIM], tmp_path, judge)
         assert len(server.calls) == before + 1
         assert {one.grade for one in outcome.judgments.values() if not isinstance(one, Failure)} == {2}
-
-
-@pytest.mark.parametrize("bad", [b"12345678", b"123", b"", np.array([np.nan, 1], np.float32).tobytes()])
-def test_a_damaged_vector_is_missing(bad: bytes, tmp_path: Path) -> None:
-    """Eight bytes, odd lengths, empty, NaN: computed again."""
-    cache = VectorCache(tmp_path / "v.sqlite")
-    cache.put("s", ["a", "b"], Embedded(np.ones((2, 3), np.float32), np.zeros(2, bool)))
-    cache.write(lambda db: db.execute("UPDATE vectors SET vector = ?", (bad,)))
-    assert cache.get("s", ["a"]) is None
-    assert cache.missing("s", ["a", "b"]) == ["a"]
-    cache.put("s", ["a"], Embedded(np.ones((1, 3), np.float32), np.zeros(1, bool)))
-    assert cache.get("s", ["a"]) is not None
 
 
 @pytest.mark.parametrize("record", ["[]", "null", "3", "{}", "[" * 9000, '{"key": {"stage": "x"}, "sha256": "0"}'])

@@ -15,10 +15,11 @@ from harness.core.rankings import unit_rows
 from harness.core.records import Chunk, Embedded
 from harness.storage.digest import digest
 from harness.storage.locks import locked
-from harness.storage.model_outputs import VectorCache
+from harness.storage.vector_shards import VectorShards
 
-_SLAB = 256
-"""The number of texts embedded between two writes to the cache, which is what a killed launch can lose."""
+_SLAB, _LARGEST_SLAB = 256, 4096
+"""The least and the greatest number of texts in a file of vectors. A killed launch loses those of the last file: its
+size grows with what is done, so that there are few files and at most a fifth of the work is lost."""
 
 _GREATEST = 1e18
 """The square of a larger number overflows float32."""
@@ -38,22 +39,22 @@ def namespace(embedder: Embedder, *, queries: bool) -> str:
 
 
 class Embeddings:
-    """Vectors from a cache, computed if they are missing. `built["embed"]` counts the texts embedded."""
+    """Vectors from the store, computed if they are missing. `built["embed"]` counts the texts embedded."""
 
-    def __init__(self, cache: VectorCache, built: dict[str, int]) -> None:
-        self._cache, self._built = cache, built
+    def __init__(self, shards: VectorShards, built: dict[str, int]) -> None:
+        self._shards, self._built = shards, built
         self._alone: set[str] = set()
         self._dimensions: dict[str, int] = {}
         self._seen: dict[str, dict[int, tuple[Chunk, Chunk]]] = {}
 
     @property
     def damaged(self) -> int:
-        """How often the cache was found damaged: set aside completely, or with rows that were dropped."""
-        return self._cache.damaged + bool(self._cache.damaged_rows)
+        """The number of damaged files that were set aside."""
+        return self._shards.damaged
 
     def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> list[str]:
         """Return the distinct texts that have no vector yet."""
-        return self._cache.missing(namespace(embedder, queries=queries), texts)
+        return self._shards.missing(namespace(embedder, queries=queries), texts)
 
     @contextlib.contextmanager
     def alone(self, embedder: Embedder) -> Iterator[None]:
@@ -62,7 +63,7 @@ class Embeddings:
         if name in self._alone:
             yield
             return
-        with locked(self._cache.path.parent / "locks" / f"embed-{name}"):
+        with locked(self._shards.root.parent / "locks" / f"embed-{name}"):
             self._alone.add(name)
             try:
                 yield
@@ -72,17 +73,19 @@ class Embeddings:
     def fill(
         self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False, progress: Progress | None = None
     ) -> None:
-        """Compute the missing vectors, longest texts first, and cache them in batches; `progress` gets the lengths."""
+        """Compute the missing vectors, longest texts first, and store them in batches; `progress` gets the lengths."""
         if self.missing(embedder, texts, queries=queries):
             with self.alone(embedder):
                 self._fill(embedder, texts, queries=queries, progress=progress)
 
     def _fill(self, embedder: Embedder, texts: Sequence[str], *, queries: bool, progress: Progress | None) -> None:
         place = namespace(embedder, queries=queries)
-        left = sorted(self._cache.missing(place, texts), key=lambda text: (-len(text), text))
-        for start in range(0, len(left), _SLAB):
-            slab = left[start : start + _SLAB]
-            self._cache.put(place, slab, self._embedded(embedder, slab, queries=queries))
+        left = sorted(self._shards.missing(place, texts), key=lambda text: (-len(text), text))
+        done = 0
+        while done < len(left):
+            slab = left[done : done + min(max(_SLAB, done // 4), _LARGEST_SLAB)]
+            done += len(slab)
+            self._shards.put(place, slab, self._embedded(embedder, slab, queries=queries))
             self._built["embed"] = self._built.get("embed", 0) + len(slab)
             if progress:
                 progress(sum(map(len, slab)))
@@ -90,13 +93,11 @@ class Embeddings:
     def embed(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         """Return vectors for all texts, in order; missing ones are computed. Raises ConfigError if they are invalid."""
         place = namespace(embedder, queries=queries)
-        found = self._cache.get(place, texts)
+        found = self._shards.get(place, texts)
         if found is None:
             self.fill(embedder, texts, queries=queries)
-            found = self._cache.get(place, texts)
-            if found is None:
-                self._cache.set_aside()  # what was written cannot be read back
-        # If the file was damaged between writing and reading, it was set aside: continue without it.
+            found = self._shards.get(place, texts)
+        # If a file was damaged between writing and reading, it was set aside: continue without it.
         return found if found is not None else self._embedded(embedder, texts, queries=queries)
 
     def _embedded(self, embedder: Embedder, texts: Sequence[str], *, queries: bool) -> Embedded:

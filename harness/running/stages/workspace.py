@@ -13,8 +13,9 @@ from harness.data.dataset import Dataset, load_dataset, verify
 from harness.data.manifest import Copies, read_manifest
 from harness.llm import AnswerCache
 from harness.running.stages.embeddings import Embeddings
-from harness.storage.model_outputs import ScoreCache, VectorCache
+from harness.storage.model_outputs import ScoreCache
 from harness.storage.store import Store
+from harness.storage.vector_shards import VectorShards
 
 ANSWERS = "answers.sqlite"
 """The file of the answer cache in the store."""
@@ -57,7 +58,7 @@ class Workspace:
         self.tokenizer = Tokenizer(context.tokenizer)
         folder = Path(context.store)
         self.store = Store(folder)
-        self.vectors = Embeddings(VectorCache(folder / "vectors.sqlite"), self.store.built)
+        self.vectors = Embeddings(VectorShards(folder / "vectors"), self.store.built)
         self.answers = AnswerCache(folder / ANSWERS)
         self.scored = ScoreCache(folder / "scores.sqlite")
         self._kept: dict[str, OrderedDict[str, Any]] = {}

@@ -1,0 +1,130 @@
+"""Vectors of texts, in Arrow files that never change, so that many processes add to them without locks."""
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from harness.core.errors import DataError
+from harness.core.records import Embedded, Ints
+from harness.storage.files import explained, free_name
+from harness.storage.model_outputs import text_key
+from harness.storage.sqlite_vectors import SqliteVectors
+from harness.storage.vector_file import KEY, SUFFIX, Keys, VectorFile, keys_of, read_vectors, write_vectors
+
+
+class VectorShards:
+    """Vectors by namespace (an embedder) and text, in `root/<namespace>/<sha256>.arrow`. All can be computed again.
+
+    A file is verified when a process first reads it; a damaged one is set aside, and its texts are missing. If several
+    files contain a text, the oldest counts.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.damaged = 0
+        """The number of damaged files that were set aside."""
+        self._spaces: dict[str, _Space] = {}
+
+    def missing(self, namespace: str, texts: Sequence[str]) -> list[str]:
+        """The distinct texts without a vector in `namespace`, in order of first appearance."""
+        distinct: dict[bytes, str] = {}
+        for text in texts:
+            distinct.setdefault(text_key(text), text)
+        rows = self._refreshed(namespace).rows(keys_of(list(distinct)))
+        return [text for text, row in zip(distinct.values(), rows.tolist(), strict=True) if row < 0]
+
+    def get(self, namespace: str, texts: Sequence[str]) -> Embedded | None:
+        """The vectors of all texts, in their order; None if any is missing.
+
+        Raises DataError if the stored vectors differ in length.
+        """
+        if not texts:
+            return Embedded(np.empty((0, 0), np.float32), np.empty(0, np.bool_))
+        keys, space = keys_of([text_key(text) for text in texts]), self._space(namespace)
+        rows = space.rows(keys)
+        if (rows < 0).any():
+            rows = self._refreshed(namespace).rows(keys)
+        if (rows < 0).any():
+            return None
+        if len({file.vectors.shape[1] for file in space.files.values()}) > 1:
+            raise DataError(f"{self.root}: vectors of one embedder differ in length; use another --store folder")
+        return space.at(rows)
+
+    def put(self, namespace: str, texts: Sequence[str], embedded: Embedded) -> None:
+        """Store the vectors of distinct texts in a new file. Raises StoreError if it cannot be written."""
+        if not len(texts) == len(embedded.vectors) == len(embedded.truncated):
+            raise ValueError(f"{len(texts)} texts, {len(embedded.vectors)} vectors, {len(embedded.truncated)} flags")
+        keys = keys_of([text_key(text) for text in texts])
+        self._write(namespace, VectorFile(keys, np.asarray(embedded.vectors, np.float32), embedded.truncated))
+
+    def _write(self, namespace: str, content: VectorFile) -> None:
+        with explained(self.root.parent):
+            write_vectors(self.root / namespace, content)
+
+    def _space(self, namespace: str) -> "_Space":
+        if namespace not in self._spaces:
+            self._copy_from_sqlite(namespace)
+            self._spaces[namespace] = _Space()
+            self._refreshed(namespace)
+        return self._spaces[namespace]
+
+    def _copy_from_sqlite(self, namespace: str) -> None:
+        """Copy the vectors of a store of an earlier version; they may have cost money."""
+        old = self.root.with_suffix(".sqlite")
+        if old.is_file() and not (self.root / namespace).exists():
+            for block in SqliteVectors(old).blocks(namespace):
+                self._write(namespace, block)
+
+    def _refreshed(self, namespace: str) -> "_Space":
+        """The namespace with the files that were added since."""
+        space, folder = self._space(namespace), self.root / namespace
+        with explained(self.root.parent):
+            paths = [path for path in folder.glob(f"*{SUFFIX}") if path.name not in space.files]
+            for path in sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.name)):
+                content = read_vectors(path) if path.is_file() else None
+                if content is not None:
+                    space.add(path.name, content)
+                else:
+                    self.damaged += 1
+                    with contextlib.suppress(FileNotFoundError):  # another process has set it aside
+                        path.replace(free_name(path, "damaged"))
+        return space
+
+
+class _Space:
+    """The files of a namespace, by name, and an index of their keys, made when it is first needed."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, VectorFile] = {}
+        self._index: tuple[Keys, Ints] | None = None
+
+    def add(self, name: str, content: VectorFile) -> None:
+        """Add a file; its rows follow those of the files before it."""
+        self.files[name] = content
+        self._index = None
+
+    def rows(self, keys: Keys) -> Ints:
+        """The row of each key, counted over all files; -1 for a key in none of them."""
+        if self._index is None:
+            every = np.concatenate([np.empty(0, KEY), *(file.keys for file in self.files.values())])
+            self._index = np.unique(every, return_index=True)  # the first of equal keys
+        known, rows = self._index
+        if not len(known):
+            return np.full(len(keys), -1)
+        at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        return np.where(known[at] == keys, rows[at], -1)
+
+    def at(self, rows: Ints) -> Embedded:
+        """The vectors of rows that exist."""
+        files = list(self.files.values())
+        starts = np.cumsum([0, *(len(file.keys) for file in files)])
+        vectors = np.empty((len(rows), files[0].vectors.shape[1]), np.float32)
+        truncated = np.empty(len(rows), np.bool_)
+        owner = np.searchsorted(starts, rows, side="right") - 1
+        for number in np.unique(owner):
+            here = owner == number
+            inside = rows[here] - starts[number]
+            vectors[here], truncated[here] = files[number].vectors[inside], files[number].truncated[inside]
+        return Embedded(vectors, truncated)
