@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 def add_store_option(parser: argparse.ArgumentParser) -> None:
     """Adds `--store`."""
     parser.add_argument(
-        "--store", type=Path, help="folder of stored results (default: HARNESS_STORE, else .harness in the project)"
+        "--store",
+        metavar="PLACE",
+        help="stored results: a folder, or s3://BUCKET/PREFIX, gs://…, az://… "
+        "(default: HARNESS_STORE, else .harness in the project)",
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.arguments import add_store_option
 from harness.cli.exit_codes import INVALID, OK
 from harness.cli.output import show
 from harness.cli.parser import number
@@ -32,7 +33,7 @@ def add_check_options(made: argparse.ArgumentParser) -> None:
     made.add_argument("--strict", action="store_true", help="exit code 1 for warnings too")
     made.add_argument("--effect", type=number, metavar="D", help="the difference of means to detect (default 0.03)")
     made.add_argument("--fix", type=Path, metavar="DIR", help="write a copy with all unambiguous repairs, and a diff")
-    made.add_argument("--store", type=Path, help="folder of stage outputs (default: HARNESS_STORE, else .harness)")
+    add_store_option(made)
 
 
 def check(options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.arguments import add_model_options, models_of
+from harness.cli.arguments import add_model_options, add_store_option, models_of
 from harness.cli.exit_codes import OK
 from harness.cli.parser import number, whole_number
 from harness.core.errors import ConfigError
@@ -44,7 +44,7 @@ def add_generate_options(made: argparse.ArgumentParser) -> None:
     made.add_argument("--seed", type=whole_number, default=0, help="seed for the choice and order of texts (0)")
     made.add_argument("--set", default=_SET, metavar="NAME", help=f"the query set to write ({_SET})")
     made.add_argument("--sheet", type=Path, metavar="FILE", help="the review sheet, CSV (default SET-review.csv)")
-    made.add_argument("--store", type=Path, help="folder of stored answers (default: HARNESS_STORE, else .harness)")
+    add_store_option(made)
     made.add_argument("--replace", action="store_true", help="overwrite a generated set and its sheet")
     add_model_options(made)
 

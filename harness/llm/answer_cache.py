@@ -60,6 +60,7 @@ class AnswerCache(SqliteFile):
         "abilities": ("endpoint TEXT", "model TEXT", "found TEXT"),
     }
     KEYS: ClassVar = {"abilities": 2}
+    SHARED: ClassVar = ("labels", "calls")
 
     saved: int = 0
     """How many answers were recovered from damaged files."""

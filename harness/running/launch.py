@@ -14,6 +14,7 @@ from harness.experiment.experiment import Experiment
 from harness.experiment.trial import Trial
 from harness.llm import Caller
 from harness.llm.transport import KEY
+from harness.running.exchange import sending
 from harness.running.execution import Execution, with_reach
 from harness.running.executors import open_engine
 from harness.running.finalists import finalists
@@ -44,7 +45,7 @@ class LaunchOptions(TypedDict, total=False):
     on: str
     """`processes`, or `package.module:callable`, which returns a `concurrent.futures.Executor`."""
     store: Path | str | None
-    """The folder of the store (default: HARNESS_STORE, else `.harness` in the project of the experiment)."""
+    """The store: a folder, or the URL of a bucket (default: HARNESS_STORE, else `.harness` in the project)."""
     tracking: Destinations
     """Where to log: a destination or several, none if empty; see `harness.tracking.open_tracker`."""
     models: Models | None
@@ -99,6 +100,13 @@ def run(experiment: Experiment, **given: Unpack[RunOptions]) -> Launch:
     """
     options, begin = _Options(**given), time.time()
     session = _open(experiment, options)
+    with sending(session.store):
+        return _run(session, options, begin)
+
+
+def _run(session: Session, options: _Options, begin: float) -> Launch:
+    """Compute, log and record a launch."""
+    experiment = session.experiment
     launch_id = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(begin)) + secrets.token_hex(2)
     open_locked_set(session, launch_id)
     models = _open_models(session, options)

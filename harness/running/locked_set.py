@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from harness.running.session import Session
+from harness.storage.bucket import bucket_of
 from harness.storage.files import explained
 from harness.storage.locks import locked
 from harness.storage.sqlite_tables import checksum
@@ -15,21 +16,43 @@ def open_locked_set(session: Session, launch_id: str) -> None:
     if record is None or not session.final:
         return
     with explained(session.store), locked(session.store / "openings" / "lock"):
-        number = len(_read(record)) + 1
-        with record.open("a", encoding="utf-8") as file:
-            message = f"{number} {launch_id} {session.experiment.name!r}"
-            file.write(f"{message} {checksum((message,))}\n")
-            file.flush()
-            os.fsync(file.fileno())
+        _fetch(session.store, record)
+        access, bucket = f"{launch_id} {session.experiment.name!r}", bucket_of(session.store)
+        _append(record, access)
+        if bucket is not None:
+            bucket.create(f"openings/{record.stem}/{launch_id}", access.encode())
 
 
 def test_set_accesses(session: Session) -> list[str]:
     """Return the launches that have opened the locked set of the session's data, as lines of id and experiment.
 
-    Only launches on this store are known.
+    Only launches on this store are known; in a bucket, those of all machines.
     """
     record = _record(session)
-    return _read(record) if record is not None else []
+    if record is None:
+        return []
+    if bucket_of(session.store) is not None:
+        with explained(session.store), locked(session.store / "openings" / "lock"):
+            _fetch(session.store, record)
+    return _read(record)
+
+
+def _fetch(store: Path, record: Path) -> None:
+    """Add the accesses of other machines, which are objects in the bucket of the store, to the record."""
+    bucket = bucket_of(store)
+    known = {line.partition(" ")[0] for line in _read(record)}
+    for entry in list(bucket.entries(f"openings/{record.stem}/")) if bucket is not None else ():
+        content = bucket.get(entry.name) if bucket is not None else None
+        if content is not None and entry.name.rpartition("/")[2] not in known:
+            _append(record, content.decode("utf-8", "replace"))
+
+
+def _append(record: Path, access: str) -> None:
+    message = f"{len(_read(record)) + 1} {access}"
+    with record.open("a", encoding="utf-8") as file:
+        file.write(f"{message} {checksum((message,))}\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _read(record: Path) -> list[str]:

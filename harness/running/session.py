@@ -17,6 +17,7 @@ from harness.experiment.experiment import Experiment
 from harness.experiment.params import find_baseline
 from harness.experiment.trial import Trial
 from harness.experiment.trial_names import names
+from harness.running.exchange import fetch
 from harness.running.stages.graph import Graph
 from harness.running.stages.model_access import PriceGiven
 from harness.running.stages.stage import Stage
@@ -24,16 +25,22 @@ from harness.running.stages.trial_stages import TrialStages
 from harness.running.stages.workspace import StageContext, workspace_for
 from harness.running.trial_outputs import TrialOutputs
 from harness.running.trial_result import trial_result, unpriced
+from harness.storage.bucket import address_of, local_folder
 from harness.storage.digest import digest
 
 
 def store_folder(given: Path | str | None, base_dir: Path | None = None) -> Path:
-    """Return the given folder, else the one in HARNESS_STORE, else `.harness` in the project of an experiment.
+    """Return the folder of a store: the given one, else that of HARNESS_STORE, else `.harness` in the project.
 
-    `base_dir` is the folder of the experiment, by default the working folder.
+    For the URL of a bucket, it is the folder in front of it, with what other machines have added. `base_dir` is the
+    folder of the experiment, by default the working folder. Raises StoreError if the bucket cannot be read.
     """
     named = given or os.environ.get("HARNESS_STORE")
-    return Path(named) if named else project_folder(base_dir or Path.cwd()) / ".harness"
+    if not named:
+        return project_folder(base_dir or Path.cwd()) / ".harness"
+    folder = local_folder(named)
+    fetch(folder)
+    return folder
 
 
 class Session:
@@ -155,7 +162,7 @@ class Session:
             trial.tokenizer,
             Tokenizer(trial.tokenizer).identity,
             trial.copies or self.manifest.copies,
-            str(self.store),
+            address_of(self.store),
             self.final,
             trial.limit,
         )

@@ -33,6 +33,7 @@ class ScoreCache(SqliteFile):
 
     TABLES: ClassVar = {"scores": ("space TEXT", "key BLOB", "score REAL", "ms REAL")}
     KEYS: ClassVar = {"scores": 2}
+    SHARED: ClassVar = ("scores",)
 
     def plausible(self, table: str, row: Row) -> bool:
         """Whether a row has a finite score and a finite duration."""

@@ -3,10 +3,12 @@
 import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
 import shutil
 import tempfile
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.storage.array_file import read_arrays
+from harness.storage.bucket import bucket_of
 from harness.storage.digest import canonical, digest
 from harness.storage.files import explained
 from harness.storage.locks import locked
@@ -46,6 +49,9 @@ class Artifact:
 class Store:
     """Artifacts in a folder: `objects/ab/<digest>/` contains `arrays.npz` and the `key.json` that was hashed.
 
+    In a bucket, the object `objects/ab/<digest>` contains both, the key in its first line, and appears by a conditional
+    put: of two machines that built the same artifact, both use what the first one wrote.
+
     An artifact appears by an atomic rename, so a killed writer leaves no partial artifact. Its checksum is verified
     when it is read from disk; a damaged artifact is set aside and built again. A lock per address keeps two launches
     from building the same artifact twice. `built` counts what this object had to build, by stage, which shows that a
@@ -57,6 +63,8 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._bucket = bucket_of(root)
+        self._stored_remotely: set[str] | None = None
         self.built: dict[str, int] = {}
         self.damaged: list[str] = []
         self._memory: OrderedDict[str, Artifact] = OrderedDict()
@@ -68,7 +76,17 @@ class Store:
 
     def has(self, key: Key) -> bool:
         """Whether an artifact is stored under this key; its checksum is verified only when it is read."""
-        return (self.path(digest(key)) / _KEY).is_file()
+        address = digest(key)
+        return (self.path(address) / _KEY).is_file() or (self._bucket is not None and self._in_bucket(address))
+
+    def _in_bucket(self, address: str) -> bool:
+        assert self._bucket is not None
+        if self._stored_remotely is None:  # one listing instead of a request per artifact
+            self._stored_remotely = {entry.name for entry in self._bucket.entries("objects/")}
+        name = _object(address)
+        if name not in self._stored_remotely and self._bucket.has(name):
+            self._stored_remotely.add(name)
+        return name in self._stored_remotely
 
     def get(self, key: Key, build: Callable[[], Artifact]) -> Artifact:
         """The artifact of `key`: read if it is stored, else built and stored. Raises StoreError for disk errors."""
@@ -78,6 +96,8 @@ class Store:
             return self._memory[address]
         with explained(self.root):
             artifact = self._read(address, key)
+        if artifact is None:
+            artifact = self._fetched(address, key)
         if artifact is None:
             artifact = self._build(address, key, build)
         self._remember(address, artifact)
@@ -96,32 +116,55 @@ class Store:
                 # Another launch may have built it while this one waited for the lock.
                 artifact = self._read(address, key)
             if artifact is None:
-                artifact = build()
-                with explained(self.root):
-                    self._publish(address, key, artifact)
+                artifact = self._published(address, key, build())
                 stage = str(key.get("stage", ""))
                 self.built[stage] = self.built.get(stage, 0) + 1
             # Waiting processes have their own handle on this file and then find the artifact; later ones read it first.
             (self.root / "locks" / address).unlink(missing_ok=True)
         return artifact
 
-    def _publish(self, address: str, key: Key, artifact: Artifact) -> None:
+    def _published(self, address: str, key: Key, artifact: Artifact) -> Artifact:
+        """Write an artifact, and return the one that is stored: in a bucket, another machine's may have come first."""
+        content = _packed(artifact)
+        record = canonical({"format": FORMAT, "key": key, "sha256": hashlib.sha256(content).hexdigest()})
+        if self._bucket is not None:
+            whole = f"{record}\n".encode() + content
+            if not self._bucket.create(_object(address), whole):
+                first = self._fetched(address, key)
+                if first is not None:
+                    return first
+                self._bucket.replace(_object(address), whole)
+        with explained(self.root):
+            self._write(address, record, content)
+        return artifact
+
+    def _fetched(self, address: str, key: Key) -> Artifact | None:
+        """The artifact in the bucket, which is then in the folder, too; None if there is none or it is damaged."""
+        whole = self._bucket.get(_object(address)) if self._bucket is not None else None
+        if whole is None:
+            return None
+        record, _, content = whole.partition(b"\n")
+        artifact = _unpacked(record, content, key)
+        if artifact is not None:
+            with explained(self.root):
+                self._write(address, record.decode(), content)
+        elif address not in self.damaged:
+            self.damaged.append(address)
+        return artifact
+
+    def _write(self, address: str, record: str, content: bytes) -> None:
         final = self.path(address)
         if os.path.lexists(final.parent) and not final.parent.is_dir():
             self._set_aside(final.parent)
         final.parent.mkdir(parents=True, exist_ok=True)
-        # The lock of the address is held, so a temporary folder found here was left by a killed writer.
-        temporary = self.root / "drafts" / address
+        temporary = self.root / "drafts" / f"{address}.{os.getpid()}.{threading.get_ident()}"
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         try:
-            text = np.frombuffer(canonical(artifact.data).encode("utf-8", "surrogatepass"), np.uint8)
             with (temporary / _ARRAYS).open("wb") as file:
-                np.savez(file, allow_pickle=False, __data__=text, **dict(artifact.arrays))
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            checksum = hashlib.sha256((temporary / _ARRAYS).read_bytes()).hexdigest()
-            record = canonical({"format": FORMAT, "key": key, "sha256": checksum})
             (temporary / _KEY).write_text(record, encoding="utf-8")
             with contextlib.suppress(FileExistsError):
                 temporary.rename(final)
@@ -134,19 +177,12 @@ class Store:
     def _read(self, address: str, key: Key) -> Artifact | None:
         folder = self.path(address)
         try:
-            record = json.loads((folder / _KEY).read_text(encoding="utf-8"))
-            content = (folder / _ARRAYS).read_bytes()
-            intact = isinstance(record, dict) and record.get("sha256") == hashlib.sha256(content).hexdigest()
-            same = intact and canonical(record.get("key")) == canonical(key)
-        except (OSError, ValueError, RecursionError):
-            same = False
-        if not same:
-            if os.path.lexists(folder):
-                self._set_aside(folder)
-            return None
-        loaded = read_arrays(content)
-        data = json.loads(loaded.pop("__data__").tobytes().decode("utf-8", "surrogatepass"))
-        return Artifact(loaded, data)
+            artifact = _unpacked((folder / _KEY).read_bytes(), (folder / _ARRAYS).read_bytes(), key)
+        except OSError:
+            artifact = None
+        if artifact is None and os.path.lexists(folder):
+            self._set_aside(folder)
+        return artifact
 
     def _set_aside(self, folder: Path) -> None:
         """Move a damaged artifact to `damaged/`, so that it is built again and can still be inspected."""
@@ -155,3 +191,30 @@ class Store:
         aside.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):  # another process moved it first
             folder.rename(Path(tempfile.mkdtemp(dir=aside)) / folder.name)
+
+
+def _object(address: str) -> str:
+    """The name of an artifact's object in a bucket."""
+    return f"objects/{address[:2]}/{address}"
+
+
+def _packed(artifact: Artifact) -> bytes:
+    """An artifact as the content of an uncompressed `.npz` file."""
+    text = np.frombuffer(canonical(artifact.data).encode("utf-8", "surrogatepass"), np.uint8)
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, __data__=text, **dict(artifact.arrays))
+    return file.getvalue()
+
+
+def _unpacked(record: bytes, content: bytes, key: Key) -> Artifact | None:
+    """The artifact of a record and its arrays; None if they are damaged, or those of another key."""
+    try:
+        known = json.loads(record)
+        intact = isinstance(known, dict) and known.get("sha256") == hashlib.sha256(content).hexdigest()
+        if not intact or canonical(known.get("key")) != canonical(key):
+            return None
+    except (ValueError, RecursionError):
+        return None
+    loaded = read_arrays(content)
+    data = json.loads(loaded.pop("__data__").tobytes().decode("utf-8", "surrogatepass"))
+    return Artifact(loaded, data)

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -48,14 +49,24 @@ def write_vectors(folder: Path, content: VectorFile) -> str:
         writer.write_batch(batch)
     made = sink.getvalue()
     name = f"{hashlib.sha256(made).hexdigest()}{SUFFIX}"
+    keep_file(folder, name, made)
+    return name
+
+
+def keep_file(folder: Path, name: str, content: bytes | memoryview) -> None:
+    """Write a file into a folder, whole or not at all. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".{name}.{os.getpid()}"
+    temporary = folder / f".{name}.{os.getpid()}.{threading.get_ident()}"
     with temporary.open("wb") as file:
-        file.write(made)
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(folder / name)
-    return name
+
+
+def is_sound(name: str, content: bytes) -> bool:
+    """Whether the content of a file is what its name says."""
+    return name == f"{hashlib.sha256(content).hexdigest()}{SUFFIX}"
 
 
 def read_vectors(path: Path) -> VectorFile | None:

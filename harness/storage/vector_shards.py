@@ -1,17 +1,28 @@
 """Vectors of texts, in Arrow files that never change, so that many processes add to them without locks."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from harness.core.errors import DataError
 from harness.core.records import Embedded, Ints
+from harness.storage.bucket import bucket_of
 from harness.storage.files import explained, free_name
 from harness.storage.model_outputs import text_key
 from harness.storage.sqlite_vectors import SqliteVectors
-from harness.storage.vector_file import KEY, SUFFIX, Keys, VectorFile, keys_of, read_vectors, write_vectors
+from harness.storage.vector_file import (
+    KEY,
+    SUFFIX,
+    Keys,
+    VectorFile,
+    is_sound,
+    keep_file,
+    keys_of,
+    read_vectors,
+    write_vectors,
+)
 
 
 class VectorShards:
@@ -23,6 +34,7 @@ class VectorShards:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._bucket = bucket_of(root.parent)
         self.damaged = 0
         """The number of damaged files that were set aside."""
         self._spaces: dict[str, _Space] = {}
@@ -61,7 +73,29 @@ class VectorShards:
 
     def _write(self, namespace: str, content: VectorFile) -> None:
         with explained(self.root.parent):
-            write_vectors(self.root / namespace, content)
+            name = write_vectors(self.root / namespace, content)
+            if self._bucket is not None:
+                whole = (self.root / namespace / name).read_bytes()
+                self._bucket.create(f"{self.root.name}/{namespace}/{name}", whole)
+
+    def _fetch(self, namespace: str, known: Container[str]) -> None:
+        """Fetch the files that other machines have added to the bucket."""
+        bucket, folder = self._bucket, self.root / namespace
+        if bucket is None:
+            return
+        for entry in list(bucket.entries(f"{self.root.name}/{namespace}/")):
+            name = entry.name.rpartition("/")[2]
+            if name in known or (folder / name).exists():
+                continue
+            content = bucket.get(entry.name)
+            if content is None:
+                continue  # pruned meanwhile
+            if is_sound(name, content):
+                with explained(self.root.parent):
+                    keep_file(folder, name, content)
+            else:
+                self.damaged += 1
+                bucket.remove([entry.name])
 
     def _space(self, namespace: str) -> "_Space":
         if namespace not in self._spaces:
@@ -80,6 +114,7 @@ class VectorShards:
     def _refreshed(self, namespace: str) -> "_Space":
         """The namespace with the files that were added since."""
         space, folder = self._space(namespace), self.root / namespace
+        self._fetch(namespace, space.files)
         with explained(self.root.parent):
             paths = [path for path in folder.glob(f"*{SUFFIX}") if path.name not in space.files]
             for path in sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.name)):

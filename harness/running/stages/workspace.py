@@ -13,6 +13,7 @@ from harness.data.dataset import Dataset, load_dataset, verify
 from harness.data.manifest import Copies, read_manifest
 from harness.llm import AnswerCache
 from harness.running.stages.embeddings import Embeddings
+from harness.storage.bucket import local_folder
 from harness.storage.model_outputs import ScoreCache
 from harness.storage.store import Store
 from harness.storage.vector_shards import VectorShards
@@ -56,7 +57,7 @@ class Workspace:
         use_bundled_ranks()
         self.context = context
         self.tokenizer = Tokenizer(context.tokenizer)
-        folder = Path(context.store)
+        folder = local_folder(context.store)
         self.store = Store(folder)
         self.vectors = Embeddings(VectorShards(folder / "vectors"), self.store.built)
         self.answers = AnswerCache(folder / ANSWERS)
