@@ -25,6 +25,7 @@ from harness.evaluation.stats import (
     design_effect,
     enough,
     holm,
+    normal_critical,
     paired_differences,
     queries_needed,
     too_few,
@@ -168,8 +169,9 @@ def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
     high_sums, _ = cluster_sums(best, scores.clusters)
     tested = ~(scores.withheld[others] | scores.withheld[at])
     family = paired_differences(Sums(low_sums, high_sums, sizes), seed=scores.seed, tested=tested, level=1 - ALPHA)
-    errors = standard_errors((low_sums + high_sums) / 2, sizes)
-    needed = queries_needed(errors, scores.queries, settings.effect, critical=max(family.critical, 1.96))
+    middle = (low_sums + high_sums) / 2
+    critical = normal_critical(middle[tested], sizes, seed=scores.seed, level=1 - ALPHA)
+    needed = queries_needed(standard_errors(middle, sizes), scores.queries, settings.effect, critical=critical)
     p_holm = holm(family.p)
     made = [_Difference()] * len(scores.low)
     for n, trial in enumerate(others):

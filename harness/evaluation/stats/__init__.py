@@ -14,7 +14,7 @@ from harness.evaluation.stats.clusters import (
     too_few,
 )
 from harness.evaluation.stats.effects import Effect, factor_effects
-from harness.evaluation.stats.power import queries_needed
+from harness.evaluation.stats.power import normal_critical, queries_needed
 from harness.evaluation.stats.rates import Estimate, clustered_rate, wilson
 from harness.evaluation.stats.repeats import Variance, variance_of_repeats
 from harness.evaluation.stats.signflips import Differences, Sums, holm, paired_differences
@@ -41,6 +41,7 @@ __all__ = [
     "enough",
     "factor_effects",
     "holm",
+    "normal_critical",
     "paired_differences",
     "queries_needed",
     "too_few",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.power import NormalIndPower
 
-from harness.evaluation.stats import queries_needed, variance_of_repeats
+from harness.evaluation.stats import normal_critical, queries_needed, variance_of_repeats
 
 
 def test_queries_needed_by_hand_and_statsmodels() -> None:
@@ -24,6 +24,28 @@ def test_the_number_needed_has_the_power() -> None:
         values = rng.normal(0.05, 0.3, needed)
         seen += abs(values.mean()) / (values.std(ddof=1) / np.sqrt(needed)) > 1.96
     assert seen / 400 == pytest.approx(0.8, abs=0.06)
+
+
+def test_the_critical_value_of_several_tests() -> None:
+    """One, or several that are equal: 1.96. Independent ones: Sidak's. Against one control: Dunnett's tables."""
+    chance, sizes = np.random.default_rng(0), np.ones(20_000)
+    noise = chance.normal(size=(6, 20_000))
+    assert normal_critical(noise[:1], sizes, seed=0) == pytest.approx(1.959964, abs=1e-5)
+    assert normal_critical(np.vstack([noise[0], 2 * noise[0], -noise[0], noise[0] * 0]), sizes, seed=0) == (
+        pytest.approx(1.96, abs=0.03)
+    )
+    for count, expected in ((2, 2.236), (5, 2.569)):
+        assert normal_critical(noise[:count], sizes, seed=0) == pytest.approx(expected, abs=0.03)
+    for count, expected in ((2, 2.21), (3, 2.35), (5, 2.51)):
+        against_one = noise[1 : count + 1] - noise[0]
+        assert normal_critical(against_one, sizes, seed=0) == pytest.approx(expected, abs=0.03)
+
+
+def test_the_critical_value_does_not_depend_on_the_number_of_clusters() -> None:
+    """It is that of many queries: with few clusters, the statistic of the test itself is bounded, and smaller."""
+    noise = np.random.default_rng(1).normal(size=(3, 8))
+    orthogonal = np.linalg.qr((noise - noise.mean(axis=1, keepdims=True)).T)[0].T
+    assert normal_critical(orthogonal, np.ones(8), seed=0) == pytest.approx(2.388, abs=0.03)
 
 
 def test_a_judge_without_variance() -> None:
