@@ -39,6 +39,13 @@ def finalists(
         low, sizes = cluster_sums(scores.low, scores.clusters)
         high, _ = cluster_sums(scores.high, scores.clusters)
         chosen = best_of(low, high, sizes, seed=scores.seed, tested=~scores.withheld).best
+        if chosen == baseline:
+            # Said before the locked set is opened: it would be opened for nothing.
+            raise ConfigError(
+                f"--final: the trial with the highest mean on '{session.trials[0].queries}' is the baseline "
+                f"'{session.names[baseline]}', so there is nothing to compare; name another with --choose, or the "
+                "baseline to score it alone"
+            )
     kept = list(dict.fromkeys((baseline, chosen)))
     return replace(
         experiment,

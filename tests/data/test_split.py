@@ -91,6 +91,17 @@ def test_the_command(data: Path, tmp_path: Path) -> None:
     assert "0 errors" in harness(tmp_path, "data", "check", "tiny").stdout
 
 
+def test_a_set_too_small_for_any_verdict(make_data: Callable[..., Path], tmp_path: Path) -> None:
+    """Refused if there are enough groups for both sets, as a split cannot be undone; six and seven are enough."""
+    documents = [{"id": f"d{at}", "text": f"Text {at}."} for at in range(13)]
+    queries = [{"id": f"q{at}", "text": f"What is {at}?", "evidence": [{"doc": f"d{at}"}]} for at in range(13)]
+    data = make_data(documents, queries)
+    line = "'test' would have 4 groups by document of 13, and on fewer than 6 no difference can be shown"
+    one_line(harness(tmp_path, "data", "split", "tiny", code=None), line, "--test 0.5")
+    assert list(read_manifest(data).queries) == ["validation"]
+    assert "note" not in harness(tmp_path, "data", "split", "tiny", "--test", "0.5").stdout
+
+
 def test_a_set_of_another_name(data: Path) -> None:
     """It becomes the two sets; its own file is gone, as it would open the locked queries."""
     manifest = data / "manifest.yaml"

@@ -484,6 +484,14 @@ def test_the_finalists(project: Path) -> None:
     assert "chosen 'lines · hybrid': validation" in again
     wrong = harness(project, "run", "experiments/garden.yaml", "--final", "--choose", "retriever=x", code=2).stderr
     assert "choose: no trial has retriever: x" in wrong
+    file, (chunker, retriever) = project / "experiments/garden.yaml", best.split(" · ")
+    before = file.read_text()
+    file.write_text(before.replace("{chunker: fixed}", f"{{chunker: {chunker}, retriever: {retriever}}}"))
+    refused = harness(project, "run", "experiments/garden.yaml", "--no-mlflow", "--final", code=2).stderr
+    assert f"the trial with the highest mean on 'validation' is the baseline '{best}', so there is nothing" in refused
+    accesses = list((project / ".harness/openings").glob("*.txt"))
+    assert [len(path.read_text().splitlines()) for path in accesses] == [2]
+    file.write_text(before)
     report = harness(project, "report", "experiments/garden.yaml", "--out", "r.html").stdout
     assert "r.html" in report
     assert "corrected for selection" in (project / "r.html").read_text(encoding="utf-8")
