@@ -49,8 +49,11 @@ def evidence(options: argparse.Namespace) -> int:
     from harness.data.dataset import read_corpus
     from harness.data.manifest import read_manifest
     from harness.data.passage_search import PassageSearch
+    from harness.data.write import writable_set
 
     manifest = read_manifest(dataset_folder(options.dataset))
+    if options.to:
+        writable_set(manifest, options.to)  # said before anything is marked
     documents = read_corpus(manifest)
     if options.search:
         _show([hit.chunk for hit in PassageSearch(documents).search(options.search, _FOUND)])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def add_gate_command(commands: CommandGroup) -> None:
     """Adds `harness gate`."""
-    summary = "compare today's results with the accepted baseline; exit code 1 if worse"
+    summary = "compare today's results with the accepted baseline; exit code 1 if worse, 3 if it cannot tell"
     commands.add("gate", _gate, summary, _gate_options)
 
 

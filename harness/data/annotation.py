@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.core.errors import DataError
+from harness.core.blame import shown
+from harness.core.errors import DataError, did_you_mean
 from harness.core.records import Chunk, Document
 from harness.core.sentences import sentence_spans
 from harness.core.text_files import Line
@@ -55,7 +56,7 @@ def query_line(
     valid.
     """
     pinned = manifest.queries.get(queries or "")
-    known = {raw.id for raw in read_queries(pinned)} if pinned else set()
+    known = {raw.id for raw in read_queries(pinned)} if pinned and pinned.path.read_bytes().strip() else set()
     if pinned and name in known:
         raise DataError(f"{pinned.path}: query '{name}' already exists; choose another --id")
     number = len(known) + 1
@@ -81,18 +82,24 @@ def only_place(documents: Sequence[Document], quote: str, doc: str | None = None
     """
     chosen = [one for one in documents if doc in (None, one.id)]
     if not chosen:
-        raise DataError(f"--doc {doc}: no such document")
-    found = places(chosen, quote) or (between(chosen, quote) if "…" in quote else [])
+        ids = [one.id for one in documents]
+        ends = [name for name in ids if name.endswith(f"/{doc}")]
+        close = f" Did you mean '{ends[0]}'?" if len(ends) == 1 else did_you_mean(doc or "", ids)
+        raise DataError(f"--doc {doc}: no such document.{close}")
+    found = places(chosen, quote) or (between(chosen, quote) if re.search(r"…|\.\.\.", quote) else [])
     if not found:
         where = f"document '{doc}'" if doc else "any document"
-        raise DataError(f"--quote {quote!r:.60}: does not occur in {where}, even if white space is ignored")
+        raise DataError(f"--quote {shown(quote)}: does not occur in {where}, even if white space is ignored")
     if len({mark.doc for mark in found}) > 1:
         names = ", ".join(dict.fromkeys(mark.doc for mark in found))
-        raise DataError(f"--quote {quote!r:.60}: occurs in {len(found)} places, in {names[:200]}; choose with --doc")
+        alike = len({mark.text for mark in found}) == 1
+        credit = "copies are credited alike" if alike else "they differ in white space, so only that one is credited"
+        message = f"occurs in {len(found)} places, in {names[:200]}; choose with --doc ({credit})"
+        raise DataError(f"--quote {shown(quote)}: {message}")
     if len(found) > 1:
         at = ", ".join(str(mark.start) for mark in found[:5])
         message = f"occurs {len(found)} times in '{found[0].doc}', at {at}"
-        raise DataError(f"--quote {quote!r:.60}: {message}; quote more of the surrounding text")
+        raise DataError(f"--quote {shown(quote)}: {message}; quote more of the surrounding text")
     return found[0]
 
 

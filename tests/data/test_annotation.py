@@ -14,7 +14,7 @@ import pytest
 
 from harness.core.errors import DataError, HarnessError
 from harness.core.records import Document
-from harness.data.annotation import between, places, query_line
+from harness.data.annotation import add_query, between, only_place, places, query_line
 from harness.data.dataset import load_dataset
 from harness.data.manifest import PinnedFile, read_manifest, write_manifest
 from harness.data.passage_search import PassageSearch, snippets
@@ -138,6 +138,28 @@ def test_a_quote_by_its_ends(data: Path, tmp_path: Path) -> None:
     """As in the dialogue."""
     out, _ = harness(tmp_path, "--query", "How?", "--quote", "Boil it … minutes.")
     assert json.loads(out)["evidence"][0]["quote"] == "Boil it for nine minutes."
+
+
+def test_what_a_quote_names(make_data: Callable[..., Path]) -> None:
+    """Three dots are as good as one sign; a document by the end of its id is suggested; copies are told apart."""
+    texts = {"guide/a.md": "Salt the water. Boil it.", "b.md": "Salt the  water.", "c.md": "Salt the  water. Drain."}
+    documents = [Document(name, text) for name, text in texts.items()]
+    assert only_place(documents, "Salt ... it.").text == "Salt the water. Boil it."
+    with pytest.raises(DataError, match=r"--doc a.md: no such document. Did you mean 'guide/a.md'\?"):
+        only_place(documents, "Salt", "a.md")
+    with pytest.raises(DataError, match=r"in b.md, c.md; choose with --doc \(copies are credited alike\)"):
+        only_place(documents, "Salt the  water.")
+    with pytest.raises(DataError, match=r"they differ in white space, so only that one is credited"):
+        only_place(documents, "Salt the\nwater.")
+
+
+def test_a_set_without_a_line_is_a_new_set(data: Path, tmp_path: Path) -> None:
+    """Its queries may have been deleted by hand; nothing that is marked gets lost."""
+    manifest = read_manifest(data)
+    manifest.queries["validation"].path.write_text("")
+    write_manifest(manifest)
+    name = add_query(data, "What is drained?", ["Drain."], doc="pasta")
+    assert [query.id for query in load_dataset(data, "validation").query_set.queries] == [name]
 
 
 def test_a_failed_search_keeps_the_open_passage(data: Path, tmp_path: Path) -> None:
