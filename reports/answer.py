@@ -49,7 +49,7 @@ def _second(comparison: Comparison, others: list[Row]) -> str:
     best = comparison.best
     if math.isnan(best.mean):
         return "Too many judgments are missing to say which trial has the highest mean."
-    message, mean = f"'{best.name}' has the highest mean", f"{best.mean:.3f}"
+    message, mean = f"'{best.name}'{_sharing(comparison)} the highest mean", f"{best.mean:.3f}"
     if any(row.mean_min < row.mean_max for row in comparison.rows):
         message = f"With missing judgments counted at their worst, {message}"
         mean += " over complete queries"
@@ -66,6 +66,11 @@ def _second(comparison: Comparison, others: list[Row]) -> str:
     if needed and not any(row.verdict == "better" for row in others):
         message += f"; detecting a difference of {comparison.effect:g} would take {_range(needed)} similar queries"
     return f"{message}."
+
+
+def _sharing(comparison: Comparison) -> str:
+    count = comparison.equally_good
+    return f" and {_count(count, 'other trial')} share" if count else " has"
 
 
 def _mean(comparison: Comparison, row: Row) -> str:

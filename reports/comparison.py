@@ -74,6 +74,11 @@ class Comparison:
 
         return sorted(range(len(self.rows)), key=rank)
 
+    @property
+    def equally_good(self) -> int:
+        """How many other trials have the same mean as the best."""
+        return sum(abs(row.mean - self.best.mean) < 1e-12 for row in self.rows if row.name != self.best.name)
+
     def frame(self) -> "DataFrame":
         """Returns a row per trial and a column per value; losses are counts of evidence items in `lost_…`."""
         return comparison_frame(self)
@@ -221,7 +226,8 @@ def _explained(comparison: Comparison, *, needed: bool) -> list[str]:
         return lines
     if math.isnan(best.mean):
         return [*lines, "too many judgments are missing to say which trial has the highest mean"]
-    named, over = f"highest mean: '{best.name}'", ""
+    equal = f" and {plural(comparison.equally_good, 'other trial')}" if comparison.equally_good else ""
+    named, over = f"highest mean: '{best.name}'{equal}", ""
     if any(row.mean_min < row.mean_max for row in comparison.rows):
         named = f"highest mean, with missing judgments counted at their worst: '{best.name}'"
         over = " over complete queries"

@@ -28,8 +28,8 @@ class Compare:
     def __post_init__(self) -> None:
         for name, minimum in (("margin", 0.0), ("effect", 1e-9)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value < math.inf:
-                raise ConfigError(f"compare.{name}: expected a difference such as 0.02, got {value!r}")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= 1:
+                raise ConfigError(f"compare.{name}: expected a difference of at most 1, such as 0.02, got {value!r}")
         if self.clusters not in CLUSTERS:
             raise ConfigError(f"compare.clusters: expected {' or '.join(CLUSTERS)}, got {self.clusters!r}")
 

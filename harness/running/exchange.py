@@ -15,6 +15,7 @@ from harness.storage.files import explained
 from harness.storage.model_outputs import ScoreCache
 from harness.storage.sealed import read_sealed, write_sealed
 from harness.storage.sqlite_file import SqliteFile
+from harness.storage.sqlite_merge import merge, row_count, snapshot
 
 _RECORDS = ("launches", "calibrations")
 """Folders of JSON records. Of two with one name, the newer counts."""
@@ -86,14 +87,14 @@ def _fetch_answers(store: Path, name: str, bucket: Bucket) -> None:
     if not new:
         return
     with closing(_CACHES[name](store / name)) as cache, tempfile.TemporaryDirectory() as folder:
-        sent = cache.count() == note.rows
+        sent = row_count(cache) == note.rows
         for found in new:
             content = bucket.get(found)
             if content is not None and hashlib.sha256(content).hexdigest() == found.rpartition("/")[2]:
                 other = Path(folder, name)
                 other.write_bytes(content)
-                cache.merge(other)
-        _note(store, name, _Note([*note.objects, *new], cache.count() if sent else note.rows))
+                merge(cache, other)
+        _note(store, name, _Note([*note.objects, *new], row_count(cache) if sent else note.rows))
 
 
 def _send_answers(store: Path, name: str, bucket: Bucket) -> None:
@@ -101,10 +102,10 @@ def _send_answers(store: Path, name: str, bucket: Bucket) -> None:
         return
     note = _noted(store, name)
     with closing(_CACHES[name](store / name)) as cache:
-        rows = cache.count()
+        rows = row_count(cache)
         if rows == note.rows:
             return
-        content = cache.snapshot()
+        content = snapshot(cache)
     made = f"{name}/{hashlib.sha256(content).hexdigest()}"
     bucket.create(made, content)
     # Their rows are in the new object; a machine that has not fetched them fetches that one.

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -127,24 +126,6 @@ class SqliteFile:
             if found != "ok":
                 self.set_aside()
 
-    def count(self) -> int:
-        """The number of rows in the shared tables."""
-        query = " + ".join(f"(SELECT COUNT(*) FROM {table})" for table in self.SHARED)
-        return int(self.guarded(lambda db: db.execute(f"SELECT {query}").fetchone()[0]))
-
-    def merge(self, other: Path) -> None:
-        """Add the intact rows of the shared tables of another file; a row with the key of a stored one is left out."""
-        found = type(self)(other)
-        for table in self.SHARED:
-            read = partial(_every_row, table=table)
-            rows = found.sound(table, found.guarded(read))
-            self.write(partial(self.insert, table=table, rows=rows, replace=False))
-        found.close()
-
-    def snapshot(self) -> bytes:
-        """The content of the file, at one moment, as the bytes of a SQLite file."""
-        return self.guarded(lambda db: bytes(db.serialize()))
-
     def close(self) -> None:
         """Close the file; the next call opens it again."""
         self._disconnect()
@@ -198,7 +179,3 @@ class SqliteFile:
 
     def recover(self, damaged: Path) -> None:
         """Copy what is still readable from a damaged file; a subclass does so if its content is worth it."""
-
-
-def _every_row(db: sqlite3.Connection, table: str) -> list[Row]:
-    return db.execute(f"SELECT * FROM {table}").fetchall()

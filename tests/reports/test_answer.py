@@ -8,6 +8,7 @@ import pytest
 from harness.evaluation.results import TrialResult
 from reports import Best, Comparison, Row
 from reports.answer import answer
+from reports.comparison import footnotes
 from reports.factors import factors
 from reports.numbers import probability
 
@@ -50,6 +51,14 @@ def comparison(*rows: Row, margin: float = 0.0, corrected: float = 0.55) -> Comp
 
 
 BASELINE = row("b", 0.0, "baseline")
+
+
+def test_equal_means_are_counted() -> None:
+    """The first of them is not named alone."""
+    made = comparison(BASELINE, row("x", 0.1, "cannot tell"), row("y", 0.1, "cannot tell"), row("z", 0.1, "worse"))
+    assert "'x' and 2 other trials share the highest mean (0.600" in answer(made)
+    assert "highest mean: 'x' and 2 other trials, 0.600" in " ".join(footnotes(made))
+    assert "'x' has the highest mean" in answer(comparison(BASELINE, row("x", 0.1, "better")))
 
 
 def test_better() -> None:
