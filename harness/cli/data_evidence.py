@@ -85,10 +85,12 @@ def _written(
     marks: Sequence["Chunk"],
     answer: str | None,
 ) -> int:
-    from harness.data.annotation import doubts, query_line
+    from harness.data.annotation import asked_before, doubts, query_line
     from harness.data.write import add_record
 
     line = query_line(manifest, options.to, asked, marks, answer=answer, name=options.id)
+    if asked in asked_before(manifest, options.to):
+        print(f"warning: '{options.to}' has this query already", file=sys.stderr)
     if options.to:
         add_record(manifest, options.to, line)
     print(json.dumps(line, ensure_ascii=False))
@@ -134,6 +136,7 @@ class _Dialogue:
                 marks = marks[:-1]
             elif text.startswith("a "):
                 answer = text[2:].strip()
+                print(f"  answer: {answer}")
             elif (made := self._understood(text)) is not None:
                 marks.append(made)
                 print(f"  marked: '{made.doc}' {made.start}-{made.end}: {made.text!r}")
@@ -159,7 +162,7 @@ class _Dialogue:
         from harness.core.records import Chunk
 
         first, _, last = text.partition("-")
-        lo, hi = int(first), int(last or first)
+        lo, hi = sorted((int(first), int(last or first)))
         if self._open:
             if 1 <= lo <= hi <= len(self._open):
                 document = self._open[0].known_document()

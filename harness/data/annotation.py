@@ -14,6 +14,7 @@ from harness.data.checks.evidence import evidence_findings
 from harness.data.dataset import read_corpus, read_queries
 from harness.data.manifest import Manifest, read_manifest
 from harness.data.quotes import loose_occurrences, occurrences
+from harness.data.raw_records import RawQuery
 from harness.data.raw_records import query as parse_query
 from harness.data.write import add_record
 
@@ -56,7 +57,7 @@ def query_line(
     valid.
     """
     pinned = manifest.queries.get(queries or "")
-    known = {raw.id for raw in read_queries(pinned)} if pinned and pinned.path.read_bytes().strip() else set()
+    known = {raw.id for raw in _queries(manifest, queries)}
     if pinned and name in known:
         raise DataError(f"{pinned.path}: query '{name}' already exists; choose another --id")
     number = len(known) + 1
@@ -67,6 +68,17 @@ def query_line(
     line: dict[str, Any] = {"id": name, "text": text} | ({"answer": answer} if answer else {}) | {"evidence": evidence}
     parse_query(Line(manifest.root, 0), line)
     return line
+
+
+def asked_before(manifest: Manifest, queries: str | None) -> set[str]:
+    """The texts of the queries of a set."""
+    return {raw.text for raw in _queries(manifest, queries)}
+
+
+def _queries(manifest: Manifest, name: str | None) -> list[RawQuery]:
+    """The queries of a set; none if there is no such set, or its file is empty."""
+    pinned = manifest.queries.get(name or "")
+    return read_queries(pinned) if pinned and pinned.path.read_bytes().strip() else []
 
 
 def doubts(line: dict[str, Any], documents: Sequence[Document]) -> list[str]:

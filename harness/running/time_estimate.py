@@ -34,7 +34,7 @@ class TimeEstimate:
     def __str__(self) -> str:
         if not self.seconds and not self.unknown:
             return "time: nothing left to compute"
-        if not self.seconds:
+        if self.unknown and sum(self.seconds.values()) < 1:
             return f"time: not measured here yet: {', '.join(self.unknown)}"
         slow = [(name, seconds) for name, seconds in self.seconds.items() if seconds >= 1]
         parts = [f"{name} {duration(seconds)}" for name, seconds in sorted(slow, key=lambda pair: -pair[1])]
