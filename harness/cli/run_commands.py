@@ -45,9 +45,9 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     add_workers_option(parser)
     parser.add_argument(
         "--on",
-        default="processes",
         metavar="WHERE",
-        help="where tasks run: processes, or package.module:callable that returns an Executor",
+        help="where tasks run: processes, dask://HOST:PORT, dask://local, or package.module:callable that returns an "
+        "Executor (default: HARNESS_ON, else processes)",
     )
     parser.add_argument(
         "--final",

@@ -175,6 +175,11 @@ def _custom_class(role: str, reference: str, where: str, base_dir: Path) -> type
     return cls
 
 
+def import_source(place: str, where: str) -> ModuleType:
+    """Import own code: a file, `path.py`, or a module by name. Raises ConfigError or ComponentError if it fails."""
+    return _from_file(Path(place), where) if place.endswith(".py") else _from_package(place, where)
+
+
 def _refuse_used_names(role: str, cls: type[Component], where: str) -> None:
     """Raise ConfigError if a custom class has a method or setting of a name by which the harness calls its role."""
     base = next(found for found in cls.__mro__ if found.__module__.partition(".")[0] == "harness")

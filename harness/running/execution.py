@@ -8,10 +8,12 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import replace
 
 from harness.core.errors import HarnessError, JudgeError, StoreError
 from harness.core.progress import progress
 from harness.running.executors import Engine
+from harness.running.far_work import FarWork
 from harness.running.stage_tasks import Batches, StageTask, stage_tasks
 from harness.running.stages.graph import Graph
 from harness.running.stages.model_access import ModelAccess
@@ -29,8 +31,9 @@ class Execution:
 
     def __init__(self, graph: Graph, engine: Engine, models: ModelAccess, size: int = 0) -> None:
         """`size` is that of the corpus in bytes, to which the time that a stage takes is in proportion."""
-        self._graph, self._engine, self._models, self._size = graph, engine, models, size
         self.work = Work({}, [])
+        models = replace(models, elsewhere=FarWork(engine, self.work)) if engine.far else models
+        self._graph, self._engine, self._models, self._size = graph, engine, models, size
         self._made: set[str] = set()
         self.lost: dict[str, Exception] = {}
         """The failure of each stage that cannot be made."""
@@ -75,7 +78,8 @@ class Execution:
         with contextlib.ExitStack() as stack:
             spaces = {id(work): work for _, work in stages}
             counts = [stack.enter_context(counted(work)) for work in spaces.values()]
-            type(stages[0][0]).fetch(stages, self._models)
+            with self._one_line():
+                type(stages[0][0]).fetch(stages, self._models)
         self._models.paces.note("ask", self._models.caller.spend.calls - calls, time.perf_counter() - begin)
         for done in counts:
             self.work.add(done)
@@ -105,14 +109,15 @@ class Execution:
                     batch = self._batches.next(ready)
                     texts = [stage_json(task.stage) for task in batch]
                     here = self._batches.better_here(batch, left, alone=not running and not ready)
-                    with _one_line():
-                        future = self._engine.submit(make_stages, texts, batch[0].context, here=here)
+                    context = batch[0].context if here else self._engine.sent(batch[0].context)
+                    with self._one_line():
+                        future = self._engine.submit(make_stages, texts, context, here=here)
                     running[future] = batch
                     left -= len(batch)
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
                     batch = running.pop(future)
-                    with _one_line():
+                    with self._one_line():
                         again = self._finished(batch, future)
                     ready.extend(again)
                     left += len(again)
@@ -126,6 +131,17 @@ class Execution:
                                 ready.append(tasks[user])
                 yield
 
+    @contextlib.contextmanager
+    def _one_line(self) -> Iterator[None]:
+        """Report a failure of the engine in one line: the death of a worker, or a scheduler that is gone."""
+        try:
+            yield
+        except Exception as error:
+            message = self._engine.failure(error)
+            if not message:
+                raise
+            raise HarnessError(message) from error
+
     def _finished(self, batch: list[StageTask], future: Future[Done]) -> list[StageTask]:
         """Record a finished batch; return the tasks to run again: those of a batch that failed, one by one."""
         try:
@@ -134,6 +150,8 @@ class Execution:
         except _FATAL:
             raise
         except Exception as error:
+            if self._engine.failure(error):
+                raise
             if len(batch) > 1:
                 self._batches.split(batch)
                 return batch
@@ -172,14 +190,3 @@ def with_reach(error: Exception, lost: Sequence[str], count: int) -> Exception:
 
 def _title(tasks: Iterable[StageTask]) -> str:
     return ", ".join(dict.fromkeys(task.stage.name for task in tasks))
-
-
-@contextlib.contextmanager
-def _one_line() -> Iterator[None]:
-    """Report the death of a worker process in one line; it shows at its tasks, and when the next one is submitted."""
-    try:
-        yield
-    except BrokenExecutor as error:
-        raise HarnessError(
-            "a worker process died (killed, or out of memory); run again to resume, with fewer --workers"
-        ) from error

@@ -1,13 +1,11 @@
-"""Engines for tasks: this process, worker processes, or an executor supplied by the user."""
+"""What runs tasks: this process, or an executor."""
 
-import importlib
-import multiprocessing
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future
 from types import TracebackType
 from typing import Any, Self
 
-from harness.core.errors import ConfigError
+from harness.running.stages.workspace import StageContext
 
 STARTING_SECONDS = 2.5
 """What must be gained before worker processes are started: each imports everything anew."""
@@ -32,9 +30,29 @@ class Engine:
     `starts_late` says that the executor's workers cost time to start, so that a few quick tasks are better run here.
     """
 
+    far: bool = False
+    """Whether workers may be on other machines: they get data through the store, and embed in place of this process."""
+    parcel: str = ""
+    """The address of what far workers need of this machine; see `harness.running.parcel`."""
+    link: str = ""
+    """Where the engine shows its work; empty if it does not."""
+
     def __init__(self, executor: Executor, workers: int, *, starts_late: bool = False) -> None:
         self._executor, self.workers, self._late = executor, workers, starts_late
         self._serial = Serial()
+
+    def sent(self, context: StageContext) -> StageContext:
+        """The context as workers get it."""
+        return context._replace(parcel=self.parcel) if self.parcel else context
+
+    def require(self, context: StageContext) -> None:
+        """Raise ConfigError, before any work, if a worker would compute something else than this process."""
+
+    def failure(self, error: BaseException) -> str:
+        """In one line, what is wrong with the engine itself; empty if it is the task that failed."""
+        if isinstance(error, BrokenExecutor):
+            return "a worker process died (killed, or out of memory); run again to resume, with fewer --workers"
+        return ""
 
     @property
     def at_once(self) -> int:
@@ -45,12 +63,22 @@ class Engine:
         """Whether work of so many seconds is done sooner by workers than here; true once they have started."""
         return not self._late or seconds * (1 - 1 / self.workers) > STARTING_SECONDS
 
-    def submit(self, task: Callable[..., Any], /, *arguments: Any, here: bool = False) -> Future[Any]:
-        """Submit a task. `here` runs it in this process if no worker has started yet."""
-        if here and self._late:
-            return self._serial.submit(task, *arguments)
+    def submit(
+        self, task: Callable[..., Any], /, *arguments: Any, here: bool = False, accelerated: bool = False, **named: Any
+    ) -> Future[Any]:
+        """Submit a task. `here` runs it in this process if no worker has started yet.
+
+        `accelerated` tasks go to workers that have an accelerator, if the engine knows of any.
+        """
+        if here and (self._late or self.far):
+            return self._serial.submit(task, *arguments, **named)
         self._late = False
-        return self._executor.submit(task, *arguments)
+        return self._submit(task, arguments, named, accelerated=accelerated)
+
+    def _submit(
+        self, task: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any], *, accelerated: bool
+    ) -> Future[Any]:
+        return self._executor.submit(task, *arguments, **named)
 
     def __enter__(self) -> Self:
         self._executor.__enter__()
@@ -60,35 +88,3 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._executor.shutdown(wait=True, cancel_futures=kind is not None)
-
-
-def open_engine(workers: int = 1, on: str = "processes") -> Engine:
-    """Return an engine that runs `workers` tasks at a time.
-
-    `on` is `processes`, or `package.module:callable`, which is called with the number of workers and must return a
-    `concurrent.futures.Executor` (for example a Dask client's `get_executor()`). Raises ConfigError if it does not.
-    """
-    if on != "processes":
-        return Engine(_custom(on, workers), workers)
-    if workers == 1:
-        return Engine(Serial(), 1)
-    # Spawned, not forked: torch's and FAISS' thread pools do not survive a fork.
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-    return Engine(pool, workers, starts_late=True)
-
-
-def _custom(reference: str, workers: int) -> Executor:
-    module, _, name = reference.partition(":")
-    try:
-        factory = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(
-            f"--on {reference}: {error}; expected 'processes' or a 'package.module:callable' that returns an Executor"
-        ) from None
-    try:
-        executor = factory(workers)
-    except TypeError as error:
-        raise ConfigError(f"--on {reference}: {error}; it is called with the number of workers") from None
-    if not isinstance(executor, Executor):
-        raise ConfigError(f"--on {reference}: returned a {type(executor).__name__}, not a concurrent.futures.Executor")
-    return executor

@@ -1,5 +1,6 @@
 """A launch: expand the grid, make what is not stored yet, and log the results."""
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,9 +15,10 @@ from harness.experiment.experiment import Experiment
 from harness.experiment.trial import Trial
 from harness.llm import Caller
 from harness.llm.transport import KEY
+from harness.running.engines import open_engine
 from harness.running.exchange import sending
 from harness.running.execution import Execution, with_reach
-from harness.running.executors import open_engine
+from harness.running.executors import Engine
 from harness.running.finalists import finalists
 from harness.running.judging.judge_summary import JudgingReport
 from harness.running.judging.judging import Judging
@@ -24,6 +26,7 @@ from harness.running.launch_history import record_launch
 from harness.running.launch_result import Launch
 from harness.running.locked_set import open_locked_set, test_set_accesses
 from harness.running.models import Models, answers_of
+from harness.running.parcel import pack
 from harness.running.score_bins import score_bins
 from harness.running.session import Session, store_folder
 from harness.running.stages.judge import AskJudges
@@ -42,8 +45,9 @@ class LaunchOptions(TypedDict, total=False):
 
     workers: int
     """The number of tasks that run at a time (default: 1)."""
-    on: str
-    """`processes`, or `package.module:callable`, which returns a `concurrent.futures.Executor`."""
+    on: str | None
+    """Where tasks run: `processes`, `dask://HOST:PORT`, `dask://local`, or `package.module:callable`, which returns a
+    `concurrent.futures.Executor` (default: HARNESS_ON, else `processes`)."""
     store: Path | str | None
     """The store: a folder, or the URL of a bucket (default: HARNESS_STORE, else `.harness` in the project)."""
     tracking: Destinations
@@ -72,7 +76,7 @@ class _Options:
     """The options with their defaults; see `RunOptions`."""
 
     workers: int = 1
-    on: str = "processes"
+    on: str | None = None
     store: Path | str | None = None
     tracking: Destinations = None
     models: Models | None = None
@@ -113,7 +117,8 @@ def _run(session: Session, options: _Options, begin: float) -> Launch:
     tracker = (
         open_tracker(experiment.name, options.tracking, session.store, experiment.base_dir) if options.logs else None
     )
-    with open_engine(options.workers, options.on) as engine:
+    with open_engine(options.workers, options.on or os.environ.get("HARNESS_ON") or "processes") as engine:
+        _require_workers(session, engine, options.notify)
         judging = Judging(session, models.caller.answers, price=session.price) if session.trials[0].judges else None
         goals = [_goal(session, trial, judging) for trial in session.trials]
         execution = Execution(session.graph_to(goals), engine, models, session.corpus_bytes)
@@ -144,6 +149,16 @@ def _open(experiment: Experiment, options: _Options) -> Session:
     session = Session(experiment, store, final=options.final, price=price)
     session.require_packages()
     return session
+
+
+def _require_workers(session: Session, engine: Engine, notify: Callable[[str], None]) -> None:
+    """Send the workers of other machines what they need, and have each of them check it before any work."""
+    if engine.link:
+        notify(f"engine: {engine.link}")
+    if engine.far:
+        engine.parcel = pack(session.store, session.manifest, session.trials)
+        for context in dict.fromkeys(session.context(trial) for trial in session.trials):
+            engine.require(engine.sent(context))
 
 
 def _open_models(session: Session, options: _Options) -> ModelAccess:

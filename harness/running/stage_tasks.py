@@ -23,6 +23,7 @@ class StageTask(NamedTuple):
     stage: StoredStage
     context: StageContext
     light: bool
+    reads_answers: bool
 
 
 def stage_tasks(graph: Graph, addresses: Sequence[str]) -> dict[str, StageTask]:
@@ -35,9 +36,10 @@ def stage_tasks(graph: Graph, addresses: Sequence[str]) -> dict[str, StageTask]:
     for address in addresses:
         if address not in merged:
             members = tuple(_with_merged(graph, address, merged))
-            light = all(_stored(graph, member).light for member in members)
+            stages = [_stored(graph, member) for member in members]
+            light, answers = all(one.light for one in stages), any(one.reads_answers for one in stages)
             context = graph.nodes[address].work.context
-            tasks[address] = StageTask(address, members, _stored(graph, address), context, light)
+            tasks[address] = StageTask(address, members, stages[0], context, light, answers)
     return tasks
 
 
@@ -77,10 +79,16 @@ class Batches:
 
     def _go_together(self, one: StageTask, other: StageTask) -> bool:
         alike = one.stage.name == other.stage.name and one.context == other.context
+        alike = alike and one.reads_answers == other.reads_answers
         return alike and other.address not in self._alone
 
     def better_here(self, batch: Sequence[StageTask], left: int, *, alone: bool) -> bool:
-        """Whether a batch is done sooner here than by a worker that has yet to start; `left` tasks are still to go."""
+        """Whether to make a batch here: it is done sooner than by a worker that has yet to start, or reads answers.
+
+        `left` tasks are still to go.
+        """
+        if self._engine.far:
+            return batch[0].reads_answers
         if alone and len(batch) == 1:
             return True  # nothing else could run beside it
         count, seconds = self._pace.get(batch[0].stage.name, (0, 0.0))

@@ -1,11 +1,14 @@
 """The task of every executor: make stages. Workers receive stages as JSON and a context, never pickled components."""
 
 import contextlib
+import json
 import time
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
 
-from harness.running.stages.stage_json import read_stage
+from harness.components.roles import Embedder
+from harness.running.parcel import opened
+from harness.running.stages.stage_json import read_component, read_stage
 from harness.running.stages.workspace import StageContext, Workspace, workspace_for
 
 
@@ -31,11 +34,29 @@ class Done(NamedTuple):
 
 def make_stages(stages: Sequence[str], context: StageContext) -> Done:
     """Make stages of one context, each with what it needs."""
-    begin, work = time.perf_counter(), workspace_for(context)
+    begin, here = time.perf_counter(), opened(context)
+    work = workspace_for(here.context)
     with counted(work) as done:
         for text in stages:
-            read_stage(text).make(work)
+            read_stage(_relocated(text, here.code)).make(work)
     return Done(done, time.perf_counter() - begin)
+
+
+def embed_texts(embedder: str, texts: Sequence[str], context: StageContext, *, queries: bool) -> Done:
+    """Embed texts that have no vector yet, and keep their vectors in the store. `embedder` is from `component_json`."""
+    begin, here = time.perf_counter(), opened(context)
+    work = workspace_for(here.context)
+    model = cast(Embedder, read_component(_relocated(embedder, here.code)))
+    with counted(work) as done:
+        work.vectors.add(model, texts, queries=queries)
+    return Done(done, time.perf_counter() - begin)
+
+
+def _relocated(text: str, code: Mapping[str, str]) -> str:
+    """The JSON of a stage, with own source files where they are on this machine."""
+    for original, path in code.items():
+        text = text.replace(json.dumps(original)[1:-1], json.dumps(path)[1:-1])
+    return text
 
 
 @contextlib.contextmanager

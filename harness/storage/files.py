@@ -3,9 +3,11 @@
 import contextlib
 import errno
 import hashlib
+import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +32,17 @@ def file_name(name: str) -> str:
     if len(plain.encode()) <= 120:
         return plain
     return f"{plain[:30]}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def keep_file(folder: Path, name: str, content: bytes | memoryview) -> None:
+    """Write a file into a folder, whole or not at all, and onto the disk. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = folder / f".{name}.{os.getpid()}.{threading.get_ident()}"
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(folder / name)
 
 
 def free_name(path: Path, word: str) -> Path:

@@ -135,7 +135,7 @@ class Store:
                     return first
                 self._bucket.replace(_object(address), whole)
         with explained(self.root):
-            self._write(address, record, content)
+            self._write(address, record, content, self.root / "drafts" / address)
         return artifact
 
     def _fetched(self, address: str, key: Key) -> Artifact | None:
@@ -147,17 +147,19 @@ class Store:
         artifact = _unpacked(record, content, key)
         if artifact is not None:
             with explained(self.root):
-                self._write(address, record.decode(), content)
+                # Without a lock: another process may be fetching the same.
+                name = f"{address}.{os.getpid()}.{threading.get_ident()}"
+                self._write(address, record.decode(), content, self.root / "drafts" / name)
         elif address not in self.damaged:
             self.damaged.append(address)
         return artifact
 
-    def _write(self, address: str, record: str, content: bytes) -> None:
+    def _write(self, address: str, record: str, content: bytes, temporary: Path) -> None:
+        """Publish a folder, made at `temporary`; one found there was left by a killed writer."""
         final = self.path(address)
         if os.path.lexists(final.parent) and not final.parent.is_dir():
             self._set_aside(final.parent)
         final.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.root / "drafts" / f"{address}.{os.getpid()}.{threading.get_ident()}"
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         try:

@@ -1,8 +1,6 @@
 """One Arrow file of vectors: written whole, named by its SHA-256, read by memory mapping."""
 
 import hashlib
-import os
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +10,7 @@ import numpy.typing as npt
 
 from harness.core.errors import StoreError
 from harness.core.records import Vectors
+from harness.storage.files import keep_file
 
 Keys = npt.NDArray[np.bytes_]
 """SHA-256 of texts, (texts,). Numpy ignores zeros at the end, but all have 32 bytes, so no two of them become equal."""
@@ -51,17 +50,6 @@ def write_vectors(folder: Path, content: VectorFile) -> str:
     name = f"{hashlib.sha256(made).hexdigest()}{SUFFIX}"
     keep_file(folder, name, made)
     return name
-
-
-def keep_file(folder: Path, name: str, content: bytes | memoryview) -> None:
-    """Write a file into a folder, whole or not at all. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".{name}.{os.getpid()}.{threading.get_ident()}"
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(folder / name)
 
 
 def is_sound(name: str, content: bytes) -> bool:

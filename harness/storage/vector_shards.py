@@ -9,7 +9,7 @@ import numpy as np
 from harness.core.errors import DataError
 from harness.core.records import Embedded, Ints
 from harness.storage.bucket import bucket_of
-from harness.storage.files import explained, free_name
+from harness.storage.files import explained, free_name, keep_file
 from harness.storage.model_outputs import text_key
 from harness.storage.sqlite_vectors import SqliteVectors
 from harness.storage.vector_file import (
@@ -18,7 +18,6 @@ from harness.storage.vector_file import (
     Keys,
     VectorFile,
     is_sound,
-    keep_file,
     keys_of,
     read_vectors,
     write_vectors,

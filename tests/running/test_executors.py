@@ -5,7 +5,8 @@ import os
 import pytest
 
 from harness.core.errors import ConfigError
-from harness.running.executors import STARTING_SECONDS, Serial, open_engine
+from harness.running.engines import open_engine
+from harness.running.executors import STARTING_SECONDS, Serial
 
 
 def test_serial_executor_runs_at_once_and_keeps_exceptions() -> None:

@@ -1,7 +1,9 @@
 """Vectors in Arrow files: one per text, verified when read, added to by many processes, and copied from SQLite."""
 
-import multiprocessing
+import hashlib
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -66,19 +68,25 @@ def test_another_process_adds_vectors(tmp_path: Path) -> None:
     assert shards.missing("s", ["a", "b", "c"]) == ["c"]
 
 
-def _put(root: Path, number: int) -> None:
-    for at in range(20):
-        VectorShards(root).put("s", [f"{number}-{at}", f"all-{at}"], embedded(number, at))
+WRITER = """
+import sys
+from pathlib import Path
+import numpy as np
+from harness.core.records import Embedded
+from harness.storage.vector_shards import VectorShards
+
+number = int(sys.argv[2])
+for at in range(20):
+    vectors = np.array([[number, 1], [at, 1]], np.float32)
+    VectorShards(Path(sys.argv[1])).put("s", [f"{number}-{at}", f"all-{at}"], Embedded(vectors, np.zeros(2, np.bool_)))
+"""
 
 
 def test_processes_write_at_once(tmp_path: Path) -> None:
     """Four, without a lock: nothing is lost, and every text has its vector."""
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_put, args=(tmp_path / "vectors", number)) for number in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    root = str(tmp_path / "vectors")
+    writers = [subprocess.Popen([sys.executable, "-P", "-c", WRITER, root, str(number)]) for number in range(4)]
+    assert [writer.wait() for writer in writers] == [0] * 4
     shards = VectorShards(tmp_path / "vectors")
     assert values(shards.get("s", [f"{number}-{at}" for number in range(4) for at in range(20)])) == [
         number for number in range(4) for _ in range(20)
@@ -114,8 +122,6 @@ def test_a_newer_format_is_one_line(tmp_path: Path) -> None:
     batch = pa.record_batch({"other": pa.array([1])}, metadata={b"format": b"2"})
     with pa.OSFile(str(folder / "x"), "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
         writer.write_batch(batch)
-    import hashlib
-
     (folder / "x").rename(folder / f"{hashlib.sha256((folder / 'x').read_bytes()).hexdigest()}.arrow")
     with pytest.raises(StoreError, match="is of version 2, this harness knows 1; upgrade"):
         VectorShards(tmp_path / "vectors").missing("s", ["a"])

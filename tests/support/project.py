@@ -50,7 +50,12 @@ def project(folder: Path, judges: str | None = "", *, name: str = "x.yaml", **re
 
 def environment(**changes: str) -> dict[str, str]:
     """The environment of a command: nothing of this machine's keys and servers, and no network but 127.0.0.1."""
-    kept = {name: value for name, value in os.environ.items() if "KEY" not in name and not name.startswith("OPENAI")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if os.environ.get("AWS_ACCESS_KEY_ID") == "testing" and name.startswith("AWS_")
+    }
+    kept |= {name: value for name, value in os.environ.items() if "KEY" not in name and not name.startswith("OPENAI")}
     quiet = {"HF_HUB_OFFLINE": "1", "MLFLOW_DISABLE_TELEMETRY": "true", "COLUMNS": "200"}
     return {**kept, **quiet, **changes}
 

@@ -53,6 +53,11 @@ class Chunk(StoredStage):
         """Whether models decide where to cut."""
         return len(self.inputs) > 1
 
+    @property
+    def reads_answers(self) -> bool:
+        """Whether a language model decided where to cut."""
+        return self.chunker.prompter is not None
+
     def requests(self, work: Workspace) -> Iterator[tuple[Document, CutRequest]]:
         """Yield each document with what the chunker needs to know about it."""
         for doc in self.tokens.documents(work):

@@ -45,6 +45,11 @@ class Contextualize(StoredStage):
         """The chunks, and what the augmenter asks its language model."""
         return (self.chunks, *((AskContexts(self),) if self.augmenter.prompter else ()))
 
+    @property
+    def reads_answers(self) -> bool:
+        """Whether a language model wrote the contexts."""
+        return self.augmenter.prompter is not None
+
     def done(self, work: Workspace) -> bool:
         """Whether the chunks and their contexts are stored."""
         return work.store.has(self.key) if self.augmenter.adds_context else self.chunks.done(work)
@@ -159,9 +164,10 @@ class EmbedCorpus(EmbedStage):
         """Return the texts of the queries."""
         return work.query_texts
 
-    def finish(self, work: Workspace) -> None:
-        """Measure the latency of embedding a query."""
-        QueryLatency(self.model, self.queries).read(work)
+    @property
+    def measured(self) -> StoredStage:
+        """The latency of embedding a query."""
+        return QueryLatency(self.model, self.queries)
 
 
 @dataclass(frozen=True, eq=False)

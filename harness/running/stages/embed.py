@@ -10,7 +10,7 @@ from harness.components.component import identity
 from harness.components.roles import Embedder
 from harness.core.progress import progress
 from harness.running.stages.model_access import ModelAccess
-from harness.running.stages.stage import ModelStage
+from harness.running.stages.stage import ModelStage, StoredStage
 from harness.running.stages.workspace import Workspace
 from harness.storage.digest import digest
 
@@ -52,12 +52,17 @@ class EmbedStage(ModelStage):
         """Return the texts of queries to embed."""
         return ()
 
-    def finish(self, work: Workspace) -> None:
-        """Do what else needs the embedder, while its model is loaded."""
+    @property
+    def measured(self) -> StoredStage | None:
+        """What else to make while the embedder's model is loaded."""
+        return None
 
     @classmethod
     def fetch(cls, stages: Sequence[tuple[Self, Workspace]], models: ModelAccess) -> None:
-        """Embed the texts that have no vector yet. A single process embeds with all threads; several would compete."""
+        """Embed the texts that have no vector yet.
+
+        On one machine, a single process embeds with all threads, as several would compete; else the workers do.
+        """
         for label, embedder, work, documents, queries in texts_to_embed(stages):
             with work.vectors.alone(embedder):
                 # Another launch may have embedded some of them while this one waited for the lock.
@@ -66,11 +71,17 @@ class EmbedStage(ModelStage):
                 models.charge_embedding(embedder, [*documents, *queries], work.tokenizer)
                 size, begin = sum(map(len, (*documents, *queries))), time.perf_counter()
                 with progress(cls.title.format(label=label), size, unit="characters") as advance:
-                    work.vectors.fill(embedder, documents, progress=advance)
-                    work.vectors.fill(embedder, queries, queries=True, progress=advance)
+                    for asked, texts in ((False, documents), (True, queries)):
+                        if models.elsewhere and not embedder.metered:
+                            models.elsewhere.embed(embedder, texts, work, queries=asked, advance=advance)
+                        else:
+                            work.vectors.fill(embedder, texts, queries=asked, progress=advance)
                 models.paces.note(pace_kind(embedder), size, time.perf_counter() - begin)
         for stage, work in stages:
-            stage.finish(work)
+            if stage.measured and models.elsewhere and not stage.embedder.metered:
+                models.elsewhere.make(stage.measured, work)
+            elif stage.measured:
+                stage.measured.read(work)
 
 
 def pace_kind(embedder: Embedder) -> str:

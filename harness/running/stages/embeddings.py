@@ -90,6 +90,11 @@ class Embeddings:
             if progress:
                 progress(sum(map(len, slab)))
 
+    def add(self, embedder: Embedder, texts: Sequence[str], *, queries: bool) -> None:
+        """Embed texts that are known to have no vector, and store their vectors in one file."""
+        self._shards.put(namespace(embedder, queries=queries), texts, self._embedded(embedder, texts, queries=queries))
+        self._built["embed"] = self._built.get("embed", 0) + len(texts)
+
     def embed(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         """Return vectors for all texts, in order; missing ones are computed. Raises ConfigError if they are invalid."""
         place = namespace(embedder, queries=queries)

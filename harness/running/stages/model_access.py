@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from harness.components.component import Component
 from harness.components.roles import BaseReranker, Embedder
@@ -10,6 +11,8 @@ from harness.core.plurals import plural
 from harness.core.tokenizer import Tokenizer
 from harness.llm import AnswerCache, BatchRunner, Caller, Estimate, Prompter, Task, all_missing, estimate
 from harness.llm.prices import dollars
+from harness.running.stages.embeddings import Progress
+from harness.running.stages.workspace import Workspace
 from harness.storage.paces import Paces
 
 PriceGiven = tuple[float, float] | None
@@ -17,6 +20,18 @@ PriceGiven = tuple[float, float] | None
 
 Questions = tuple[Component, Sequence[Task]]
 """A component with questions for its language model."""
+
+
+class Elsewhere(Protocol):
+    """Workers on other machines, which do the heavy work that one machine does in the launching process."""
+
+    def embed(
+        self, embedder: Embedder, texts: Sequence[str], work: Workspace, *, queries: bool, advance: Progress
+    ) -> None:
+        """Embed distinct texts without a vector; `advance` gets the lengths of those that are done."""
+
+    def make(self, stage: object, work: Workspace) -> None:
+        """Make a stored stage, if it is not made."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +43,8 @@ class ModelAccess:
     notify: Callable[[str], None]
     paces: Paces
     """How long work takes here."""
+    elsewhere: Elsewhere | None = None
+    """Where to embed; None for this process."""
 
     def ask(self, wanted: Sequence[Questions], title: str) -> None:
         """Have questions answered, except those whose answers are stored. Raises KeyboardInterrupt if stopped."""

@@ -43,6 +43,11 @@ class Select(StoredStage):
         """The rankings, and what the steps need of models."""
         return (self.rankings, *self.model_stages)
 
+    @property
+    def reads_answers(self) -> bool:
+        """Whether a step reranks: scores are kept on the launching machine."""
+        return any(step.reranker for step in self.steps)
+
     @cached_property
     def model_stages(self) -> "tuple[_StepStage, ...]":
         """A stage for each step that needs model outputs for its hits."""

@@ -45,6 +45,11 @@ class StoredStage(Stage):
     light: ClassVar[bool] = False
     """Whether it usually takes milliseconds, so that starting a process for it may not pay."""
 
+    @property
+    def reads_answers(self) -> bool:
+        """Whether it reads answers of models, which only the launching machine has."""
+        return False
+
     @cached_property
     @abstractmethod
     def key(self) -> Key:

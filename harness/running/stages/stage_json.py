@@ -9,7 +9,7 @@ from typing import Any
 from harness.components.component import Component
 from harness.experiment.catalog import component, to_spec
 from harness.running.stages.chunk import Chunk
-from harness.running.stages.contextualize import Contextualize
+from harness.running.stages.contextualize import Contextualize, QueryLatency
 from harness.running.stages.retrieve import Index, Retrieve
 from harness.running.stages.score import Score
 from harness.running.stages.select import Select
@@ -17,7 +17,7 @@ from harness.running.stages.stage import StoredStage
 from harness.running.stages.tokenize import Tokenize
 
 _KINDS: Mapping[str, type[StoredStage]] = {
-    kind.__name__: kind for kind in (Tokenize, Chunk, Contextualize, Index, Retrieve, Select, Score)
+    kind.__name__: kind for kind in (Tokenize, Chunk, Contextualize, QueryLatency, Index, Retrieve, Select, Score)
 }
 
 
@@ -31,6 +31,18 @@ def read_stage(text: str) -> StoredStage:
     stage = _decoded(json.loads(text))
     assert isinstance(stage, StoredStage)
     return stage
+
+
+def component_json(component: Component) -> str:
+    """Return a component as JSON text."""
+    return json.dumps(_encoded(component))
+
+
+def read_component(text: str) -> Component:
+    """Return the component of a `component_json` text."""
+    made = _decoded(json.loads(text))
+    assert isinstance(made, Component)
+    return made
 
 
 def _encoded(value: Any) -> Any:

@@ -44,6 +44,8 @@ class StageContext(NamedTuple):
     store: str
     final: bool
     limit: int | None = None
+    parcel: str = ""
+    """For a worker on another machine: the address of what it needs of this one; see `harness.running.parcel`."""
 
 
 class Workspace:

@@ -1,0 +1,197 @@
+"""A real Dask scheduler with workers that share nothing but a bucket: the same numbers, each piece of work once."""
+
+import csv
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bucket_server import new_bucket, served, use
+from dask_cluster import Cluster, can_hide, scheduler
+from project import harness, one_line
+
+from harness.core.errors import ConfigError
+from harness.running.engines import open_engine
+from harness.storage.bucket import bucket_of, local_folder
+from harness.storage.vector_file import read_vectors
+
+EXPERIMENT = """\
+name: far
+data: garden
+tokenizer: words
+chunker: {fixed: {size: 20}}
+embedder: {hashing: {dimensions: 64}}
+selector: [dedup, {top_k: {k: 6}}]
+metrics: [recall@3, ndcg@5, recall@50t]
+grid:
+  chunker: [fixed: {size: 20}, recursive: {size: 30}, own.py:Lines]
+  retriever: [bm25, dense, hybrid]
+"""
+OWN = """
+import os, signal
+from dataclasses import dataclass
+from pathlib import Path
+from harness import Chunker, Document, Spans
+
+@dataclass(frozen=True)
+class Lines(Chunker):
+    def split(self, doc: Document) -> Spans:
+        %s
+        half = len(doc.text) // 2
+        return [(0, half), (half, len(doc.text))]
+"""
+
+pytestmark = pytest.mark.skipif(not can_hide(), reason="this user may not unshare mount namespaces")
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with served() as found:
+        yield found
+
+
+@pytest.fixture
+def folder(garden_data: Path, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project, with a bucket as its store."""
+    for name in ("cache", "one", "two"):
+        (tmp_path / name).mkdir()
+    use(monkeypatch, address, tmp_path / "cache")
+    monkeypatch.setenv("HARNESS_STORE", new_bucket(address))
+    (tmp_path / "x.yaml").write_text(EXPERIMENT)
+    (tmp_path / "own.py").write_text(OWN % "pass")
+    return tmp_path
+
+
+def numbers(folder: Path, *options: str) -> list[dict[str, str]]:
+    """The table of all metrics, without latencies."""
+    table = csv.DictReader(harness(folder, "compare", "x.yaml", "--csv", *options).stdout.splitlines())
+    return [{name: value for name, value in row.items() if not name.endswith("_ms")} for row in table]
+
+
+def computed(output: str) -> dict[str, int]:
+    """What a run says it has computed."""
+    (found,) = re.findall(r"computed: (.*)", output)
+    return {name: int(count) for count, name in (part.split() for part in found.split(", "))}
+
+
+@pytest.fixture
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """A scheduler with two workers that see neither the project nor each other's files."""
+    with scheduler() as made:
+        for name in ("one", "two"):
+            # Folders in place of which a worker sees empty ones of its own.
+            hidden = (folder / "datasets", folder / "cache", folder / name)
+            made.worker(hidden=hidden, HARNESS_CACHE=str(folder / name))
+        yield made
+
+
+def test_the_same_numbers_each_artifact_once(folder: Path, cluster: Cluster) -> None:
+    """And each text is embedded once; a machine with an empty disk then needs to do nothing."""
+    far = harness(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on).stdout
+    near = harness(folder, "run", "x.yaml", "--no-mlflow", "--store", "near").stdout
+    assert computed(far) == computed(near)
+    assert numbers(folder) == numbers(folder, "--store", "near")
+    store = local_folder(os.environ["HARNESS_STORE"])
+    bucket = bucket_of(store)
+    assert bucket is not None
+    keys: dict[str, list[bytes]] = {}
+    for entry in bucket.entries("vectors/"):
+        _, space, name = entry.name.split("/")
+        (folder / name).write_bytes(bucket.get(entry.name) or b"")
+        found = read_vectors(folder / name)
+        assert found is not None
+        keys.setdefault(space, []).extend(found.keys.tolist())
+    assert all(len(set(texts)) == len(texts) for texts in keys.values())
+    assert sum(map(len, keys.values())) == computed(far)["embed"]
+    again = harness(folder, "run", "x.yaml", "--no-mlflow", HARNESS_CACHE=str(folder / "empty")).stdout
+    assert "computed: nothing" in again
+
+
+def test_a_worker_that_dies_is_replaced(folder: Path, cluster: Cluster) -> None:
+    """Killed at its first document: the task is repeated elsewhere, and no number changes."""
+    killed = folder / "killed"
+    die = f"\n        mark = Path({str(killed)!r})\n        if not mark.exists():\n            mark.touch()\n"
+    (folder / "own.py").write_text(OWN % f"{die}            os.kill(os.getpid(), signal.SIGKILL)")
+    harness(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on)
+    assert killed.exists()
+    harness(folder, "run", "x.yaml", "--no-mlflow", "--store", "near")
+    assert numbers(folder) == numbers(folder, "--store", "near")
+
+
+def test_a_task_that_kills_every_worker(folder: Path, cluster: Cluster) -> None:
+    """One line, after two deaths; what is finished is stored, and the next run goes on."""
+    (folder / "own.py").write_text(OWN % "os.kill(os.getpid(), signal.SIGKILL)")
+    done = harness(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on, code=2)
+    assert "2 workers died one after another at the same task (killed, or out of memory); run again" in done.stderr
+    assert "Traceback" not in done.stderr
+    (folder / "own.py").write_text(OWN % "pass")
+    again = computed(harness(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on).stdout)
+    assert "tokenize" not in again
+
+
+def test_a_scheduler_that_is_gone(folder: Path, cluster: Cluster) -> None:
+    """In the middle of a run: one line, and a run with another engine goes on."""
+    process = cluster.processes[0].pid
+    (folder / "own.py").write_text(OWN % f"os.kill({process}, signal.SIGKILL)")
+    done = harness(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on, code=2)
+    assert f"{cluster.on}: the scheduler is gone; start it, and run again to resume" in done.stderr
+    assert "Traceback" not in done.stderr
+    (folder / "own.py").write_text(OWN % "pass")
+    again = computed(harness(folder, "run", "x.yaml", "--no-mlflow").stdout)
+    assert "tokenize" not in again
+
+
+def test_faults_of_own_code_are_named(folder: Path, cluster: Cluster) -> None:
+    """Not repeated, and reported as on one machine."""
+    (folder / "own.py").write_text(OWN % "raise KeyError('weight')")
+    done = harness(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on, code=2, traceback=True)
+    assert "chunker lines: document 'bed0': KeyError: 'weight' (own.py:10); 3 of 9 trials are not scored" in done.stderr
+
+
+def test_own_code_that_a_worker_cannot_import(folder: Path, cluster: Cluster) -> None:
+    """One line, before any work."""
+    (folder / "helpers_of_mine.py").write_text("WIDTH = 3\n")
+    (folder / "own.py").write_text("import sys\nsys.path.append('')\nimport helpers_of_mine\n" + OWN % "pass")
+    done = harness(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on, code=None)
+    one_line(done, "worker tcp://127.0.0.1", "No module named 'helpers_of_mine'", "1 further worker as well")
+
+
+def test_a_worker_with_other_data(folder: Path) -> None:
+    """One line that names the file, before any work."""
+    other = folder / "other"
+    shutil.copytree(folder / "datasets", other)
+    with (other / "garden/corpus.jsonl").open("a") as file:
+        file.write('{"id": "more", "text": "Another text."}\n')
+    with scheduler() as made:
+        made.worker(hidden=(folder / "cache",), bound={folder / "datasets": other})
+        done = harness(folder, "run", "x.yaml", "--no-mlflow", "--on", made.on, code=None)
+        one_line(
+            done, "worker tcp://127.0.0.1", "corpus.jsonl: is not the file of the launching process; copy that one"
+        )
+
+
+def test_a_store_that_is_not_shared(folder: Path) -> None:
+    """A folder that a worker does not see: one line, before any work."""
+    (folder / "near").mkdir()
+    with scheduler() as made:
+        made.worker(hidden=(folder / "near",))
+        done = harness(folder, "run", "x.yaml", "--no-mlflow", "--store", "near", "--on", made.on, code=None)
+        one_line(
+            done, "worker tcp://127.0.0.1", "is not the store of the launching process; share a disk, or use s3://"
+        )
+
+
+def test_a_scheduler_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, also for an address that is none."""
+    monkeypatch.setattr("harness.running.dask_engine._CONNECT", 0.5)
+    for place in ("127.0.0.1:9", "nonsense:x"):
+        with pytest.raises(ConfigError, match=f"^--on dask://{place}: no scheduler with a worker answers"):
+            open_engine(2, f"dask://{place}")
+
+
+def test_a_local_cluster(folder: Path) -> None:
+    """Started for the launch, and ended with it; named by HARNESS_ON, too."""
+    out = harness(folder, "run", "x.yaml", "--no-mlflow", "--workers", "2", HARNESS_ON="dask://local").stdout
+    assert computed(out)["score"] == 9
