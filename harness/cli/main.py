@@ -18,6 +18,7 @@ from harness.cli.output import OutputClosedError, safe_output
 from harness.cli.parser import CommandGroup, CommandParser
 from harness.cli.result_commands import add_bins_command, add_compare_command, add_report_command
 from harness.cli.run_commands import add_plan_command, add_run_command
+from harness.cli.store_commands import add_store_commands
 from harness.cli.ui_command import add_ui_command
 from harness.core.blame import ended_by
 from harness.core.characters import in_one_line
@@ -36,6 +37,7 @@ _COMMANDS = (
     add_ui_command,
     add_data_commands,
     add_judge_commands,
+    add_store_commands,
     add_schema_command,
     add_completion_command,
 )

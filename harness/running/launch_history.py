@@ -15,6 +15,7 @@ from harness.running.judging.judging import results_of
 from harness.running.launch_result import Launch
 from harness.running.session import Session, store_folder
 from harness.running.stages.model_access import PriceGiven
+from harness.running.stages.stage import Stage
 from harness.storage.digest import canonical, digest
 from harness.storage.sealed import read_sealed, write_sealed
 
@@ -39,8 +40,25 @@ def record_launch(session: Session, launch: Launch) -> None:
         "names": session.names,
         "chosen": launch.experiment.chosen,
         "partial": launch.experiment.partial,
+        "uses": used_by(session),
     }
     write_sealed(session.store / "launches" / f"{launch.id}.json", record, FORMAT)
+
+
+def used_by(session: Session) -> dict[str, list[str]]:
+    """Return the names in the store of all that a session's trials use, by stage; see `harness.running.inventory`."""
+    found: dict[str, dict[str, None]] = {}
+    left: list[Stage] = [session.outputs(trial).stages.scores for trial in session.trials]
+    seen: set[str] = set()
+    while left:
+        stage = left.pop()
+        if stage.address in seen:
+            continue
+        seen.add(stage.address)
+        left += stage.inputs
+        for kind, name in stage.stored_as:
+            found.setdefault(kind, {})[name] = None
+    return {kind: sorted(names) for kind, names in sorted(found.items())}
 
 
 def stored_launch(experiment: Experiment | str, *, store: Path | str | None = None, final: bool = False) -> Launch:
@@ -74,7 +92,7 @@ def final_of(launch: Launch) -> Launch | None:
     A final launch is one that scored the locked query set.
     """
     assert launch.session is not None
-    records = [record for record in _records(launch.session.store) if record["final"]]
+    records = [record for record in records_of(launch.session.store) if record["final"]]
     if launch.experiment.name not in {record["experiment"] for record in records}:
         return None
     try:
@@ -113,7 +131,7 @@ def _all_stored(session: Session) -> Session:
 
 def _hint(session: Session) -> str:
     """Why the newest launch of this name does not count: it ran a part, or something changed since."""
-    found = [record for record in _records(session.store) if record["experiment"] == session.experiment.name]
+    found = [record for record in records_of(session.store) if record["experiment"] == session.experiment.name]
     if not found or session.experiment.partial:
         return ""
     if not found[-1].get("partial"):
@@ -122,7 +140,7 @@ def _hint(session: Session) -> str:
     return f", or name '{session.experiment.name}' instead of the file to see its partial run ({found[-1]['partial']})"
 
 
-def _records(store: Path) -> list[dict[str, Any]]:
+def records_of(store: Path) -> list[dict[str, Any]]:
     """The records of all launches in the store, the oldest first."""
     found = (read_sealed(path, FORMAT) for path in sorted((store / "launches").glob("*.json")))
     return [record for record in found if record is not None]
@@ -130,7 +148,7 @@ def _records(store: Path) -> list[dict[str, Any]]:
 
 def _recorded(name: str, store: Path, *, final: bool = False) -> tuple[str, Experiment, PriceGiven]:
     """The newest launch of an experiment: its id, its trials as an experiment, and the prices it was given."""
-    records = [record for record in _records(store) if record["final"] == final]
+    records = [record for record in records_of(store) if record["final"] == final]
     found = [record for record in records if record["experiment"] == name]
     if not found:
         known = sorted({record["experiment"] for record in records})

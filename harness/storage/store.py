@@ -83,7 +83,7 @@ class Store:
         assert self._bucket is not None
         if self._stored_remotely is None:  # one listing instead of a request per artifact
             self._stored_remotely = {entry.name for entry in self._bucket.entries("objects/")}
-        name = _object(address)
+        name = object_name(address)
         if name not in self._stored_remotely and self._bucket.has(name):
             self._stored_remotely.add(name)
         return name in self._stored_remotely
@@ -129,18 +129,18 @@ class Store:
         record = canonical({"format": FORMAT, "key": key, "sha256": hashlib.sha256(content).hexdigest()})
         if self._bucket is not None:
             whole = f"{record}\n".encode() + content
-            if not self._bucket.create(_object(address), whole):
+            if not self._bucket.create(object_name(address), whole):
                 first = self._fetched(address, key)
                 if first is not None:
                     return first
-                self._bucket.replace(_object(address), whole)
+                self._bucket.replace(object_name(address), whole)
         with explained(self.root):
             self._write(address, record, content, self.root / "drafts" / address)
         return artifact
 
     def _fetched(self, address: str, key: Key) -> Artifact | None:
         """The artifact in the bucket, which is then in the folder, too; None if there is none or it is damaged."""
-        whole = self._bucket.get(_object(address)) if self._bucket is not None else None
+        whole = self._bucket.get(object_name(address)) if self._bucket is not None else None
         if whole is None:
             return None
         record, _, content = whole.partition(b"\n")
@@ -195,8 +195,8 @@ class Store:
             folder.rename(Path(tempfile.mkdtemp(dir=aside)) / folder.name)
 
 
-def _object(address: str) -> str:
-    """The name of an artifact's object in a bucket."""
+def object_name(address: str) -> str:
+    """The name of an artifact in a store: its folder, or its object in a bucket."""
     return f"objects/{address[:2]}/{address}"
 
 

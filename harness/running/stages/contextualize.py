@@ -1,6 +1,6 @@
 """The contextualize stage: a context for each chunk, which is indexed with it but never counted as evidence."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -44,6 +44,11 @@ class Contextualize(StoredStage):
     def inputs(self) -> tuple[Stage, ...]:
         """The chunks, and what the augmenter asks its language model."""
         return (self.chunks, *((AskContexts(self),) if self.augmenter.prompter else ()))
+
+    @property
+    def stored_as(self) -> Sequence[tuple[str, str]]:
+        """The contexts, if the augmenter adds any."""
+        return super().stored_as if self.augmenter.adds_context else ()
 
     @property
     def reads_answers(self) -> bool:

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple, Self
 from harness.components.component import identity
 from harness.components.roles import Embedder
 from harness.core.progress import progress
+from harness.running.stages.embeddings import namespace
 from harness.running.stages.model_access import ModelAccess
 from harness.running.stages.stage import ModelStage, StoredStage
 from harness.running.stages.workspace import Workspace
@@ -43,6 +44,13 @@ class EmbedStage(ModelStage):
     def charges(self) -> bool:
         """Whether the embedder charges money."""
         return self.embedder.metered
+
+    @property
+    def stored_as(self) -> Sequence[tuple[str, str]]:
+        """The vectors of the embedder, of whatever texts, and what is measured with it."""
+        spaces = (namespace(self.embedder, queries=queries) for queries in (False, True))
+        measured = self.measured.stored_as if self.measured else ()
+        return (*(("embed", f"vectors/{space}") for space in spaces), *measured)
 
     @abstractmethod
     def texts(self, work: Workspace) -> Sequence[str]:

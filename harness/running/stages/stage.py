@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 from harness.running.stages.model_access import ModelAccess
 from harness.running.stages.workspace import Workspace
 from harness.storage.digest import digest
-from harness.storage.store import Artifact, Key
+from harness.storage.store import Artifact, Key, object_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +27,11 @@ class Stage(ABC):
     @property
     def inputs(self) -> "tuple[Stage, ...]":
         """The stages that must be done before this one."""
+        return ()
+
+    @property
+    def stored_as(self) -> Sequence[tuple[str, str]]:
+        """What the stage keeps in the store: pairs of the kind and the name."""
         return ()
 
     @abstractmethod
@@ -44,6 +49,11 @@ class StoredStage(Stage):
 
     light: ClassVar[bool] = False
     """Whether it usually takes milliseconds, so that starting a process for it may not pay."""
+
+    @property
+    def stored_as(self) -> Sequence[tuple[str, str]]:
+        """The artifact."""
+        return ((self.name, object_name(self.address)),)
 
     @property
     def reads_answers(self) -> bool:
