@@ -1,5 +1,6 @@
 """What runs tasks: this process, or an executor."""
 
+import inspect
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from types import TracebackType
@@ -87,4 +88,9 @@ class Engine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._executor.shutdown(wait=True, cancel_futures=kind is not None)
+        stop = self._executor.shutdown
+        # Dask's own executor cannot cancel what waits, except by not waiting for it.
+        if "cancel_futures" in inspect.signature(stop).parameters:
+            stop(wait=True, cancel_futures=kind is not None)
+        else:
+            stop(wait=kind is None)

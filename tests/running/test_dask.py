@@ -191,6 +191,16 @@ def test_a_scheduler_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> 
             open_engine(2, f"dask://{place}")
 
 
+def test_an_executor_of_ones_own(folder: Path) -> None:
+    """As in the documentation for Slurm: Dask's own executor, on a store that its workers see."""
+    code = "from distributed import Client, LocalCluster\n\n\ndef workers(count):\n"
+    code += "    cluster = LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)\n"
+    (folder / "own_cluster.py").write_text(f"{code}    return Client(cluster).get_executor(pure=False)\n")
+    options = ("--on", "own_cluster:workers", "--workers", "2", "--store", "near")
+    out = harness(folder, "run", "x.yaml", "--no-mlflow", *options, PYTHONPATH=str(folder)).stdout
+    assert computed(out)["score"] == 9
+
+
 def test_a_local_cluster(folder: Path) -> None:
     """Started for the launch, and ended with it; named by HARNESS_ON, too."""
     out = harness(folder, "run", "x.yaml", "--no-mlflow", "--workers", "2", HARNESS_ON="dask://local").stdout
