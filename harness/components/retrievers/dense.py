@@ -10,7 +10,7 @@ from harness.components.component import Positive
 from harness.components.retrievers.index_cache import Latest
 from harness.components.roles import Retriever, Scale
 from harness.core.rankings import Rankings, best_first, unit_rows
-from harness.core.records import Vectors
+from harness.core.records import Floats, Vectors
 from harness.storage.store import Artifact
 
 _SPARE = 16
@@ -28,6 +28,15 @@ def _tied_at_the_cut(scores: Vectors, depth: int) -> bool:
     return bool((np.round(scores[:, -1].astype(float), 5) == np.round(scores[:, depth - 1].astype(float), 5)).any())
 
 
+def _products(rows: Vectors, vector: Vectors) -> Floats:
+    """The inner products of rows and a vector in double precision, (rows,).
+
+    In single precision, their last digits depend on how many threads add up the terms, which could turn the last
+    decimal of a rounded score, and then the order of two hits.
+    """
+    return np.asarray(rows.astype(np.float64) @ vector.astype(np.float64))
+
+
 @dataclass(frozen=True)
 class Dense(Retriever):
     """Search over embeddings with FAISS, by cosine or inner product, all queries in one call.
@@ -39,6 +48,7 @@ class Dense(Retriever):
     """
 
     uses_vectors: ClassVar[bool] = True
+    version: ClassVar[int] = 2
 
     depth: Positive = 50
     similarity: Literal["cosine", "dot"] = "cosine"
@@ -105,13 +115,12 @@ class Dense(Retriever):
         while self.ann == "flat" and fetch < len(corpus) and _tied_at_the_cut(scores, self.depth):
             fetch *= 2
             scores, ids = searched.search(prepared, min(fetch, len(corpus)))
-        # An approximate index that finds fewer neighbours returns -1 for the rest.
-        return Rankings.of(
-            [
-                best_first(row[row >= 0].astype(np.int64), score[row >= 0].astype(np.float64), self.depth)
-                for row, score in zip(ids, scores, strict=True)
-            ]
-        )
+        rows = []
+        for near, vector in zip(ids, prepared, strict=True):
+            # An approximate index that finds fewer neighbours returns -1 for the rest.
+            found = near[near >= 0].astype(np.int64)
+            rows.append(best_first(found, _products(self._prepared(corpus[found]), vector), self.depth))
+        return Rankings.of(rows)
 
     def _opened(self, index: Artifact, corpus: Vectors) -> Any:
         import faiss
