@@ -1,9 +1,10 @@
 """The chunk stage, and what chunkers need of models before it: vectors of pieces, answers about boundaries."""
 
 import operator
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -26,14 +27,20 @@ from harness.running.stages.tokenize import Tokenize
 from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact, Key
 
+_COLUMNS = ("doc", "start", "end", "tokens", "scale")
+
 
 @dataclass(frozen=True, eq=False)
 class Chunk(StoredStage):
-    """Cuts the corpus into chunks. `embedder` is None unless vectors decide where to cut."""
+    """Cuts the corpus into chunks. `embedder` is None unless vectors decide where to cut.
+
+    A large corpus is cut in several `parts`, which are stages of their own. They do not change the output.
+    """
 
     tokens: Tokenize
     chunker: BaseChunker
     embedder: Embedder | None
+    parts: int = 1
 
     @cached_property
     def key(self) -> Key:
@@ -43,7 +50,9 @@ class Chunk(StoredStage):
 
     @property
     def inputs(self) -> tuple[Stage, ...]:
-        """The tokens, and what the chunker needs of models."""
+        """The tokens, the parts if there are several, and what the chunker needs of models."""
+        if self.parts > 1 and not self.uses_models:
+            return (self.tokens, *self._parts())
         asked = (AskBoundaries(self),) if self.chunker.prompter else ()
         embedded = (EmbedPieces(self),) if self.embedder else ()
         return (self.tokens, *asked, *embedded)
@@ -51,16 +60,22 @@ class Chunk(StoredStage):
     @property
     def uses_models(self) -> bool:
         """Whether models decide where to cut."""
-        return len(self.inputs) > 1
+        return self.chunker.prompter is not None or self.embedder is not None
+
+    def _parts(self) -> "tuple[ChunkPart, ...]":
+        whole = replace(self, parts=1)
+        return tuple(ChunkPart(whole, part, self.parts) for part in range(self.parts))
 
     @property
     def reads_answers(self) -> bool:
         """Whether a language model decided where to cut."""
         return self.chunker.prompter is not None
 
-    def requests(self, work: Workspace) -> Iterator[tuple[Document, CutRequest]]:
-        """Yield each document with what the chunker needs to know about it."""
-        for doc in self.tokens.documents(work):
+    def requests(
+        self, work: Workspace, first: int = 0, last: int | None = None
+    ) -> Iterator[tuple[Document, CutRequest]]:
+        """Yield each document, from number `first` to before `last`, with what the chunker needs to know about it."""
+        for doc in islice(self.tokens.documents(work), first, last):
             with blamed(self.chunker, f"chunker {self.chunker.name()}: document '{doc.id}'"):
                 request = self.chunker.request(doc)
             yield doc, request
@@ -73,26 +88,38 @@ class Chunk(StoredStage):
         outside the document, something other than spans, or no chunk at all, and JudgeError if too many answers are
         missing.
         """
-        requests = list(self.requests(work))
-        answers = self._answers([task for _, request in requests for task in request.tasks], work)
-        vectors = self._vectors(requests, work)
-        parts: list[Ints] = []
-        for number, (doc, request) in enumerate(requests):
-            given = CutInputs(request, next(vectors), [answers[task] for task in request.tasks])
-            with blamed(self.chunker, f"chunker {self.chunker.name()}: document '{doc.id}'"):
-                tilings = self.chunker.cut(doc, given)
-            parts.append(_rows(self.chunker, number, doc, tilings))
+        if self.parts > 1 and not self.uses_models:
+            made = [part.read(work).arrays for part in self._parts()]
+            table = np.column_stack([np.concatenate([one[name] for one in made]) for name in _COLUMNS])
+            answers: Mapping[Task, Answer] = {}
+        else:
+            table, answers = self.cut(work)
         documents = work.data.documents
-        if not any(map(len, parts)) and any(doc.text.strip() for doc in documents):
+        if not len(table) and any(doc.text.strip() for doc in documents):
             named = next(doc.id for doc in documents if doc.text.strip())
             message = f"returned no chunk for any of {plural(len(documents), 'document')}, such as '{named}'"
             raise ConfigError(f"chunker {self.chunker.name()}: {message}")
-        table = np.concatenate(parts) if parts else np.empty((0, 5), np.int64)
-        columns = dict(zip(("doc", "start", "end", "tokens", "scale"), table.T.copy(), strict=True))
+        columns = dict(zip(_COLUMNS, table.T.copy(), strict=True))
         if self.chunker.prompter is None:
             return Artifact(columns)
         failed = few_enough(self.chunker, list(answers.values()), "questions have no answer")
         return Artifact(columns, {"asked": len(answers), "failed": failed})
+
+    def cut(self, work: Workspace, first: int = 0, last: int | None = None) -> tuple[Ints, Mapping[Task, Answer]]:
+        """Return the chunks of documents from number `first` to before `last`: rows of `_COLUMNS`, (chunks, 5).
+
+        The second value has the answers of a language model to the chunker's questions.
+        """
+        requests = list(self.requests(work, first, last))
+        answers = self._answers([task for _, request in requests for task in request.tasks], work)
+        vectors = self._vectors(requests, work)
+        parts: list[Ints] = []
+        for number, (doc, request) in enumerate(requests, first):
+            given = CutInputs(request, next(vectors), [answers[task] for task in request.tasks])
+            with blamed(self.chunker, f"chunker {self.chunker.name()}: document '{doc.id}'"):
+                tilings = self.chunker.cut(doc, given)
+            parts.append(_rows(self.chunker, number, doc, tilings))
+        return np.concatenate(parts) if parts else np.empty((0, len(_COLUMNS)), np.int64), answers
 
     def _answers(self, tasks: list[Task], work: Workspace) -> dict[Task, Answer]:
         if self.chunker.prompter is None:
@@ -109,6 +136,31 @@ class Chunk(StoredStage):
             work.vectors.fill(self.embedder, [text for row in texts for text in row])
         for row in texts:
             yield None if self.embedder is None else unit_rows(work.vectors.embed(self.embedder, row).vectors)
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkPart(StoredStage):
+    """Cuts a part of a large corpus: the documents of part number `part` of `parts`."""
+
+    whole: Chunk
+    part: int
+    parts: int
+
+    @cached_property
+    def key(self) -> Key:
+        """The chunks, and which of them."""
+        return {**self.whole.key, "stage": "chunk_part", "part": [self.part, self.parts]}
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The tokens."""
+        return (self.whole.tokens,)
+
+    def build(self, work: Workspace) -> Artifact:
+        """Return the chunks of the part, as in `Chunk`."""
+        count = len(work.data.documents)
+        first, last = (count * at // self.parts for at in (self.part, self.part + 1))
+        return Artifact(dict(zip(_COLUMNS, self.whole.cut(work, first, last)[0].T.copy(), strict=True)))
 
 
 def _rows(chunker: BaseChunker, number: int, doc: Document, tilings: Sequence[Spans]) -> Ints:

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.components.component import Component
 from harness.experiment.catalog import component, to_spec
-from harness.running.stages.chunk import Chunk
+from harness.running.stages.chunk import Chunk, ChunkPart
 from harness.running.stages.contextualize import Contextualize, QueryLatency
 from harness.running.stages.retrieve import Index, Retrieve
 from harness.running.stages.score import Score
@@ -17,7 +17,8 @@ from harness.running.stages.stage import StoredStage
 from harness.running.stages.tokenize import Tokenize
 
 _KINDS: Mapping[str, type[StoredStage]] = {
-    kind.__name__: kind for kind in (Tokenize, Chunk, Contextualize, QueryLatency, Index, Retrieve, Select, Score)
+    kind.__name__: kind
+    for kind in (Tokenize, Chunk, ChunkPart, Contextualize, QueryLatency, Index, Retrieve, Select, Score)
 }
 
 

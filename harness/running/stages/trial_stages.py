@@ -14,6 +14,9 @@ from harness.running.stages.stage import StoredStage
 from harness.running.stages.tokenize import Tokenize
 from harness.storage.digest import digest
 
+PART_BYTES = 32_000_000
+"""Documents of about so many bytes are cut in one task."""
+
 
 @dataclass(frozen=True)
 class TrialStages:
@@ -33,7 +36,8 @@ class TrialStages:
         """The chunk stage."""
         chunker = self.trial.chunker
         tokens = Tokenize(self.manifest.corpus.sha256, self.tokenizer)
-        return Chunk(tokens, chunker, self.trial.embedder if chunker.uses_vectors else None)
+        parts = max(1, self.manifest.corpus.path.stat().st_size // PART_BYTES)
+        return Chunk(tokens, chunker, self.trial.embedder if chunker.uses_vectors else None, parts)
 
     @cached_property
     def corpus(self) -> Contextualize:
