@@ -4,13 +4,14 @@ import csv
 import os
 import re
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from bucket_server import new_bucket, served, use
 from dask_cluster import Cluster, can_hide, scheduler
-from project import harness, one_line
+from project import harness, one_line, started
 
 from harness.core.errors import ConfigError
 from harness.running.engines import open_engine
@@ -141,6 +142,33 @@ def test_a_scheduler_that_is_gone(folder: Path, cluster: Cluster) -> None:
     (folder / "own.py").write_text(OWN % "pass")
     again = computed(harness(folder, "run", "x.yaml", "--no-mlflow").stdout)
     assert "tokenize" not in again
+
+
+def test_a_launching_process_that_is_killed(folder: Path, cluster: Cluster) -> None:
+    """By a worker, at its first document: the next run computes only what is missing, and no number changes."""
+    killed, pid = folder / "killed", folder / "pid"
+    kill = f"\n        mark, pid = Path({str(killed)!r}), Path({str(pid)!r})\n        if not mark.exists():\n"
+    kill += "            while not (pid.exists() and pid.read_text()):\n                pass\n"
+    kill += "            mark.touch()\n            os.kill(int(pid.read_text()), signal.SIGKILL)"
+    (folder / "own.py").write_text(OWN % kill)
+    process = started(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on)
+    pid.write_text(str(process.pid))
+    process.communicate()
+    assert (process.returncode, killed.exists()) == (-signal.SIGKILL, True)
+    again = computed(harness(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on).stdout)
+    assert "tokenize" not in again
+    harness(folder, "run", "x.yaml", "--no-mlflow", "--store", "near")
+    assert numbers(folder) == numbers(folder, "--store", "near")
+
+
+def test_two_launching_processes_at_once(folder: Path, cluster: Cluster) -> None:
+    """On one store and one cluster: both end well, with the numbers of one machine."""
+    both = [started(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on) for _ in range(2)]
+    for process in both:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
+    harness(folder, "run", "x.yaml", "--no-mlflow", "--store", "near")
+    assert numbers(folder) == numbers(folder, "--store", "near")
 
 
 def test_faults_of_own_code_are_named(folder: Path, cluster: Cluster) -> None:
