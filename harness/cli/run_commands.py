@@ -46,8 +46,8 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on",
         metavar="WHERE",
-        help="where tasks run: processes, dask://HOST:PORT, dask://local, or package.module:callable that returns an "
-        "Executor (default: HARNESS_ON, else processes)",
+        help="where tasks run: processes, dask://HOST:PORT, dask://local, ray://…, or package.module:callable that "
+        "returns an Executor (default: HARNESS_ON, else processes)",
     )
     parser.add_argument(
         "--final",

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from concurrent.futures import CancelledError, Executor, Future
+from collections.abc import Callable, Collection
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +15,8 @@ from harness.running.stages.workspace import StageContext
 
 _CONNECT, _JOIN = 10, 60
 """Seconds to reach the scheduler, and for the first worker to join it."""
+_LOOK = 1.0
+"""Seconds between two looks at the connection while nothing is finished."""
 ACCELERATOR = "GPU"
 """The resource by which workers say that they have an accelerator: `dask worker --resources GPU=1`."""
 
@@ -72,6 +74,16 @@ class DaskEngine(Engine):
         if isinstance(error, CommClosedError | CancelledError | asyncio.CancelledError):
             return f"{self._address}: the scheduler is gone; start it, and run again to resume"
         return ""
+
+    def wait(self, futures: Collection[Future[Any]]) -> set[Future[Any]]:
+        """Wait until one of some tasks is finished. Raises CancelledError if the scheduler is gone for good."""
+        while True:
+            done = wait(futures, timeout=_LOOK, return_when=FIRST_COMPLETED).done
+            # A client that could not connect again closes, and may leave its futures as they are.
+            if done:
+                return done
+            if self._client.status == "closed":
+                raise CancelledError
 
     def _submit(
         self, task: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any], *, accelerated: bool

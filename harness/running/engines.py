@@ -7,17 +7,20 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from harness.core.errors import ConfigError
 from harness.running.dask_engine import DaskEngine
 from harness.running.executors import Engine, Serial
+from harness.running.ray_engine import RayEngine
 
 
 def open_engine(workers: int = 1, on: str = "processes") -> Engine:
     """Return an engine that runs `workers` tasks at a time.
 
-    `on` is `processes`; `dask://HOST:PORT`, a scheduler, or `dask://local`, one that is started here; or
-    `package.module:callable`, which is called with the number of workers and must return a
-    `concurrent.futures.Executor`. Raises ConfigError if it does not, or if the scheduler cannot be reached.
+    `on` is `processes`; `dask://HOST:PORT`, a scheduler, or `dask://local`, one that is started here; `ray://auto`,
+    `ray://HOST:PORT` or `ray://local`; or `package.module:callable`, which is called with the number of workers and
+    must return a `concurrent.futures.Executor`. Raises ConfigError if it does not, or if the cluster cannot be reached.
     """
     if on.startswith("dask://"):
         return DaskEngine(on, workers)
+    if on.startswith("ray://"):
+        return RayEngine(on, workers)
     if on != "processes":
         return Engine(_custom(on, workers), workers)
     if workers == 1:

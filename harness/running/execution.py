@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import BrokenExecutor, Future
 from dataclasses import replace
 
 from harness.core.errors import HarnessError, JudgeError, StoreError
@@ -114,7 +114,8 @@ class Execution:
                         future = self._engine.submit(make_stages, texts, context, here=here)
                     running[future] = batch
                     left -= len(batch)
-                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                with self._one_line():
+                    finished = self._engine.wait(running)
                 for future in finished:
                     batch = running.pop(future)
                     with self._one_line():

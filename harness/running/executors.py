@@ -1,8 +1,8 @@
 """What runs tasks: this process, or an executor."""
 
 import inspect
-from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future
+from collections.abc import Callable, Collection
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from types import TracebackType
 from typing import Any, Self
 
@@ -75,6 +75,10 @@ class Engine:
             return self._serial.submit(task, *arguments, **named)
         self._late = False
         return self._submit(task, arguments, named, accelerated=accelerated)
+
+    def wait(self, futures: Collection[Future[Any]]) -> set[Future[Any]]:
+        """Wait until one of some tasks is finished, and return those that are."""
+        return wait(futures, return_when=FIRST_COMPLETED).done
 
     def _submit(
         self, task: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any], *, accelerated: bool

@@ -1,7 +1,7 @@
 """Embedding on workers of other machines: each distinct text once, in batches that last some seconds."""
 
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 
 from harness.components.roles import Embedder
 from harness.running.executors import Engine
@@ -44,8 +44,7 @@ class FarWork:
                 at += len(batch)
                 future = self._engine.submit(embed_texts, made, batch, context, queries=queries, accelerated=True)
                 running[future] = sum(map(len, batch))
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
+            for future in self._engine.wait(running):
                 length = running.pop(future)
                 done = future.result()
                 self._done.add(done.work)
@@ -60,4 +59,5 @@ class FarWork:
         assert isinstance(stage, StoredStage)
         if not stage.done(work):
             future = self._engine.submit(make_stages, [stage_json(stage)], self._engine.sent(work.context))
+            self._engine.wait([future])
             self._done.add(future.result().work)

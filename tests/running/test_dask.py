@@ -1,8 +1,6 @@
 """A real Dask scheduler with workers that share nothing but a bucket: the same numbers, each piece of work once."""
 
-import csv
 import os
-import re
 import shutil
 import signal
 from collections.abc import Iterator
@@ -10,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from bucket_server import new_bucket, served, use
+from cluster_project import EXPERIMENT, OWN, computed, numbers
 from dask_cluster import Cluster, can_hide, scheduler
 from project import harness, one_line, started
 
@@ -17,32 +16,6 @@ from harness.core.errors import ConfigError
 from harness.running.engines import open_engine
 from harness.storage.bucket import bucket_of, local_folder
 from harness.storage.vector_file import read_vectors
-
-EXPERIMENT = """\
-name: far
-data: garden
-tokenizer: words
-chunker: {fixed: {size: 20}}
-embedder: {hashing: {dimensions: 64}}
-selector: [dedup, {top_k: {k: 6}}]
-metrics: [recall@3, ndcg@5, recall@50t]
-grid:
-  chunker: [fixed: {size: 20}, recursive: {size: 30}, own.py:Lines]
-  retriever: [bm25, dense, hybrid]
-"""
-OWN = """
-import os, signal
-from dataclasses import dataclass
-from pathlib import Path
-from harness import Chunker, Document, Spans
-
-@dataclass(frozen=True)
-class Lines(Chunker):
-    def split(self, doc: Document) -> Spans:
-        %s
-        half = len(doc.text) // 2
-        return [(0, half), (half, len(doc.text))]
-"""
 
 pytestmark = pytest.mark.skipif(not can_hide(), reason="this user may not unshare mount namespaces")
 
@@ -63,18 +36,6 @@ def folder(garden_data: Path, address: str, tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "x.yaml").write_text(EXPERIMENT)
     (tmp_path / "own.py").write_text(OWN % "pass")
     return tmp_path
-
-
-def numbers(folder: Path, *options: str) -> list[dict[str, str]]:
-    """The table of all metrics, without latencies."""
-    table = csv.DictReader(harness(folder, "compare", "x.yaml", "--csv", *options).stdout.splitlines())
-    return [{name: value for name, value in row.items() if not name.endswith("_ms")} for row in table]
-
-
-def computed(output: str) -> dict[str, int]:
-    """What a run says it has computed."""
-    (found,) = re.findall(r"computed: (.*)", output)
-    return {name: int(count) for count, name in (part.split() for part in found.split(", "))}
 
 
 @pytest.fixture
