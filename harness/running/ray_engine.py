@@ -89,8 +89,10 @@ class _NoExecutor(Executor):
 
 def _copy(done: "Future[Any]", future: Future[Any]) -> None:
     """Copy the outcome of a Ray task; an exception of the task itself is the one that it raised."""
+    from ray.exceptions import RayTaskError
+
     error = done.exception()
     if error is None:
         future.set_result(done.result())
     else:
-        future.set_exception(getattr(error, "cause", None) or error)
+        future.set_exception(error.cause if isinstance(error, RayTaskError) else error)
