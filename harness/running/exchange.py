@@ -2,8 +2,9 @@
 
 import contextlib
 import hashlib
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -11,14 +12,14 @@ from typing import NamedTuple
 from harness.core.errors import StoreError
 from harness.llm import AnswerCache
 from harness.storage.bucket import Bucket, bucket_of
-from harness.storage.files import explained
+from harness.storage.files import explained, keep_file
 from harness.storage.model_outputs import ScoreCache
 from harness.storage.sealed import read_sealed, write_sealed
 from harness.storage.sqlite_file import SqliteFile
-from harness.storage.sqlite_merge import merge, row_count, snapshot
+from harness.storage.sqlite_merge import fingerprint, merge, snapshot
 
-_RECORDS = ("launches", "calibrations")
-"""Folders of JSON records. Of two with one name, the newer counts."""
+_WRITTEN_ONCE, _REPLACED = "launches", "calibrations"
+"""Folders of JSON records: those that never change, and those of which the newer one of a name counts."""
 
 _CACHES: dict[str, type[SqliteFile]] = {"answers.sqlite": AnswerCache, "scores.sqlite": ScoreCache}
 """Files of answers, which have cost money or time. In the bucket, each machine's file is an object `<name>/<sha256>`;
@@ -34,15 +35,15 @@ def fetch(store: Path) -> None:
     if bucket is None:
         return
     bucket.require()
-    for folder in _RECORDS:
+    for folder in (_WRITTEN_ONCE, _REPLACED):
         for entry in list(bucket.entries(f"{folder}/")):
-            path = store / entry.name
-            if not path.is_file() or path.stat().st_mtime < entry.modified.timestamp():
+            path, written = store / entry.name, entry.modified.timestamp()
+            if not path.is_file() or (folder == _REPLACED and path.stat().st_mtime < written):
                 content = bucket.get(entry.name)
                 if content is not None:
                     with explained(store):
-                        path.parent.mkdir(parents=True, exist_ok=True)
-                        path.write_bytes(content)
+                        keep_file(path.parent, path.name, content)
+                        os.utime(path, (written, written))
     for name in _CACHES:
         _fetch_answers(store, name, bucket)
 
@@ -52,12 +53,15 @@ def send(store: Path) -> None:
     bucket = bucket_of(store)
     if bucket is None:
         return
-    for folder in _RECORDS:
+    for folder in (_WRITTEN_ONCE, _REPLACED):
         known = {entry.name: entry.modified.timestamp() for entry in bucket.entries(f"{folder}/")}
         for path in sorted((store / folder).glob("*.json")):
             name = f"{folder}/{path.name}"
-            if name not in known or known[name] < path.stat().st_mtime:
+            if name not in known or (folder == _REPLACED and known[name] < path.stat().st_mtime):
                 bucket.replace(name, path.read_bytes())
+                written = bucket.entry(name)
+                if written:  # else this machine would fetch its own record
+                    os.utime(path, (written.modified.timestamp(),) * 2)
     for name in _CACHES:
         _send_answers(store, name, bucket)
 
@@ -75,47 +79,58 @@ def sending(store: Path) -> Iterator[None]:
 
 
 class _Note(NamedTuple):
-    """Which objects are in a file, and how many rows it had when all of them were in the bucket."""
+    """Which objects are in a file, and its fingerprint when all its rows were in the bucket."""
 
     objects: list[str]
-    rows: int
+    sent: list[int]
 
 
 def _fetch_answers(store: Path, name: str, bucket: Bucket) -> None:
     note = _noted(store, name)
     new = [entry.name for entry in bucket.entries(f"{name}/") if entry.name not in note.objects]
-    if not new:
-        return
-    with closing(_CACHES[name](store / name)) as cache, tempfile.TemporaryDirectory() as folder:
-        sent = row_count(cache) == note.rows
-        for found in new:
-            content = bucket.get(found)
-            if content is not None and hashlib.sha256(content).hexdigest() == found.rpartition("/")[2]:
-                other = Path(folder, name)
-                other.write_bytes(content)
-                merge(cache, other)
-        _note(store, name, _Note([*note.objects, *new], row_count(cache) if sent else note.rows))
+    if new:
+        with closing(_CACHES[name](store / name)) as cache:
+            nothing_to_send = _is_sent(cache, note)
+            _merge_objects(cache, bucket, new)
+            _note(store, name, _Note([*note.objects, *new], fingerprint(cache) if nothing_to_send else note.sent))
 
 
 def _send_answers(store: Path, name: str, bucket: Bucket) -> None:
     if not (store / name).is_file():
         return
-    note = _noted(store, name)
     with closing(_CACHES[name](store / name)) as cache:
-        rows = row_count(cache)
-        if rows == note.rows:
+        if _is_sent(cache, _noted(store, name)):
             return
-        content = snapshot(cache)
+        # All of them, also those that were merged before: rows that were damaged here since must not be lost there.
+        others = [entry.name for entry in bucket.entries(f"{name}/")]
+        _merge_objects(cache, bucket, others)
+        now, content = fingerprint(cache), snapshot(cache)
     made = f"{name}/{hashlib.sha256(content).hexdigest()}"
     bucket.create(made, content)
-    # Their rows are in the new object; a machine that has not fetched them fetches that one.
-    bucket.remove([one for one in note.objects if one != made])
-    _note(store, name, _Note([made], rows))
+    bucket.remove([other for other in others if other != made])
+    _note(store, name, _Note([made], now))
+
+
+def _is_sent(cache: SqliteFile, note: _Note) -> bool:
+    """Whether the bucket has all rows of a file."""
+    now = fingerprint(cache)
+    return now == note.sent or not any(now)
+
+
+def _merge_objects(cache: SqliteFile, bucket: Bucket, names: Sequence[str]) -> None:
+    """Add the rows of objects to a file; a damaged object adds none."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            content = bucket.get(name)
+            if content is not None and hashlib.sha256(content).hexdigest() == name.rpartition("/")[2]:
+                other = Path(folder, cache.path.name)
+                other.write_bytes(content)
+                merge(cache, other)
 
 
 def _noted(store: Path, name: str) -> _Note:
-    found = read_sealed(store / "exchanged" / f"{name}.json", FORMAT) or {"objects": [], "rows": 0}
-    return _Note(found["objects"], found["rows"])
+    found = read_sealed(store / "exchanged" / f"{name}.json", FORMAT) or {"objects": [], "sent": []}
+    return _Note(found["objects"], found["sent"])
 
 
 def _note(store: Path, name: str, note: _Note) -> None:

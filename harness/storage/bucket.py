@@ -72,16 +72,20 @@ class Bucket:
         with self._explained():
             obstore.list_with_delimiter(client)
 
-    def has(self, name: str) -> bool:
-        """Whether there is an object of this name."""
+    def entry(self, name: str) -> Entry | None:
+        """The object of this name, without its content; None if there is none."""
         import obstore
 
         with self._explained():
             try:
-                obstore.head(self._client, name)
+                found = obstore.head(self._client, name)
             except FileNotFoundError:
-                return False
-        return True
+                return None
+        return Entry(name, found["size"], found["last_modified"])
+
+    def has(self, name: str) -> bool:
+        """Whether there is an object of this name."""
+        return self.entry(name) is not None
 
     def get(self, name: str) -> bytes | None:
         """The content of an object; None if there is none."""

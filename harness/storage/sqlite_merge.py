@@ -8,10 +8,11 @@ from harness.storage.sqlite_file import SqliteFile
 from harness.storage.sqlite_tables import Row
 
 
-def row_count(file: SqliteFile) -> int:
-    """The number of rows in the tables that machines share."""
-    query = " + ".join(f"(SELECT COUNT(*) FROM {table})" for table in file.SHARED)
-    return int(file.guarded(lambda db: db.execute(f"SELECT {query}").fetchone()[0]))
+def fingerprint(file: SqliteFile) -> list[int]:
+    """The number of rows and the sum of their checksums, for each of the tables that machines share."""
+    columns = (f"(SELECT {what} FROM {table})" for table in file.SHARED for what in ("COUNT(*)", "TOTAL(checksum)"))
+    query = f"SELECT {', '.join(columns)}"
+    return [int(value) for value in file.guarded(lambda db: db.execute(query).fetchone())]
 
 
 def merge(file: SqliteFile, other: Path) -> None:

@@ -1,6 +1,9 @@
 """What machines with one bucket exchange: answers that were paid for, records of launches, accesses to locked sets."""
 
+import hashlib
 import json
+import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from harness.running.exchange import fetch, send, sending
 from harness.running.stages.workspace import ANSWERS
 from harness.storage.bucket import bucket_of, local_folder
 from harness.storage.model_outputs import ScoreCache, Scored
+from harness.storage.sqlite_merge import snapshot
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +59,13 @@ def objects(store: Path, prefix: str) -> list[str]:
     return [entry.name for entry in bucket.entries(prefix)]
 
 
+def written(store: Path) -> dict[str, object]:
+    """When each object was written."""
+    bucket = bucket_of(store)
+    assert bucket is not None
+    return {entry.name: entry.modified for entry in bucket.entries()}
+
+
 def test_answers_are_united(machine: Callable[[str], Path]) -> None:
     """Each machine gets those of all others with what they cost, and a later object replaces the ones it contains."""
     one, two = machine("one"), machine("two")
@@ -69,10 +80,10 @@ def test_answers_are_united(machine: Callable[[str], Path]) -> None:
     fetch(one)
     assert answers(one, ["a", "b"]) == {"a": 1, "b": 2}
     assert AnswerCache(one / ANSWERS).paid(["a", "b"]) == (0.5, 0)
-    before = objects(one, "")
+    before = written(one)
     send(one)
     send(two)
-    assert objects(one, "") == before  # nothing new to send
+    assert written(one) == before  # nothing new to send
 
 
 def test_machines_that_send_at_once(machine: Callable[[str], Path]) -> None:
@@ -81,14 +92,53 @@ def test_machines_that_send_at_once(machine: Callable[[str], Path]) -> None:
     answer(one, "a", 1)
     answer(two, "a", 2)
     answer(two, "b", 2)
-    send(one)
-    send(two)
-    assert len(objects(one, "answers.sqlite/")) == 2
+    bucket = bucket_of(one)
+    assert bucket is not None
+    for store in (one, two):
+        content = snapshot(AnswerCache(store / ANSWERS))
+        bucket.create(f"answers.sqlite/{hashlib.sha256(content).hexdigest()}", content)
     for store in (one, two, three):
         fetch(store)
     assert answers(one, ["a", "b"]) == {"a": 1, "b": 2}
     assert answers(two, ["a", "b"]) == {"a": 2, "b": 2}
     assert answers(three, ["a", "b"]).keys() == {"a", "b"}
+
+
+def test_answers_that_were_damaged_here_stay_in_the_bucket(machine: Callable[[str], Path]) -> None:
+    """And come back: what this machine sends contains all that is there."""
+    one, two = machine("one"), machine("two")
+    for name in "abc":
+        answer(one, name)
+    send(one)
+    cache = AnswerCache(one / ANSWERS)
+    cache.write(lambda db: db.execute("DELETE FROM labels WHERE address IN ('a', 'b')"))
+    answer(one, "d")
+    send(one)
+    fetch(two)
+    assert answers(two, "abcd").keys() == answers(one, "abcd").keys() == set("abcd")
+
+
+def test_records_are_not_sent_again(machine: Callable[[str], Path]) -> None:
+    """Those of launches never change; of a calibration, the newer one counts."""
+    one, two = machine("one"), machine("two")
+    for folder in ("launches", "calibrations"):
+        (one / folder).mkdir()
+        (one / folder / "x.json").write_text("1")
+    send(one)
+    before = written(one)
+    fetch(two)
+    send(two)
+    fetch(one)
+    send(one)
+    assert written(one) == before
+    for folder in ("launches", "calibrations"):
+        (two / folder / "x.json").write_text("2")
+        later = time.time() + 5
+        os.utime(two / folder / "x.json", (later, later))
+    send(two)
+    bucket = bucket_of(one)
+    assert bucket is not None
+    assert [bucket.get(f"{folder}/x.json") for folder in ("launches", "calibrations")] == [b"1", b"2"]
 
 
 def test_damaged_answers_are_left_out(machine: Callable[[str], Path]) -> None:
