@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,7 +50,15 @@ class Cluster:
     ) -> "subprocess.Popen[bytes]":
         """Start a worker with one thread, which a nanny restarts if it dies."""
         place = f"tcp://127.0.0.1:{self.port}"
-        fixed = ("--nthreads", "1", "--no-dashboard", "--local-directory", "/tmp", "--death-timeout", "60")
+        fixed = (
+            "--nthreads",
+            "1",
+            "--no-dashboard",
+            "--local-directory",
+            tempfile.gettempdir(),
+            "--death-timeout",
+            "60",
+        )
         return self.start("distributed.cli.dask_worker", place, *fixed, *options, hidden=hidden, bound=bound, **changes)
 
 
