@@ -44,16 +44,20 @@ class Bucket:
         self.url = url
 
     @cached_property
+    def _obstore(self) -> Any:
+        try:
+            import obstore.exceptions
+            import obstore.store
+        except ImportError as error:
+            message = f"store {self.url}: obstore is missing; pip install 'retrieval-harness[cluster]'"
+            raise ConfigError(message) from error
+        return obstore
+
+    @cached_property
     def _client(self) -> Any:
         return self._opened(PATIENCE)
 
     def _opened(self, patience: float) -> Any:
-        try:
-            from obstore.store import from_url
-        except ImportError as error:
-            raise ConfigError(
-                f"store {self.url}: obstore is missing; pip install 'retrieval-harness[cluster]'"
-            ) from error
         seconds = datetime.timedelta
         backoff = {"init_backoff": seconds(milliseconds=100), "max_backoff": seconds(seconds=15), "base": 2}
         # A server of one's own, such as MinIO, is often without TLS; the address is the user's own setting.
@@ -62,23 +66,19 @@ class Bucket:
             "retry_config": {"max_retries": 1000, "retry_timeout": seconds(seconds=patience), "backoff": backoff},
         }
         with self._explained():
-            return from_url(self.url, **options)
+            return self._obstore.store.from_url(self.url, **options)
 
     def require(self) -> None:
         """Raise StoreError, after a few seconds, if the bucket cannot be reached and read."""
-        import obstore
-
         client = self._opened(FIRST_PATIENCE)
         with self._explained():
-            obstore.list_with_delimiter(client)
+            self._obstore.list_with_delimiter(client)
 
     def entry(self, name: str) -> Entry | None:
         """The object of this name, without its content; None if there is none."""
-        import obstore
-
         with self._explained():
             try:
-                found = obstore.head(self._client, name)
+                found = self._obstore.head(self._client, name)
             except FileNotFoundError:
                 return None
         return Entry(name, found["size"], found["last_modified"])
@@ -89,50 +89,39 @@ class Bucket:
 
     def get(self, name: str) -> bytes | None:
         """The content of an object; None if there is none."""
-        import obstore
-
         with self._explained():
             try:
-                return bytes(obstore.get(self._client, name).bytes())
+                return bytes(self._obstore.get(self._client, name).bytes())
             except FileNotFoundError:
                 return None
 
     def create(self, name: str, content: bytes) -> bool:
         """Write an object unless there is one of this name, by a conditional put; return whether it was written."""
-        import obstore
-        from obstore.exceptions import AlreadyExistsError
-
         with self._explained():
             try:
-                obstore.put(self._client, name, content, mode="create")
-            except AlreadyExistsError:
+                self._obstore.put(self._client, name, content, mode="create")
+            except self._obstore.exceptions.AlreadyExistsError:
                 return False
         return True
 
     def replace(self, name: str, content: bytes) -> None:
         """Write an object over one of the same name."""
-        import obstore
-
         with self._explained():
-            obstore.put(self._client, name, content)
+            self._obstore.put(self._client, name, content)
 
     def entries(self, prefix: str = "") -> Iterator[Entry]:
         """Yield the objects below a prefix of names, such as `objects/`."""
-        import obstore
-
         with self._explained():
-            for block in obstore.list(self._client, prefix or None, chunk_size=1000):
+            for block in self._obstore.list(self._client, prefix or None, chunk_size=1000):
                 for found in block:
                     yield Entry(found["path"], found["size"], found["last_modified"])
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove objects; those that are gone already do not matter."""
-        import obstore
-
         with self._explained():
             for start in range(0, len(names), 1000):
                 with contextlib.suppress(FileNotFoundError):
-                    obstore.delete(self._client, list(names[start : start + 1000]))
+                    self._obstore.delete(self._client, list(names[start : start + 1000]))
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:

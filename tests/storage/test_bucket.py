@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -166,6 +167,15 @@ def test_a_bucket_that_is_not_there(address: str, tmp_path: Path, monkeypatch: p
         with pytest.raises(StoreError, match="permission denied; check the credentials in the environment") as told:
             Bucket("s3://nowhere/x").get("y")
     assert "testing-secret" not in str(told.value)
+
+
+def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the extra that contains it."""
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    bucket = Bucket("s3://b/x")
+    for use_it in (bucket.require, lambda: bucket.get("y"), lambda: bucket.create("y", b"")):
+        with pytest.raises(ConfigError, match=r"^store s3://b/x: obstore is missing; pip install .*\[cluster\]"):
+            use_it()
 
 
 def test_an_outage_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
