@@ -15,6 +15,7 @@ from harness.evaluation.stats import (
     ALPHA,
     FEW_CLUSTERS,
     FEWEST_CLUSTERS,
+    TESTABLE_CLUSTERS,
     Choice,
     Floats,
     Intervals,
@@ -23,12 +24,10 @@ from harness.evaluation.stats import (
     cluster_bootstrap,
     cluster_sums,
     design_effect,
-    enough,
     holm,
     normal_critical,
     paired_differences,
     queries_needed,
-    too_few,
 )
 from harness.evaluation.stats.clusters import standard_errors
 from harness.experiment.params import matching
@@ -111,7 +110,7 @@ def _rows(launch: Launch, at: int, scores: Scores, settings: Compare, choice: Ch
     results, metric = launch.results, scores.metric
     means = interval(scores.low, scores.high, scores)
     # If no test can detect a difference, none can exclude a trial.
-    undecidable = too_few(len(set(scores.clusters)))
+    undecidable = len(set(scores.clusters)) < TESTABLE_CLUSTERS
     differences = _against(at, scores, settings)
     baseline_mean = _mean(results[at], scores, at)
     return [
@@ -175,7 +174,7 @@ def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
     p_holm = holm(family.p)
     made = [_Difference()] * len(scores.low)
     for n, trial in enumerate(others):
-        if too_few(len(sizes)) or not tested[n]:
+        if len(sizes) < TESTABLE_CLUSTERS or not tested[n]:
             why = "too few clusters" if tested[n] else "withheld"
             made[trial] = _refused(why, settings)
             continue
@@ -319,9 +318,9 @@ def _warnings(launch: Launch, metric: str, clusters: int) -> list[str]:
         warnings.append(
             f"no intervals: {plural(clusters, 'cluster')} of queries, at least {FEWEST_CLUSTERS} are needed"
         )
-    elif too_few(clusters):
+    elif clusters < TESTABLE_CLUSTERS:
         message = f"{clusters} clusters of queries are too few for any difference to reach p {ALPHA:g}: there are only"
-        message += f" {2 ** (clusters - 1)} sign patterns; queries about {enough(clusters)} documents would be enough"
+        message += f" {2 ** (clusters - 1)} sign patterns; queries about {TESTABLE_CLUSTERS} documents would be enough"
         warnings.append(f"{message}; with `clusters: queries` the results apply to further queries on these documents")
     elif clusters < FEW_CLUSTERS:
         warnings.append(f"only {clusters} clusters of queries: the intervals are approximate")

@@ -27,7 +27,7 @@ def split(options: argparse.Namespace) -> int:
     from harness.core.plurals import plural
     from harness.data.manifest import read_manifest
     from harness.data.split import require_unsplit, write_split
-    from harness.evaluation.stats import enough, too_few
+    from harness.evaluation.stats import TESTABLE_CLUSTERS
 
     if not 0 < options.test < 1:
         raise ConfigError(f"--test {options.test:g}: expected a fraction between 0 and 1, such as 0.3")
@@ -49,8 +49,8 @@ def split(options: argparse.Namespace) -> int:
     for stratum, (left, right) in made.strata.items():
         print(f"  {stratum}: {left} and {right}")
     for name, count in zip(("validation", "test"), made.groups, strict=True):
-        if too_few(count):
-            message = f"note: on '{name}' no difference can be shown: at least {enough(count)} groups are needed"
+        if count < TESTABLE_CLUSTERS:
+            message = f"note: on '{name}' no difference can be shown: at least {TESTABLE_CLUSTERS} groups are needed"
             print(f"{message}; add queries about other documents, and pin them with `harness data pin`")
     print(f"split by {options.by}, recorded in {manifest.root / 'manifest.yaml'}")
     return OK

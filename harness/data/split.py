@@ -13,7 +13,7 @@ from harness.core.plurals import plural
 from harness.data.dataset import read_queries, verify
 from harness.data.manifest import MANIFEST, Manifest, PinnedFile, write_manifest
 from harness.data.raw_records import RawQuery
-from harness.evaluation.stats import enough
+from harness.evaluation.stats import TESTABLE_CLUSTERS
 
 By = Literal["documents", "queries"]
 VALIDATION, TEST = "validation", "test"
@@ -151,16 +151,16 @@ def require_unsplit(manifest: Manifest) -> None:
 def write_split(manifest: Manifest, source: str, *, fraction: float, by: By = "documents", seed: int = 0) -> Split:
     """Split the query set `source` of a data set into `validation` and the locked set `test`, and record it.
 
-    The lines stay as they are. Raises DataError if one of the sets would be too small for any verdict although there
-    are enough groups for both. Raises ConfigError if the data set has a locked set or was split before, DataError if a
-    file is not the pinned one or the queries cannot be split; nothing has changed then.
+    The lines stay as they are. Raises ConfigError if the data set has a locked set or was split before, DataError if a
+    file is not the pinned one, the queries cannot be split, or one set would be too small for any verdict although
+    there are enough groups for both; nothing has changed then.
     """
     pinned = _splittable(manifest, source)
     made = split_queries(read_queries(pinned), fraction=fraction, by=by, seed=seed)
-    if min(made.groups) < enough(0) <= sum(made.groups) / 2:
+    if min(made.groups) < TESTABLE_CLUSTERS <= sum(made.groups) / 2:
         name, count = (TEST, made.groups[1]) if made.groups[1] < made.groups[0] else (VALIDATION, made.groups[0])
         message = f"'{name}' would have {plural(count, 'group')} by document of {sum(made.groups)}"
-        message += f", and on fewer than {enough(0)} no difference can be shown"
+        message += f", and on fewer than {TESTABLE_CLUSTERS} no difference can be shown"
         raise DataError(f"{pinned.path}: {message}; queries are split only once: --test 0.5 makes the sets equal")
     folder = pinned.path.parent
     files = {VALIDATION: folder / f"{VALIDATION}.jsonl", TEST: folder / f"{TEST}.jsonl"}

@@ -6,12 +6,11 @@ from harness.evaluation.stats.clusters import (
     ALPHA,
     FEW_CLUSTERS,
     FEWEST_CLUSTERS,
+    TESTABLE_CLUSTERS,
     Flags,
     Floats,
     cluster_sums,
     design_effect,
-    enough,
-    too_few,
 )
 from harness.evaluation.stats.effects import Effect, factor_effects
 from harness.evaluation.stats.power import normal_critical, queries_needed
@@ -23,6 +22,7 @@ __all__ = [
     "ALPHA",
     "FEWEST_CLUSTERS",
     "FEW_CLUSTERS",
+    "TESTABLE_CLUSTERS",
     "Choice",
     "Differences",
     "Effect",
@@ -38,13 +38,11 @@ __all__ = [
     "cluster_sums",
     "clustered_rate",
     "design_effect",
-    "enough",
     "factor_effects",
     "holm",
     "normal_critical",
     "paired_differences",
     "queries_needed",
-    "too_few",
     "variance_of_repeats",
     "wilson",
 ]

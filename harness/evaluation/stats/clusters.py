@@ -14,19 +14,11 @@ FEW_CLUSTERS = 20
 """With fewer clusters an interval comes with a warning."""
 ALPHA = 0.05
 """The family-wise error rate: the probability of any wrong verdict if no trial differs from the baseline."""
+TESTABLE_CLUSTERS = 1 + math.ceil(-math.log2(ALPHA))
+"""With fewer clusters there are too few sign patterns for p to reach `ALPHA` at all."""
 
 BLOCK = 4_000_000
 """Max random numbers in memory at a time, which bounds memory for any number of clusters."""
-
-
-def too_few(clusters: int) -> bool:
-    """Whether this number of clusters has too few sign patterns for p to reach `ALPHA` at all."""
-    return clusters - 1 < -math.log2(ALPHA)
-
-
-def enough(clusters: int) -> int:
-    """The smallest number of clusters, at least this one, that is not too small."""
-    return next(count for count in range(clusters, 64) if not too_few(count))
 
 
 def cluster_sums(scores: Floats, clusters: npt.ArrayLike) -> tuple[Floats, Floats]:
