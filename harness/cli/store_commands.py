@@ -48,8 +48,7 @@ def _show(options: argparse.Namespace) -> int:
     for kind, size in sizes.most_common():
         print(f"  {kind:<12} {counts[kind]:>8,} {_size(size):>10}")
     for use in found.uses:
-        names = [name for names in use.names.values() for name in names]
-        size = sum(item.size for name, item in found.items.items() if _within(name, names))
+        size = sum(item.size for name, item in found.items.items() if use.stage(name))
         print(f"experiment '{use.experiment}', launch {use.launch}: uses {_size(size)}")
     for name in found.unknown:
         print(f"experiment '{name}': did not record what it uses; run it again, which computes nothing")
@@ -88,14 +87,10 @@ def _verify(options: argparse.Namespace) -> int:
 
     found = inventory(store_folder(options.store))
     bad = list(damaged(found))
-    for _, place in bad:
+    for place in bad:
         print(f"damaged: {place}")
     print(f"{plural(len(found.items), 'item')}, {plural(len(bad), 'damaged copy')}; a run makes what is damaged again")
     return INVALID if bad else OK
-
-
-def _within(name: str, names: list[str]) -> bool:
-    return name in names or name.rpartition("/")[0] in names
 
 
 def _size(size: float) -> str:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from harness.running.launch_history import records_of
 from harness.running.parcel import FOLDER as PARCELS
@@ -39,11 +39,18 @@ class Item(NamedTuple):
 
 
 class Use(NamedTuple):
-    """The newest launch of an experiment: its id, and the names of what it uses, by stage."""
+    """The newest launch of an experiment: its id, and the stage of each item that it uses, by name.
+
+    The name of an embedder's folder, `vectors/<namespace>`, stands for all files in it.
+    """
 
     experiment: str
     launch: str
-    names: Mapping[str, Sequence[str]]
+    stages: Mapping[str, str]
+
+    def stage(self, name: str) -> str | None:
+        """Return the stage that an item of this name belongs to; None if the launch does not use it."""
+        return self.stages.get(name) or self.stages.get(name.rpartition("/")[0])
 
 
 @dataclass(frozen=True)
@@ -56,26 +63,18 @@ class Inventory:
     unknown: Sequence[str] = ()
     """Experiments whose newest launch did not record what it used."""
 
-    @property
-    def stages(self) -> dict[str, str]:
-        """The stage of each item that a launch uses, by the item's name."""
-        return {name: stage for use in self.uses for stage, names in use.names.items() for name in names}
-
     def kind(self, name: str) -> str:
-        """The stage of an item, or what it is if no launch uses it."""
-        top = name.partition("/")[0]
-        return self.stages.get(name, {"objects": "not used"}.get(top, top)) if top != "vectors" else "vectors"
+        """Return the stage of an artifact, `not used` if no launch uses it, or the folder that anything else is in."""
+        folder = name.partition("/")[0]
+        return folder if folder != "objects" else self._stage(name) or "not used"
 
     def unused(self, age: datetime.timedelta, now: datetime.datetime) -> list[Item]:
         """Return what no newest launch of any experiment uses and is older than `age`, the largest first."""
-        used = {name for use in self.uses for names in use.names.values() for name in names}
-        spaces = {name for name in used if name.startswith("vectors/")}
-        found = (
-            item
-            for item in self.items.values()
-            if item.name not in used and item.name.rpartition("/")[0] not in spaces and now - item.modified >= age
-        )
-        return sorted(found, key=lambda item: (-item.size, item.name))
+        old = (item for item in self.items.values() if now - item.modified >= age)
+        return sorted((item for item in old if not self._stage(item.name)), key=lambda item: (-item.size, item.name))
+
+    def _stage(self, name: str) -> str | None:
+        return next((stage for use in self.uses if (stage := use.stage(name))), None)
 
 
 def inventory(store: Path) -> Inventory:
@@ -91,7 +90,11 @@ def inventory(store: Path) -> Inventory:
             known = items.get(entry.name)
             items[entry.name] = Item(entry.name, entry.size, entry.modified, known is not None, True)
     newest = {(record["experiment"], record["final"]): record for record in records_of(store)}
-    uses = [Use(name, record["id"], record["uses"]) for (name, _), record in newest.items() if "uses" in record]
+    uses = [
+        Use(name, record["id"], {item: stage for stage, names in record["uses"].items() for item in names})
+        for (name, _), record in newest.items()
+        if "uses" in record
+    ]
     unknown = {name: None for (name, _), record in newest.items() if "uses" not in record}
     return Inventory(store, items, uses, list(unknown))
 
@@ -112,18 +115,18 @@ def remove(store: Path, items: Iterable[Item]) -> None:
         bucket.remove(there)
 
 
-def damaged(found: Inventory) -> Iterator[tuple[Item, str]]:
-    """Yield the items whose content does not match its checksum, with the place of the bad copy: its path or URL."""
+def damaged(found: Inventory) -> Iterator[str]:
+    """Yield the path or the URL of everything whose content does not match its checksum."""
     bucket = bucket_of(found.store)
     for item in found.items.values():
         if item.name.startswith(("damaged/", "drafts/")):
             continue
-        if item.here and not _is_sound_here(found.store / item.name):
-            yield item, str(found.store / item.name)
+        if item.here and not _is_sound_here(found.store, item.name):
+            yield str(found.store / item.name)
         if item.there and bucket is not None:
             content = bucket.get(item.name)
             if content is not None and not _is_sound(item.name, content):
-                yield item, f"{bucket.url}/{item.name}"
+                yield f"{bucket.url}/{item.name}"
 
 
 def _here(store: Path, kind: str) -> Iterator[Item]:
@@ -142,28 +145,30 @@ def _here(store: Path, kind: str) -> Iterator[Item]:
         yield Item(name, size, datetime.datetime.fromtimestamp(times[name], datetime.UTC), True, False)
 
 
-def _is_sound_here(path: Path) -> bool:
+def _is_sound_here(store: Path, name: str) -> bool:
+    path = store / name
     try:
         if path.is_dir():
-            record = json.loads((path / "key.json").read_bytes())
-            return bool(record["sha256"] == hashlib.sha256((path / "arrays.npz").read_bytes()).hexdigest())
-        return _is_sound(path.as_posix(), path.read_bytes())
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return _is_sound_artifact((path / "key.json").read_bytes(), (path / "arrays.npz").read_bytes())
+        return _is_sound(name, path.read_bytes())
+    except OSError:
         return False
 
 
 def _is_sound(name: str, content: bytes) -> bool:
-    last = name.rpartition("/")[2]
+    """Whether the content of a file or an object is what its name, or for an artifact its first line, says."""
+    if name.startswith("objects/"):
+        record, _, arrays = content.partition(b"\n")
+        return _is_sound_artifact(record, arrays)
+    last, sha256 = name.rpartition("/")[2], hashlib.sha256(content).hexdigest()
     if last.endswith(SUFFIX):
         return is_sound(last, content)
-    sha256 = hashlib.sha256(content).hexdigest()
-    if len(last) == len(sha256) and "/objects/" not in f"/{name}":
-        return last == sha256
-    record, _, arrays = content.partition(b"\n")
-    if "/objects/" not in f"/{name}":
-        return True  # a copy of data or code, whose name says nothing
+    # Of copies of data and code, the name says nothing.
+    return len(last) != len(sha256) or last == sha256
+
+
+def _is_sound_artifact(record: bytes, arrays: bytes) -> bool:
     try:
-        known: Any = json.loads(record)
-        return bool(known["sha256"] == hashlib.sha256(arrays).hexdigest())
+        return bool(json.loads(record)["sha256"] == hashlib.sha256(arrays).hexdigest())
     except (ValueError, KeyError, TypeError, RecursionError):
         return False
