@@ -52,7 +52,8 @@ class DaskEngine(Engine):
         info = self._client.scheduler_info(n_workers=-1)["workers"].values()
         self._accelerated = any(worker.get("resources", {}).get(ACCELERATOR) for worker in info)
         self.link = "" if place == "local" else self._client.dashboard_link
-        super().__init__(_NoExecutor(), sum(worker["nthreads"] for worker in info))
+        # The client takes the place of an executor.
+        super().__init__(Executor(), sum(worker["nthreads"] for worker in info))
 
     def require(self, context: StageContext) -> None:
         """Raise ConfigError, before any work, if a worker would compute something else than this process."""
@@ -100,10 +101,6 @@ class DaskEngine(Engine):
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
-
-
-class _NoExecutor(Executor):
-    """Dask's client takes the place of an executor."""
 
 
 def _copy(done: Any, future: Future[Any]) -> None:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from harness.running.session import Session
-from harness.storage.bucket import bucket_of
+from harness.storage.bucket import Bucket, bucket_of
 from harness.storage.files import explained
 from harness.storage.locks import locked
 from harness.storage.sqlite_tables import checksum
@@ -16,8 +16,9 @@ def open_locked_set(session: Session, launch_id: str) -> None:
     if record is None or not session.final:
         return
     with explained(session.store), locked(session.store / "openings" / "lock"):
-        _fetch(session.store, record)
         access, bucket = f"{launch_id} {session.experiment.name!r}", bucket_of(session.store)
+        if bucket is not None:
+            _fetch(bucket, record)
         _append(record, access)
         if bucket is not None:
             bucket.create(f"openings/{record.stem}/{launch_id}", access.encode())
@@ -31,18 +32,18 @@ def test_set_accesses(session: Session) -> list[str]:
     record = _record(session)
     if record is None:
         return []
-    if bucket_of(session.store) is not None:
+    bucket = bucket_of(session.store)
+    if bucket is not None:
         with explained(session.store), locked(session.store / "openings" / "lock"):
-            _fetch(session.store, record)
+            _fetch(bucket, record)
     return _read(record)
 
 
-def _fetch(store: Path, record: Path) -> None:
-    """Add the accesses of other machines, which are objects in the bucket of the store, to the record."""
-    bucket = bucket_of(store)
+def _fetch(bucket: Bucket, record: Path) -> None:
+    """Add the accesses of other machines, which are objects in the bucket, to the record."""
     known = {line.partition(" ")[0] for line in _read(record)}
-    for entry in list(bucket.entries(f"openings/{record.stem}/")) if bucket is not None else ():
-        content = bucket.get(entry.name) if bucket is not None else None
+    for entry in list(bucket.entries(f"openings/{record.stem}/")):
+        content = bucket.get(entry.name)
         if content is not None and entry.name.rpartition("/")[2] not in known:
             _append(record, content.decode("utf-8", "replace"))
 

@@ -33,7 +33,7 @@ FOLDER = "parcels"
 class Parcel(NamedTuple):
     """What a worker needs: versions by package, and hashes by path of the data's files and of own source files.
 
-    `references` are those of own code in installed packages, `module:Class`, which every machine must have.
+    `references` are the modules of own code in installed packages, which every machine must have.
     """
 
     versions: Mapping[str, str]
@@ -56,12 +56,10 @@ def pack(store: Path, manifest: Manifest, trials: Iterable[Trial]) -> str:
     trials = list(trials)
     for path in _files_of(manifest, {trial.queries for trial in trials}):
         data[path.relative_to(manifest.root).as_posix()] = _send(store, path)
-    sources = dict.fromkeys(source for trial in trials for source in _own_sources(trial))
-    files = [reference.rpartition(":")[0] for reference in sources if reference.rpartition(":")[0].endswith(".py")]
-    references = tuple(one for one in sources if not one.rpartition(":")[0].endswith(".py"))
-    code = {file: _send(store, Path(file)) for file in dict.fromkeys(files)}
-    versions = {"Python": platform.python_version(), **deciding_versions()}
-    content = canonical(Parcel(versions, str(manifest.root), data, code, references)._asdict()).encode()
+    places = dict.fromkeys(place for trial in trials for place in _own_places(trial))
+    code = {place: _send(store, Path(place)) for place in places if place.endswith(".py")}
+    references = tuple(place for place in places if place not in code)
+    content = canonical(Parcel(_versions(), str(manifest.root), data, code, references)._asdict()).encode()
     return _put(store, content)
 
 
@@ -89,10 +87,8 @@ def _opened(place: str, address: str, context: StageContext) -> Opened:
     _require_versions(parcel)
     root = _root(store, address, parcel)
     code = {path: str(_source(store, path, sha256)) for path, sha256 in parcel.code.items()}
-    for path in code.values():
-        import_source(path, f"own code {Path(path).name}")
-    for reference in parcel.references:
-        import_source(reference.rpartition(":")[0], f"own code {reference}")
+    for place in (*code.values(), *parcel.references):
+        import_source(place, f"own code {Path(place).name}")
     return Opened(context._replace(root=str(root), parcel=""), code)
 
 
@@ -104,14 +100,16 @@ def _read(store: Path, place: str, address: str) -> Parcel:
     return Parcel(**{**found, "references": tuple(found["references"])})
 
 
+def _versions() -> dict[str, str]:
+    """What must be the same everywhere. A patch release of Python changes no number."""
+    return {"Python": platform.python_version().rpartition(".")[0], **deciding_versions()}
+
+
 def _require_versions(parcel: Parcel) -> None:
-    here = {"Python": platform.python_version(), **deciding_versions()}
-    # A patch release of Python changes no number.
-    short = {name: ".".join(version.split(".")[:2]) if name == "Python" else version for name, version in here.items()}
-    for name, version in parcel.versions.items():
-        wanted = ".".join(version.split(".")[:2]) if name == "Python" else version
-        if short.get(name) != wanted:
-            found = short.get(name, "missing")
+    here = _versions()
+    for name, wanted in parcel.versions.items():
+        found = here.get(name, "missing")
+        if found != wanted:
             raise HarnessError(f"{name} is {found}, but {wanted} in the launching process; install the same version")
 
 
@@ -167,18 +165,18 @@ def _files_of(manifest: Manifest, sets: Iterable[str]) -> Iterator[Path]:
     yield from (file.path for file in pinned if file.path.is_file())
 
 
-def _own_sources(value: Any) -> Iterator[str]:
-    """The sources of the own classes in a trial, as `path.py:Class` or `module:Class`."""
+def _own_places(value: Any) -> Iterator[str]:
+    """Where the own classes in a trial are defined: the path of a `.py` file, or a module."""
     if isinstance(value, Component):
         own = vars(type(value)).get("source")
         if own:
-            yield own[0]
+            yield own[0].rpartition(":")[0]
     if is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
-            yield from _own_sources(getattr(value, field.name))
+            yield from _own_places(getattr(value, field.name))
     elif isinstance(value, tuple | list):
         for one in value:
-            yield from _own_sources(one)
+            yield from _own_places(one)
 
 
 def _send(store: Path, path: Path) -> str:

@@ -43,7 +43,8 @@ class RayEngine(Engine):
             raise ConfigError(f"--on {address}: no Ray cluster answers ({message}); see `ray start`") from error
         self._ray = ray
         self._accelerated = bool(ray.cluster_resources().get("GPU"))
-        super().__init__(_NoExecutor(), int(ray.cluster_resources().get("CPU", 1)))
+        # Ray's tasks take the place of an executor.
+        super().__init__(Executor(), int(ray.cluster_resources().get("CPU", 1)))
 
     def require(self, context: StageContext) -> None:
         """Raise ConfigError, before any work, if a node would compute something else than this process."""
@@ -81,10 +82,6 @@ class RayEngine(Engine):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ray.shutdown()
-
-
-class _NoExecutor(Executor):
-    """Ray's tasks take the place of an executor."""
 
 
 def _copy(done: "Future[Any]", future: Future[Any]) -> None:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from harness.storage.array_file import read_arrays
 from harness.storage.bucket import bucket_of
 from harness.storage.digest import canonical, digest
-from harness.storage.files import explained
+from harness.storage.files import explained, keep_file
 from harness.storage.locks import locked
 
 Key = Mapping[str, Any]
@@ -161,12 +161,8 @@ class Store:
             self._set_aside(final.parent)
         final.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
         try:
-            with (temporary / _ARRAYS).open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            keep_file(temporary, _ARRAYS, content)
             (temporary / _KEY).write_text(record, encoding="utf-8")
             with contextlib.suppress(FileExistsError):
                 temporary.rename(final)

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from harness.core.errors import StoreError
 from harness.core.records import Vectors
-from harness.storage.files import keep_file
 
 Keys = npt.NDArray[np.bytes_]
 """SHA-256 of texts, (texts,). Numpy ignores zeros at the end, but all have 32 bytes, so no two of them become equal."""
@@ -29,8 +28,8 @@ class VectorFile(NamedTuple):
     truncated: npt.NDArray[np.bool_]
 
 
-def write_vectors(folder: Path, content: VectorFile) -> str:
-    """Write a file into a folder, whole or not at all, and return its name. Raises OSError."""
+def packed(content: VectorFile) -> tuple[str, bytes]:
+    """Return the name of a file and its bytes."""
     import pyarrow as pa
 
     count, dimensions = content.vectors.shape
@@ -46,10 +45,8 @@ def write_vectors(folder: Path, content: VectorFile) -> str:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    made = sink.getvalue()
-    name = f"{hashlib.sha256(made).hexdigest()}{SUFFIX}"
-    keep_file(folder, name, made)
-    return name
+    made = sink.getvalue().to_pybytes()
+    return f"{hashlib.sha256(made).hexdigest()}{SUFFIX}", made
 
 
 def is_sound(name: str, content: bytes) -> bool:

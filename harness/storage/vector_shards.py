@@ -19,8 +19,8 @@ from harness.storage.vector_file import (
     VectorFile,
     is_sound,
     keys_of,
+    packed,
     read_vectors,
-    write_vectors,
 )
 
 
@@ -71,11 +71,11 @@ class VectorShards:
         self._write(namespace, VectorFile(keys, np.asarray(embedded.vectors, np.float32), embedded.truncated))
 
     def _write(self, namespace: str, content: VectorFile) -> None:
+        name, made = packed(content)
         with explained(self.root.parent):
-            name = write_vectors(self.root / namespace, content)
-            if self._bucket is not None:
-                whole = (self.root / namespace / name).read_bytes()
-                self._bucket.create(f"{self.root.name}/{namespace}/{name}", whole)
+            keep_file(self.root / namespace, name, made)
+        if self._bucket is not None:
+            self._bucket.create(f"{self.root.name}/{namespace}/{name}", made)
 
     def _fetch(self, namespace: str, known: Container[str]) -> None:
         """Fetch the files that other machines have added to the bucket."""

@@ -51,18 +51,20 @@ class Chunk(StoredStage):
     @property
     def inputs(self) -> tuple[Stage, ...]:
         """The tokens, the parts if there are several, and what the chunker needs of models."""
-        if self.parts > 1 and not self.uses_models:
-            return (self.tokens, *self._parts())
         asked = (AskBoundaries(self),) if self.chunker.prompter else ()
         embedded = (EmbedPieces(self),) if self.embedder else ()
-        return (self.tokens, *asked, *embedded)
+        return (self.tokens, *self.part_stages, *asked, *embedded)
 
     @property
     def uses_models(self) -> bool:
         """Whether models decide where to cut."""
         return self.chunker.prompter is not None or self.embedder is not None
 
-    def _parts(self) -> "tuple[ChunkPart, ...]":
+    @cached_property
+    def part_stages(self) -> "tuple[ChunkPart, ...]":
+        """The stages that cut a large corpus; none if models decide where to cut, as they see all documents at once."""
+        if self.parts == 1 or self.uses_models:
+            return ()
         whole = replace(self, parts=1)
         return tuple(ChunkPart(whole, part, self.parts) for part in range(self.parts))
 
@@ -88,8 +90,8 @@ class Chunk(StoredStage):
         outside the document, something other than spans, or no chunk at all, and JudgeError if too many answers are
         missing.
         """
-        if self.parts > 1 and not self.uses_models:
-            made = [part.read(work).arrays for part in self._parts()]
+        if self.part_stages:
+            made = [part.read(work).arrays for part in self.part_stages]
             table = np.column_stack([np.concatenate([one[name] for one in made]) for name in _COLUMNS])
             answers: Mapping[Task, Answer] = {}
         else:

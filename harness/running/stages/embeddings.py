@@ -79,14 +79,12 @@ class Embeddings:
                 self._fill(embedder, texts, queries=queries, progress=progress)
 
     def _fill(self, embedder: Embedder, texts: Sequence[str], *, queries: bool, progress: Progress | None) -> None:
-        place = namespace(embedder, queries=queries)
-        left = sorted(self._shards.missing(place, texts), key=lambda text: (-len(text), text))
+        left = sorted(self.missing(embedder, texts, queries=queries), key=lambda text: (-len(text), text))
         done = 0
         while done < len(left):
             slab = left[done : done + min(max(_SLAB, done // 4), _LARGEST_SLAB)]
             done += len(slab)
-            self._shards.put(place, slab, self._embedded(embedder, slab, queries=queries))
-            self._built["embed"] = self._built.get("embed", 0) + len(slab)
+            self.add(embedder, slab, queries=queries)
             if progress:
                 progress(sum(map(len, slab)))
 
