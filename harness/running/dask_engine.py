@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Collection
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from types import TracebackType
@@ -17,6 +18,8 @@ _CONNECT, _JOIN = 10, 60
 """Seconds to reach the scheduler, and for the first worker to join it."""
 _LOOK = 1.0
 """Seconds between two looks at the connection while nothing is finished."""
+_RECOUNT = 5.0
+"""Seconds between two looks at which workers there are."""
 ACCELERATOR = "GPU"
 """The resource by which workers say that they have an accelerator: `dask worker --resources GPU=1`."""
 
@@ -49,11 +52,17 @@ class DaskEngine(Engine):
         except (OSError, TimeoutError, ValueError) as error:
             message = f"--on {address}: no scheduler with a worker answers ({type(error).__name__}: {error})"
             raise ConfigError(f"{' '.join(message.split())[:300]}; see `dask scheduler` and `dask worker`") from error
-        info = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        self._accelerated = any(worker.get("resources", {}).get(ACCELERATOR) for worker in info)
         self.link = "" if place == "local" else self._client.dashboard_link
         # The client takes the place of an executor.
-        super().__init__(Executor(), sum(worker["nthreads"] for worker in info))
+        super().__init__(Executor(), 1)
+        self._count()
+
+    def _count(self) -> None:
+        """Look at which workers there are: some join later, and some leave."""
+        info = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        self.accelerated = any(worker.get("resources", {}).get(ACCELERATOR) for worker in info)
+        self.workers = max(1, sum(worker["nthreads"] for worker in info))
+        self._counted = time.monotonic()
 
     def require(self, context: StageContext) -> None:
         """Raise ConfigError, before any work, if a worker would compute something else than this process."""
@@ -81,15 +90,17 @@ class DaskEngine(Engine):
         while True:
             done = wait(futures, timeout=_LOOK, return_when=FIRST_COMPLETED).done
             # A client that could not connect again closes, and may leave its futures as they are.
+            if self._client.status == "closed" and not done:
+                raise CancelledError
+            if time.monotonic() - self._counted > _RECOUNT and self._client.status == "running":
+                self._count()
             if done:
                 return done
-            if self._client.status == "closed":
-                raise CancelledError
 
     def _submit(
         self, task: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any], *, accelerated: bool
     ) -> Future[Any]:
-        resources = {ACCELERATOR: 1} if accelerated and self._accelerated else None
+        resources = {ACCELERATOR: 1} if accelerated and self.accelerated else None
         made = self._client.submit(task, *arguments, **named, pure=False, resources=resources)
         future: Future[Any] = Future()
         made.add_done_callback(lambda done: _copy(done, future))

@@ -33,6 +33,8 @@ class Engine:
 
     far: bool = False
     """Whether workers may be on other machines: they get data through the store, and embed in place of this process."""
+    accelerated: bool = False
+    """Whether some workers have an accelerator."""
     parcel: str = ""
     """The address of what far workers need of this machine; see `harness.running.parcel`."""
     link: str = ""

@@ -42,7 +42,7 @@ class RayEngine(Engine):
             message = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             raise ConfigError(f"--on {address}: no Ray cluster answers ({message}); see `ray start`") from error
         self._ray = ray
-        self._accelerated = bool(ray.cluster_resources().get("GPU"))
+        self.accelerated = bool(ray.cluster_resources().get("GPU"))
         # Ray's tasks take the place of an executor.
         super().__init__(Executor(), int(ray.cluster_resources().get("CPU", 1)))
 
@@ -73,7 +73,7 @@ class RayEngine(Engine):
     def _submit(
         self, task: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any], *, accelerated: bool
     ) -> Future[Any]:
-        remote = self._ray.remote(task).options(num_gpus=1 if accelerated and self._accelerated else 0)
+        remote = self._ray.remote(task).options(num_gpus=1 if accelerated and self.accelerated else 0)
         future: Future[Any] = Future()
         remote.remote(*arguments, **named).future().add_done_callback(lambda done: _copy(done, future))
         return future

@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
-from harness.components.roles import Embedder
+from harness.components.roles import BaseReranker, Embedder
 from harness.running.parcel import opened
+from harness.running.stages.rerank import rescored
 from harness.running.stages.stage_json import read_component, read_stage
 from harness.running.stages.workspace import StageContext, Workspace, workspace_for
+from harness.storage.model_outputs import Scored
 
 
 class Work(NamedTuple):
@@ -32,6 +34,13 @@ class Done(NamedTuple):
     seconds: float
 
 
+class Rescored(NamedTuple):
+    """A finished reranking task: the scores of each query's texts, in the order given, and how long it took."""
+
+    scores: list[list[Scored]]
+    seconds: float
+
+
 def make_stages(stages: Sequence[str], context: StageContext) -> Done:
     """Make stages of one context, each with what it needs."""
     begin, here = time.perf_counter(), opened(context)
@@ -50,6 +59,14 @@ def embed_texts(embedder: str, texts: Sequence[str], context: StageContext, *, q
     with counted(work) as done:
         work.vectors.add(model, texts, queries=queries)
     return Done(done, time.perf_counter() - begin)
+
+
+def score_texts(reranker: str, by_query: Mapping[str, Sequence[str]], context: StageContext) -> Rescored:
+    """Score texts for each query. `reranker` is from `component_json`. Nothing is stored."""
+    begin, here = time.perf_counter(), opened(context)
+    step = cast(BaseReranker, read_component(_relocated(reranker, here.code)))
+    made = [list(scored.values()) for scored in rescored(step, by_query)]
+    return Rescored(made, time.perf_counter() - begin)
 
 
 def _relocated(text: str, code: Mapping[str, str]) -> str:

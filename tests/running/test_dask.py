@@ -190,6 +190,57 @@ def test_an_executor_of_ones_own(folder: Path) -> None:
     assert computed(out)["score"] == 9
 
 
+RERANKER = """
+import os
+from dataclasses import dataclass
+from pathlib import Path
+import numpy as np
+from harness.components import Reranker
+
+@dataclass(frozen=True)
+class Shortest(Reranker):
+    k: int = 4
+
+    def score(self, query, texts):
+        with Path(%r).open("a") as file:
+            file.write(f"{os.getpid()} {query} {len(texts)}\\n")
+        return np.array([-float(len(text)) for text in texts])
+"""
+
+
+def test_reranking_on_this_machine_is_done_by_workers(folder: Path, cluster: Cluster) -> None:
+    """Each pair once, with the scores of one machine; only the launching process keeps them."""
+    said = folder / "said"
+    (folder / "own.py").write_text(RERANKER % str(said))
+    steps = "selector: [own.py:Shortest]"
+    (folder / "x.yaml").write_text(
+        EXPERIMENT.replace("selector: [dedup, {top_k: {k: 6}}]", steps).replace(", own.py:Lines]", "]")
+    )
+    harness(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on)
+    far = [line for line in said.read_text().splitlines() if "warm-up" not in line]
+    said.unlink()
+    harness(folder, "run", "x.yaml", "--no-mlflow", "--store", "near")
+    near = [line for line in said.read_text().splitlines() if "warm-up" not in line]
+    assert sorted(line.split(" ", 1)[1] for line in far) == sorted(line.split(" ", 1)[1] for line in near)
+    assert {line.split()[0] for line in far}.isdisjoint({line.split()[0] for line in near})
+    assert numbers(folder) == numbers(folder, "--store", "near")
+
+
+def test_workers_that_join_later_get_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And those that leave are no longer counted."""
+    monkeypatch.setattr("harness.running.dask_engine._RECOUNT", -1.0)
+    with scheduler() as made:
+        made.worker()
+        with open_engine(1, made.on) as engine:
+            assert engine.at_once == 2
+            second = made.worker("--no-nanny")
+            while engine.at_once < 4:
+                engine.wait([engine.submit(os.getpid)])
+            second.terminate()
+            while engine.at_once > 2:
+                engine.wait([engine.submit(os.getpid)])
+
+
 def test_a_local_cluster(folder: Path) -> None:
     """Started for the launch, and ended with it; named by HARNESS_ON, too."""
     out = harness(folder, "run", "x.yaml", "--no-mlflow", "--workers", "2", HARNESS_ON="dask://local").stdout

@@ -77,14 +77,16 @@ class EmbedStage(ModelStage):
                 documents = work.vectors.missing(embedder, documents)
                 queries = work.vectors.missing(embedder, queries, queries=True)
                 models.charge_embedding(embedder, [*documents, *queries], work.tokenizer)
-                size, begin = sum(map(len, (*documents, *queries))), time.perf_counter()
+                size, seconds = sum(map(len, (*documents, *queries))), 0.0
                 with progress(cls.title.format(label=label), size, unit="characters") as advance:
                     for asked, texts in ((False, documents), (True, queries)):
                         if models.elsewhere and not embedder.metered:
-                            models.elsewhere.embed(embedder, texts, work, queries=asked, advance=advance)
+                            seconds += models.elsewhere.embed(embedder, texts, work, queries=asked, advance=advance)
                         else:
+                            begin = time.perf_counter()
                             work.vectors.fill(embedder, texts, queries=asked, progress=advance)
-                models.paces.note(pace_kind(embedder), size, time.perf_counter() - begin)
+                            seconds += time.perf_counter() - begin
+                models.paces.note(pace_kind(embedder), size, seconds)
         for stage, work in stages:
             if stage.measured and models.elsewhere and not stage.embedder.metered:
                 models.elsewhere.make(stage.measured, work)

@@ -1,7 +1,7 @@
 """Access to models that may charge money: what is lacking is priced, reported, charged to the budget, and requested."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,8 +27,17 @@ class Elsewhere(Protocol):
 
     def embed(
         self, embedder: Embedder, texts: Sequence[str], work: Workspace, *, queries: bool, advance: Progress
-    ) -> None:
-        """Embed distinct texts without a vector; `advance` gets the lengths of those that are done."""
+    ) -> float:
+        """Embed distinct texts without a vector; `advance` gets the lengths of those that are done.
+
+        Returns the seconds of all workers together.
+        """
+
+    def score(self, step: BaseReranker, by_query: Mapping[str, Sequence[str]], work: Workspace) -> float:
+        """Compute the scores of texts by query that have none yet, and keep them in the cache of this machine.
+
+        Returns the seconds of all workers together.
+        """
 
     def make(self, stage: object, work: Workspace) -> None:
         """Make a stored stage, if it is not made."""
@@ -44,7 +53,7 @@ class ModelAccess:
     paces: Paces
     """How long work takes here."""
     elsewhere: Elsewhere | None = None
-    """Where to embed; None for this process."""
+    """Where to embed and to rerank; None for this process."""
 
     def ask(self, wanted: Sequence[Questions], title: str) -> None:
         """Have questions answered, except those whose answers are stored. Raises KeyboardInterrupt if stopped."""

@@ -1,7 +1,7 @@
 """Reranker scores of pairs of query and passage, computed once for all trials and stored."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -28,6 +28,11 @@ def pair_namespace(reranker: BaseReranker) -> str:
     return digest({**known, "settings": record})
 
 
+def rerank_pace(reranker: BaseReranker) -> str:
+    """The kind of work under which the pace of a reranker is kept, in seconds per pair."""
+    return f"rerank {pair_namespace(reranker)[:16]}"
+
+
 def scores(step: BaseReranker, pairs: Sequence[Pair], cache: ScoreCache, answers: AnswerCache) -> Mapping[Pair, Scored]:
     """Return a score for each pair; missing ones are computed query by query, and stored.
 
@@ -39,20 +44,25 @@ def scores(step: BaseReranker, pairs: Sequence[Pair], cache: ScoreCache, answers
     place = pair_namespace(step)
     found = cache.get(place, pairs)
     by_query = _missing(pairs, found)
-    if by_query and not step.metered:
-        step.rescore(WARM_UP, [WARM_UP], ())  # loads the model, which is not timed
     with progress(step.name(), len(by_query), unit="queries") as advance:
-        for query, texts in by_query.items():
-            begin = time.perf_counter()
-            where = f"selector {step.name()}: query {shown(query)}"
-            with blamed(step, where, texts):
-                given = _checked(where, step.rescore(query, texts, ()), len(texts))
-            ms = (time.perf_counter() - begin) * 1000 / len(texts)
-            new = {(query, text): Scored(float(one), ms) for text, one in zip(texts, given, strict=True)}
+        for new in rescored(step, by_query):
             cache.put(place, new)
             found.update(new)
             advance(1)
     return found
+
+
+def rescored(step: BaseReranker, by_query: Mapping[str, Sequence[str]]) -> Iterator[dict[Pair, Scored]]:
+    """Yield the scores of texts for each query, computed now. Raises ConfigError if they are invalid."""
+    if by_query and not step.metered:
+        step.rescore(WARM_UP, [WARM_UP], ())  # loads the model, which is not timed
+    for query, texts in by_query.items():
+        begin = time.perf_counter()
+        where = f"selector {step.name()}: query {shown(query)}"
+        with blamed(step, where, texts):
+            given = _checked(where, step.rescore(query, texts, ()), len(texts))
+        ms = (time.perf_counter() - begin) * 1000 / len(texts)
+        yield {(query, text): Scored(float(one), ms) for text, one in zip(texts, given, strict=True)}
 
 
 def _checked(where: str, returned: Floats, texts: int) -> Floats:
@@ -64,14 +74,12 @@ def _checked(where: str, returned: Floats, texts: int) -> Floats:
     return given
 
 
-def unscored(step: BaseReranker, pairs: Sequence[Pair], cache: ScoreCache) -> int:
-    """Return the number of requests that `scores` would send for the missing pairs."""
-    missing = _missing(pairs, cache.get(pair_namespace(step), pairs))
-    return sum(step.requests(len(texts)) for texts in missing.values())
+def unscored(step: BaseReranker, pairs: Sequence[Pair], cache: ScoreCache) -> dict[str, list[str]]:
+    """Return the texts that have no score yet, by query."""
+    return _missing(pairs, cache.get(pair_namespace(step), pairs))
 
 
 def _missing(pairs: Sequence[Pair], found: Mapping[Pair, Scored]) -> dict[str, list[str]]:
-    """The texts that have no score yet, by query."""
     return _by_query([pair for pair in pairs if pair not in found])
 
 

@@ -1,5 +1,6 @@
 """The select stage, and what selector steps need of models before it: rerank scores, and vectors of the hits."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from harness.core.records import Chunk
 from harness.running.stages.embed import EmbedStage
 from harness.running.stages.model_access import ModelAccess, Questions
 from harness.running.stages.ranking_checks import read_rankings
-from harness.running.stages.rerank import pair_namespace, questions, scores, unscored
+from harness.running.stages.rerank import pair_namespace, questions, rerank_pace, scores, unscored
 from harness.running.stages.retrieve import Retrieve
 from harness.running.stages.selection_run import ModelLookups, SelectionRun, retrieved_hits
 from harness.running.stages.selections import Selections
@@ -152,9 +153,16 @@ class Rerank(_StepStage):
             if step.prompter is not None:
                 wanted.append((step, questions(step, pairs)))
                 continue
-            with work.scored.alone(pair_namespace(step)):
-                models.charge_reranking(step, unscored(step, pairs, work.scored))
-                scores(step, pairs, work.scored, work.answers)
+            place = pair_namespace(step)
+            with work.scored.alone(place):
+                missing, begin = unscored(step, pairs, work.scored), time.perf_counter()
+                models.charge_reranking(step, sum(step.requests(len(texts)) for texts in missing.values()))
+                if models.elsewhere and not step.metered:
+                    seconds = models.elsewhere.score(step, missing, work)
+                else:
+                    scores(step, pairs, work.scored, work.answers)
+                    seconds = time.perf_counter() - begin
+                models.paces.note(rerank_pace(step), sum(map(len, missing.values())), seconds)
         if wanted:
             models.ask(wanted, "rerank")
 
