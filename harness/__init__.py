@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from harness.running.launch import RunOptions as RunOptions
     from harness.running.launch_result import Launch as Launch
     from harness.running.models import Models as Models
-    from harness.running.plan import plan as plan
+    from harness.running.planning.plan import plan as plan
     from reports.compare import compare as compare
     from reports.comparison import Comparison as Comparison
     from reports.frames import scores_frame as scores_frame

@@ -31,6 +31,17 @@ def add_workers_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """Adds `--workers` and `--on`."""
+    add_workers_option(parser)
+    parser.add_argument(
+        "--on",
+        metavar="WHERE",
+        help="where tasks run: processes, dask://HOST:PORT, dask://local, ray://…, or package.module:callable that "
+        "returns an Executor (default: HARNESS_ON, else processes)",
+    )
+
+
 def add_tracking_option(parser: argparse.ArgumentParser) -> None:
     """Adds `--tracking`, which may be repeated."""
     parser.add_argument(

@@ -16,8 +16,9 @@ from harness.cli.judge import add_judge_commands
 from harness.cli.list_command import add_list_command
 from harness.cli.output import OutputClosedError, safe_output
 from harness.cli.parser import CommandGroup, CommandParser
+from harness.cli.plan_command import add_plan_command
 from harness.cli.result_commands import add_bins_command, add_compare_command, add_report_command
-from harness.cli.run_commands import add_plan_command, add_run_command
+from harness.cli.run_command import add_run_command
 from harness.cli.store_commands import add_store_commands
 from harness.cli.ui_command import add_ui_command
 from harness.core.blame import ended_by

@@ -118,3 +118,11 @@ def show_links(logged: Mapping[str, Mapping[str, str]]) -> None:
         print(f"{where}:")
         for name, link in links.items():
             print(f"  {name:<14} {link}")
+
+
+def byte_size(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

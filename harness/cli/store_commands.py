@@ -6,6 +6,7 @@ from collections import Counter
 
 from harness.cli.arguments import add_store_option
 from harness.cli.exit_codes import INVALID, OK
+from harness.cli.output import byte_size
 from harness.cli.parser import CommandGroup, number
 from harness.core.errors import ConfigError
 
@@ -46,15 +47,15 @@ def _show(options: argparse.Namespace) -> int:
         sizes[kind] += item.size
         counts[kind] += 1
     for kind, size in sizes.most_common():
-        print(f"  {kind:<12} {counts[kind]:>8,} {_size(size):>10}")
+        print(f"  {kind:<12} {counts[kind]:>8,} {byte_size(size):>10}")
     for use in found.uses:
         size = sum(item.size for name, item in found.items.items() if use.stage(name))
-        print(f"experiment '{use.experiment}', launch {use.launch}: uses {_size(size)}")
+        print(f"experiment '{use.experiment}', launch {use.launch}: uses {byte_size(size)}")
     for name in found.unknown:
         print(f"experiment '{name}': did not record what it uses; run it again, which computes nothing")
     unused = found.unused(DAY, datetime.datetime.now(datetime.UTC))
     if unused:
-        total = _size(sum(item.size for item in unused))
+        total = byte_size(sum(item.size for item in unused))
         print(f"not used by any experiment: {plural(len(unused), 'item')}, {total}; `harness store prune` removes them")
     return OK
 
@@ -71,7 +72,7 @@ def _prune(options: argparse.Namespace) -> int:
         message = f"the newest launch of {names} did not record what it uses"
         raise ConfigError(f"store prune: {message}; run the experiment again first, which computes nothing")
     unused = found.unused(datetime.timedelta(days=options.older), datetime.datetime.now(datetime.UTC))
-    total = f"{plural(len(unused), 'item')}, {_size(sum(item.size for item in unused))}"
+    total = f"{plural(len(unused), 'item')}, {byte_size(sum(item.size for item in unused))}"
     if not options.yes:
         print(f"would remove {total}; --yes removes it")
         return OK
@@ -91,11 +92,3 @@ def _verify(options: argparse.Namespace) -> int:
         print(f"damaged: {place}")
     print(f"{plural(len(found.items), 'item')}, {plural(len(bad), 'damaged copy')}; a run makes what is damaged again")
     return INVALID if bad else OK
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"

@@ -2,6 +2,7 @@
 
 import importlib
 import multiprocessing
+import os
 from concurrent.futures import Executor, ProcessPoolExecutor
 
 from harness.core.errors import ConfigError
@@ -9,19 +10,32 @@ from harness.running.dask_engine import DaskEngine
 from harness.running.executors import Engine, Serial
 from harness.running.ray_engine import RayEngine
 
+PROCESSES = "processes"
 
-def open_engine(workers: int = 1, on: str = "processes") -> Engine:
+
+def is_cluster(on: str | None) -> bool:
+    """Whether a place, by default what HARNESS_ON says, is an engine of other machines that `open_engine` knows."""
+    return _place(on).startswith(("dask://", "ray://"))
+
+
+def _place(on: str | None) -> str:
+    return on or os.environ.get("HARNESS_ON") or PROCESSES
+
+
+def open_engine(workers: int = 1, on: str | None = None) -> Engine:
     """Return an engine that runs `workers` tasks at a time.
 
     `on` is `processes`; `dask://HOST:PORT`, a scheduler, or `dask://local`, one that is started here; `ray://auto`,
     `ray://HOST:PORT` or `ray://local`; or `package.module:callable`, which is called with the number of workers and
-    must return a `concurrent.futures.Executor`. Raises ConfigError if it does not, or if the cluster cannot be reached.
+    must return a `concurrent.futures.Executor`. The default is HARNESS_ON, else `processes`. Raises ConfigError if a
+    callable does not return an executor, or if a cluster cannot be reached.
     """
+    on = _place(on)
     if on.startswith("dask://"):
         return DaskEngine(on, workers)
     if on.startswith("ray://"):
         return RayEngine(on, workers)
-    if on != "processes":
+    if on != PROCESSES:
         return Engine(_custom(on, workers), workers)
     if workers == 1:
         return Engine(Serial(), 1)

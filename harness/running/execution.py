@@ -14,7 +14,7 @@ from harness.core.errors import HarnessError, JudgeError, StoreError
 from harness.core.progress import progress
 from harness.running.executors import Engine
 from harness.running.far_work import FarWork
-from harness.running.stage_tasks import Batches, StageTask, stage_tasks
+from harness.running.stage_tasks import Batches, StageTask, inputs_of, stage_tasks
 from harness.running.stages.graph import Graph
 from harness.running.stages.model_access import ModelAccess
 from harness.running.stages.stage import ModelStage
@@ -31,14 +31,14 @@ class Execution:
 
     def __init__(self, graph: Graph, engine: Engine, models: ModelAccess, size: int = 0) -> None:
         """`size` is that of the corpus in bytes, to which the time that a stage takes is in proportion."""
-        self.work = Work({}, [])
+        self.work = Work({}, {}, [])
         models = replace(models, elsewhere=FarWork(engine, self.work)) if engine.far else models
         self._graph, self._engine, self._models, self._size = graph, engine, models, size
         self._made: set[str] = set()
         self.lost: dict[str, Exception] = {}
         """The failure of each stage that cannot be made."""
         self._skipped: set[str] = set()
-        self._batches = Batches(engine, lambda name: models.paces.seconds(f"stage {name}", size))
+        self._batches = Batches(engine, lambda name: models.paces.expected(f"stage {name}", size))
         self._progress = self._all()
 
     def until(self, address: str) -> Exception | None:
@@ -93,7 +93,7 @@ class Execution:
     def _make(self, addresses: Sequence[str]) -> Iterator[None]:
         """Make stages, listed after their inputs; yield whenever some are made."""
         tasks = stage_tasks(self._graph, [one for one in addresses if not self._is_settled(one)])
-        waits = {task.address: self._inputs_of(task, tasks) for task in tasks.values()}
+        waits = inputs_of(self._graph, tasks)
         users: dict[str, list[str]] = {}
         for address, inputs in waits.items():
             for needed in inputs:
@@ -163,15 +163,15 @@ class Execution:
                 self._models.notify(f"{error}; making what does not need it")
             return []
 
-    def _inputs_of(self, task: StageTask, tasks: dict[str, StageTask]) -> set[str]:
-        """The other tasks that this one waits for."""
-        needed = {part for member in task.members for part in self._graph.nodes[member].inputs}
-        return needed & tasks.keys()
-
     def _record(self, batch: Sequence[StageTask], done: Done) -> None:
         self.work.add(done.work)
         self._batches.note(batch, done)
-        self._models.paces.note(f"stage {batch[0].stage.name}", len(batch) * self._size, done.seconds)
+        name, units = batch[0].stage.name, len(batch) * self._size
+        self._models.paces.note(f"stage {name}", units, done.seconds)
+        # A stage that only passes its input on writes nothing.
+        built = {name: len(batch)} | done.work.built
+        for made, count in built.items():
+            self._models.paces.note(f"bytes {made}", count * self._size, done.work.written.get(made, 0))
         self._made.update(member for task in batch for member in task.members)
 
 

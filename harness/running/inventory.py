@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from harness.running.launch_history import records_of
 from harness.running.parcel import FOLDER as PARCELS
+from harness.running.planning.sample_timing import SAMPLES
 from harness.storage.bucket import bucket_of
 from harness.storage.files import explained
 from harness.storage.vector_file import SUFFIX, is_sound
 
-_KINDS = ("objects", "vectors", PARCELS, "damaged", "drafts")
+_KINDS = ("objects", "vectors", PARCELS, "damaged", "drafts", SAMPLES)
 """The folders whose content can be made again. Answers, launches and accesses to locked sets are never removed."""
 
 DAY = datetime.timedelta(days=1)
@@ -119,7 +120,7 @@ def damaged(found: Inventory) -> Iterator[str]:
     """Yield the path or the URL of everything whose content does not match its checksum."""
     bucket = bucket_of(found.store)
     for item in found.items.values():
-        if item.name.startswith(("damaged/", "drafts/")):
+        if item.name.startswith(("damaged/", "drafts/", f"{SAMPLES}/")):
             continue
         if item.here and not _is_sound_here(found.store, item.name):
             yield str(found.store / item.name)

@@ -1,6 +1,5 @@
 """A launch: expand the grid, make what is not stored yet, and log the results."""
 
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +17,6 @@ from harness.llm.transport import KEY
 from harness.running.engines import open_engine
 from harness.running.exchange import sending
 from harness.running.execution import Execution, with_reach
-from harness.running.executors import Engine
 from harness.running.finalists import finalists
 from harness.running.judging.judge_summary import JudgingReport
 from harness.running.judging.judging import Judging
@@ -26,7 +24,6 @@ from harness.running.launch_history import record_launch
 from harness.running.launch_result import Launch
 from harness.running.locked_set import open_locked_set, test_set_accesses
 from harness.running.models import Models, answers_of
-from harness.running.parcel import pack
 from harness.running.score_bins import score_bins
 from harness.running.session import Session, store_folder
 from harness.running.stages.judge import AskJudges
@@ -117,8 +114,10 @@ def _run(session: Session, options: _Options, begin: float) -> Launch:
     tracker = (
         open_tracker(experiment.name, options.tracking, session.store, experiment.base_dir) if options.logs else None
     )
-    with open_engine(options.workers, options.on or os.environ.get("HARNESS_ON") or "processes") as engine:
-        _require_workers(session, engine, options.notify)
+    with open_engine(options.workers, options.on) as engine:
+        if engine.link:
+            options.notify(f"engine: {engine.link}")
+        session.send_to(engine)
         judging = Judging(session, models.caller.answers, price=session.price) if session.trials[0].judges else None
         goals = [_goal(session, trial, judging) for trial in session.trials]
         execution = Execution(session.graph_to(goals), engine, models, session.corpus_bytes)
@@ -149,16 +148,6 @@ def _open(experiment: Experiment, options: _Options) -> Session:
     session = Session(experiment, store, final=options.final, price=price)
     session.require_packages()
     return session
-
-
-def _require_workers(session: Session, engine: Engine, notify: Callable[[str], None]) -> None:
-    """Send the workers of other machines what they need, and have each of them check it before any work."""
-    if engine.link:
-        notify(f"engine: {engine.link}")
-    if engine.far:
-        engine.parcel = pack(session.store, session.manifest, session.trials)
-        for context in dict.fromkeys(session.context(trial) for trial in session.trials):
-            engine.require(engine.sent(context))
 
 
 def _open_models(session: Session, options: _Options) -> ModelAccess:

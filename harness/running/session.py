@@ -18,6 +18,8 @@ from harness.experiment.params import find_baseline
 from harness.experiment.trial import Trial
 from harness.experiment.trial_names import names
 from harness.running.exchange import fetch
+from harness.running.executors import Engine
+from harness.running.parcel import pack
 from harness.running.stages.graph import Graph
 from harness.running.stages.model_access import PriceGiven
 from harness.running.stages.stage import Stage
@@ -137,6 +139,16 @@ class Session:
         """Return the graph of what is left to do until the goals of all trials are reached, in the trials' order."""
         works = (self.outputs(trial).work for trial in self.trials)
         return Graph(zip(goals, works, strict=True))
+
+    def send_to(self, engine: Engine) -> None:
+        """Send the workers of other machines what they need, and have each of them check it before any work.
+
+        Raises ConfigError, in one line, if a worker would compute something else than this process.
+        """
+        if engine.far:
+            engine.parcel = pack(self.store, self.manifest, self.trials)
+            for context in dict.fromkeys(map(self.context, self.trials)):
+                engine.require(engine.sent(context))
 
     def result(self, trial: Trial, name: str) -> TrialResult:
         """Return the result of a trial, computed if needed; with `usd_per_query` if the experiment has a reader."""

@@ -36,11 +36,20 @@ def stage_tasks(graph: Graph, addresses: Sequence[str]) -> dict[str, StageTask]:
     for address in addresses:
         if address not in merged:
             members = tuple(_with_merged(graph, address, merged))
-            stages = [_stored(graph, member) for member in members]
+            stages = [stored_stage(graph, member) for member in members]
             light, answers = all(one.light for one in stages), any(one.reads_answers for one in stages)
             context = graph.nodes[address].work.context
             tasks[address] = StageTask(address, members, stages[0], context, light, answers)
     return tasks
+
+
+def inputs_of(graph: Graph, tasks: Mapping[str, StageTask]) -> dict[str, set[str]]:
+    """Return the other tasks that each task waits for, by address."""
+    needed = {
+        address: {part for member in task.members for part in graph.nodes[member].inputs}
+        for address, task in tasks.items()
+    }
+    return {address: parts & tasks.keys() for address, parts in needed.items()}
 
 
 def _with_merged(graph: Graph, address: str, merged: set[str]) -> Iterator[str]:
@@ -50,7 +59,8 @@ def _with_merged(graph: Graph, address: str, merged: set[str]) -> Iterator[str]:
             yield from _with_merged(graph, part, merged)
 
 
-def _stored(graph: Graph, address: str) -> StoredStage:
+def stored_stage(graph: Graph, address: str) -> StoredStage:
+    """Return the stored stage of an address."""
     stage = graph.nodes[address].stage
     assert isinstance(stage, StoredStage)
     return stage

@@ -15,15 +15,21 @@ from harness.storage.model_outputs import Scored
 
 
 class Work(NamedTuple):
-    """Work done: the number of artifacts built, by stage (texts for `embed`), and the damaged files found."""
+    """Work done.
+
+    `built` is the number of artifacts by stage (texts for `embed`), `written` their bytes, `damaged` the damaged files
+    that were found.
+    """
 
     built: dict[str, int]
+    written: dict[str, int]
     damaged: list[str]
 
     def add(self, done: "Work") -> None:
         """Add other work."""
-        for stage, count in done.built.items():
-            self.built[stage] = self.built.get(stage, 0) + count
+        for mine, others in ((self.built, done.built), (self.written, done.written)):
+            for stage, count in others.items():
+                mine[stage] = mine.get(stage, 0) + count
         self.damaged.extend(done.damaged)
 
 
@@ -32,6 +38,13 @@ class Done(NamedTuple):
 
     work: Work
     seconds: float
+
+
+class Timed(NamedTuple):
+    """How long embedding took, in seconds, and the dimensions of the vectors."""
+
+    seconds: float
+    dimensions: int
 
 
 class Rescored(NamedTuple):
@@ -61,6 +74,17 @@ def embed_texts(embedder: str, texts: Sequence[str], context: StageContext, *, q
     return Done(done, time.perf_counter() - begin)
 
 
+def time_embedding(embedder: str, blocks: Sequence[Sequence[str]], context: StageContext) -> Timed:
+    """Embed blocks of texts to measure how long that takes, without loading the model. Nothing is stored."""
+    here = opened(context)
+    model = cast(Embedder, read_component(_relocated(embedder, here.code)))
+    loaded = model.embed(list(blocks[0][:2]))
+    begin = time.perf_counter()
+    for block in blocks:
+        model.embed(list(block))
+    return Timed(time.perf_counter() - begin, loaded.vectors.shape[1])
+
+
 def score_texts(reranker: str, by_query: Mapping[str, Sequence[str]], context: StageContext) -> Rescored:
     """Score texts for each query. `reranker` is from `component_json`. Nothing is stored."""
     begin, here = time.perf_counter(), opened(context)
@@ -79,11 +103,15 @@ def _relocated(text: str, code: Mapping[str, str]) -> str:
 @contextlib.contextmanager
 def counted(work: Workspace) -> Iterator[Work]:
     """Count what is built in a workspace inside the block. The yielded Work is filled in when the block ends."""
-    done = Work({}, [])
-    before, damaged, files = dict(work.store.built), len(work.store.damaged), work.vectors.damaged
+    done = Work({}, {}, [])
+    built, written = dict(work.store.built), dict(work.store.written)
+    damaged, files = len(work.store.damaged), work.vectors.damaged
     yield done
-    for stage, count in work.store.built.items():
-        if count > before.get(stage, 0):
-            done.built[stage] = count - before.get(stage, 0)
+    done.built.update(_grown(built, work.store.built))
+    done.written.update(_grown(written, work.store.written))
     done.damaged.extend(work.store.damaged[damaged:])
     done.damaged.extend(["vectors"] * (work.vectors.damaged - files))
+
+
+def _grown(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    return {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.core.records import Case, Chunk, Query
+from harness.core.records import Case, Chunk, Ints, Query
 from harness.data.dataset import Dataset
 from harness.running.stages.passages import Passages
 from harness.running.stages.selections import Selections
@@ -78,7 +78,15 @@ class TrialOutputs:
     def longest_chunks(self, count: int) -> list[Chunk]:
         """Return the `count` longest chunks of the corpus, measured in characters, without contexts."""
         arrays = self.stages.chunks.read(self.work).arrays
-        longest = np.argsort(arrays["start"] - arrays["end"], kind="stable")[:count]
-        ids = (self.data.documents[number].id for number in arrays["doc"][longest])
-        places = zip(ids, arrays["start"][longest].tolist(), arrays["end"][longest].tolist(), strict=True)
+        return self._chunks(np.argsort(arrays["start"] - arrays["end"], kind="stable")[:count])
+
+    def some_chunks(self, count: int) -> list[Chunk]:
+        """Return `count` chunks from all parts of the corpus, without contexts; fewer if there are not so many."""
+        total = len(self.stages.chunks.read(self.work).arrays["doc"])
+        return self._chunks(np.unique(np.linspace(0, total - 1, min(count, total)).astype(np.int64)))
+
+    def _chunks(self, numbers: Ints) -> list[Chunk]:
+        arrays = self.stages.chunks.read(self.work).arrays
+        ids = (self.data.documents[number].id for number in arrays["doc"][numbers])
+        places = zip(ids, arrays["start"][numbers].tolist(), arrays["end"][numbers].tolist(), strict=True)
         return [Chunk(doc, start, end, self.work.text(doc, start, end)) for doc, start, end in places]

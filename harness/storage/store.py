@@ -55,7 +55,7 @@ class Store:
     An artifact appears by an atomic rename, so a killed writer leaves no partial artifact. Its checksum is verified
     when it is read from disk; a damaged artifact is set aside and built again. A lock per address keeps two launches
     from building the same artifact twice. `built` counts what this object had to build, by stage, which shows that a
-    second run is free.
+    second run is free; `written` is the size of that in bytes.
     """
 
     MEMORY = 128 * 2**20
@@ -66,6 +66,7 @@ class Store:
         self._bucket = bucket_of(root)
         self._stored_remotely: set[str] | None = None
         self.built: dict[str, int] = {}
+        self.written: dict[str, int] = {}
         self.damaged: list[str] = []
         self._memory: OrderedDict[str, Artifact] = OrderedDict()
         self._held = 0
@@ -126,6 +127,8 @@ class Store:
     def _published(self, address: str, key: Key, artifact: Artifact) -> Artifact:
         """Write an artifact, and return the one that is stored: in a bucket, another machine's may have come first."""
         content = _packed(artifact)
+        stage = str(key.get("stage", ""))
+        self.written[stage] = self.written.get(stage, 0) + len(content)
         record = canonical({"format": FORMAT, "key": key, "sha256": hashlib.sha256(content).hexdigest()})
         if self._bucket is not None:
             whole = f"{record}\n".encode() + content

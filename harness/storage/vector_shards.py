@@ -46,6 +46,11 @@ class VectorShards:
         rows = self._refreshed(namespace).rows(keys_of(list(distinct)))
         return [text for text, row in zip(distinct.values(), rows.tolist(), strict=True) if row < 0]
 
+    def size(self, namespace: str) -> tuple[int, int]:
+        """The number of vectors and their dimensions; zeros if there are none."""
+        files = self._refreshed(namespace).files.values()
+        return sum(len(file.vectors) for file in files), max((file.vectors.shape[1] for file in files), default=0)
+
     def get(self, namespace: str, texts: Sequence[str]) -> Embedded | None:
         """The vectors of all texts, in their order; None if any is missing.
 

@@ -208,6 +208,16 @@ class Shortest(Reranker):
 """
 
 
+def test_a_plan_for_a_cluster(folder: Path, cluster: Cluster) -> None:
+    """Timed on a worker, in a part of the bucket that is gone afterwards."""
+    out = harness(folder, "plan", "x.yaml", "--time", "--on", cluster.on).stdout
+    assert "\non 2 workers: about " in out
+    assert "not measured" not in out
+    bucket = bucket_of(local_folder(os.environ["HARNESS_STORE"]))
+    assert bucket is not None
+    assert [entry.name for entry in bucket.entries("samples/")] == []
+
+
 def test_reranking_on_this_machine_is_done_by_workers(folder: Path, cluster: Cluster) -> None:
     """Each pair once, with the scores of one machine; only the launching process keeps them."""
     said = folder / "said"

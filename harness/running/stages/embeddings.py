@@ -56,6 +56,10 @@ class Embeddings:
         """Return the distinct texts that have no vector yet."""
         return self._shards.missing(namespace(embedder, queries=queries), texts)
 
+    def size(self, embedder: Embedder) -> tuple[int, int]:
+        """Return how many texts of documents have a vector, and its dimensions; zeros if there are none."""
+        return self._shards.size(namespace(embedder, queries=False))
+
     @contextlib.contextmanager
     def alone(self, embedder: Embedder) -> Iterator[None]:
         """Lock out other launches on the store, so that they do not embed, and pay for, the same texts meanwhile."""

@@ -1,28 +1,31 @@
 """What a launch would compute and cost."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypedDict, TypeVar, Unpack
 
 from harness.core.plurals import plural
 from harness.core.tokenizer import downloads_ranks
 from harness.experiment.experiment import Experiment
 from harness.llm.prices import dollars
-from harness.running.bounds import select_bounds
+from harness.running.engines import PROCESSES, is_cluster, open_engine
 from harness.running.judging.judge_costs import expected_judging, judging_bounds
 from harness.running.judging.judge_tasks import TaskPool
 from harness.running.models import Models, answers_of
+from harness.running.planning.bounds import select_bounds
+from harness.running.planning.cluster_estimate import ClusterEstimate, estimate_cluster
+from harness.running.planning.sample_timing import time_sample
+from harness.running.planning.time_estimate import TimeEstimate, estimate_time
 from harness.running.session import Session, store_folder
 from harness.running.stages.ask import AskStage
 from harness.running.stages.chunk import AskBoundaries, EmbedPieces
 from harness.running.stages.contextualize import AskContexts, EmbedCorpus
-from harness.running.stages.embed import texts_to_embed
+from harness.running.stages.embed import TextsToEmbed, texts_to_embed
 from harness.running.stages.graph import Graph
-from harness.running.stages.model_access import expected_costs
+from harness.running.stages.model_access import PriceGiven, expected_costs
 from harness.running.stages.stage import ModelStage
 from harness.running.stages.workspace import Workspace
-from harness.running.time_estimate import TimeEstimate, estimate_time
 
 
 class PlannedTrial(NamedTuple):
@@ -48,11 +51,32 @@ class Plan:
     """Lines about calls to models. Those of judges are exact if all selections are stored, else upper bounds."""
     time: TimeEstimate = field(default_factory=TimeEstimate)
     """How long it will take on one worker."""
+    cluster: ClusterEstimate | None = None
+    """What it will take on all workers; None before that is worked out."""
 
 
-def plan(experiment: Experiment, *, store: Path | str | None = None, models: Models | None = None) -> Plan:
-    """Return what `run` would do. Chunks the corpus if that is not stored, to count texts; sends nothing to models."""
-    models = models or Models()
+class PlanOptions(TypedDict, total=False):
+    """The options of `plan`."""
+
+    store: Path | str | None
+    """The store: a folder, or the URL of a bucket (default: HARNESS_STORE, else `.harness` in the project)."""
+    models: Models | None
+    """The prices of language models."""
+    workers: int
+    """The number of workers (default: 1); a cluster says how many it has."""
+    on: str | None
+    """Where tasks would run, as for `run`. A cluster must be running."""
+    time: bool
+    """Whether to time stages and local models on samples of the data, on a worker."""
+
+
+def plan(experiment: Experiment, **given: Unpack[PlanOptions]) -> Plan:
+    """Return what `run` would do; see `PlanOptions`.
+
+    Chunks the corpus if that is not stored, to count texts. Sends nothing to models. Raises HarnessError for every
+    problem that the user can fix.
+    """
+    models, store = given.get("models") or Models(), given.get("store")
     session = Session(experiment, store_folder(store, experiment.base_dir), price=models.price)
     session.require_packages()
     planned = [
@@ -62,19 +86,34 @@ def plan(experiment: Experiment, *, store: Path | str | None = None, models: Mod
     graph = session.graph()
     wanted = {f"{found.label}, for chunking": found for found in texts_to_embed(_known(graph, EmbedPieces))}
     wanted |= {found.label: found for found in texts_to_embed(_known(graph, EmbedCorpus))}
+    lines, calls = _calls(session, graph, models)
+    tokenizer = session.trials[0].tokenizer
+    if downloads_ranks(tokenizer):
+        lines.append(f"the ranks of {tokenizer} are not installed (extra [offline]); the run downloads them")
+    graph, listed = session.graph(), list(wanted.values())  # the corpus may have been chunked meanwhile
+    workers, on = given.get("workers", 1), given.get("on")
+    # Other engines are not opened: a batch system would start jobs.
+    with open_engine(workers, on) if is_cluster(on) else open_engine(1, PROCESSES) as engine:
+        session.send_to(engine)
+        if given.get("time"):
+            time_sample(session, listed, engine)
+        time = estimate_time(session, graph, listed, engine, calls)
+        workers = engine.workers if engine.far else workers
+        cluster = estimate_cluster(session, graph, time, listed, workers, accelerated=engine.accelerated)
+    return replace(_counted(planned, wanted, models.price), calls=lines, time=time, cluster=cluster)
+
+
+def _counted(planned: Sequence[PlannedTrial], wanted: Mapping[str, TextsToEmbed], price: PriceGiven) -> Plan:
+    """The plan with the number, the tokens and the price of the texts to embed."""
     texts: dict[str, int] = {}
     tokens: dict[str, int] = {}
     usd: dict[str, float | None] = {}
     for label, (_, embedder, work, documents, queries) in wanted.items():
         texts[label] = len(documents) + len(queries)
         tokens[label] = sum(map(work.tokenizer.count, (*documents, *queries)))
-        price = embedder.price_with(models.price)
-        usd[label] = None if price is None else tokens[label] * price / 1e6
-    lines, calls = _calls(session, graph, models)
-    tokenizer = session.trials[0].tokenizer
-    if downloads_ranks(tokenizer):
-        lines.append(f"the ranks of {tokenizer} are not installed (extra [offline]); the run downloads them")
-    return Plan(planned, texts, tokens, usd, lines, estimate_time(session, graph, list(wanted.values()), calls))
+        each = embedder.price_with(price)
+        usd[label] = None if each is None else tokens[label] * each / 1e6
+    return Plan(planned, texts, tokens, usd)
 
 
 Kind = TypeVar("Kind", bound=ModelStage)

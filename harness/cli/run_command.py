@@ -1,4 +1,4 @@
-"""`harness plan` and `harness run`: estimate the cost of an experiment, and run it."""
+"""`harness run`: run an experiment and log the results."""
 
 import argparse
 import sys
@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.cli.arguments import (
+    add_engine_options,
     add_model_options,
     add_part_options,
     add_store_option,
     add_tracking_option,
-    add_workers_option,
     destinations,
     models_of,
     params_of,
@@ -23,18 +23,6 @@ from harness.core.errors import ConfigError
 from harness.core.plurals import plural
 
 
-def add_plan_command(commands: CommandGroup) -> None:
-    """Adds `harness plan`."""
-    commands.add("plan", _plan, "show the trials of an experiment and what running them would cost", _plan_options)
-
-
-def _plan_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", type=Path, help="the experiment file")
-    add_part_options(parser)
-    add_store_option(parser)
-    add_model_options(parser, spends=False)
-
-
 def add_run_command(commands: CommandGroup) -> None:
     """Adds `harness run`."""
     commands.add("run", _run, "run an experiment and log the results", _run_options)
@@ -42,13 +30,7 @@ def add_run_command(commands: CommandGroup) -> None:
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", type=Path, help="the experiment file")
-    add_workers_option(parser)
-    parser.add_argument(
-        "--on",
-        metavar="WHERE",
-        help="where tasks run: processes, dask://HOST:PORT, dask://local, ray://…, or package.module:callable that "
-        "returns an Executor (default: HARNESS_ON, else processes)",
-    )
+    add_engine_options(parser)
     parser.add_argument(
         "--final",
         action="store_true",
@@ -67,31 +49,6 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     add_store_option(parser)
     add_tracking_option(parser)
     add_model_options(parser)
-
-
-def _plan(options: argparse.Namespace) -> int:
-    from harness.experiment.yaml_file import read_experiment
-    from harness.running.plan import plan
-
-    experiment = whole_or_part(read_experiment(options.experiment), options)
-    made = plan(experiment, store=options.store, models=models_of(options))
-    width = max(len(trial.name) for trial in made.trials)
-    stages = list(made.trials[0].stored)
-    print(f"{'trial':<{width}}  " + "  ".join(f"{stage:<8}" for stage in stages))
-    for trial in made.trials:
-        print(f"{trial.name:<{width}}  " + "  ".join(f"{'stored' if trial.stored[s] else 'to do':<8}" for s in stages))
-    print(f"\n{plural(len(made.trials), 'trial')}, {sum(all(t.stored.values()) for t in made.trials)} of them stored")
-    for embedder, count in made.texts.items():
-        usd = made.usd[embedder]
-        price = "price unknown" if usd is None else f"${usd:.4f}" if usd else "no charge"
-        tokens = plural(made.tokens[embedder], "token")
-        print(f"to embed with {embedder}: {plural(count, 'distinct text')}, {tokens}, {price}")
-    if not made.texts:
-        print("nothing to embed")
-    for line in made.calls:
-        print(line)
-    print(made.time)
-    return OK
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -1,0 +1,166 @@
+"""SciFact on Dask workers that share nothing but a bucket: cost, and what `kill -9` changes (nothing) and repeats.
+
+`python -P bench/cluster.py [EMBEDDER]` with the tests' extra installed and SciFact below HARNESS_SHARED_DATA. It runs
+24 trials on this machine, then with a real scheduler, two workers in mount namespaces of their own and a real S3
+server: undisturbed, with a worker killed at ten moments, and with the launching process killed at five, each in a new
+place of the bucket. Takes about 15 minutes; prints figures and asserts nothing about time.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
+
+from bucket_server import KEYS, new_bucket, served
+from cluster_project import computed, numbers
+from dask_cluster import Cluster, scheduler
+from project import harness, started
+
+from harness.data.importers import import_dataset
+
+EXPERIMENT = """
+name: scifact
+data: scifact
+queries: test
+tokenizer: words
+chunker: {fixed: {size: 100}}
+embedder: %s
+metrics: [recall@5, ndcg@10, mrr]
+grid:
+  chunker: [fixed: {size: 60}, fixed: {size: 120}, recursive: {size: 80}, sentence: {size: 100}]
+  retriever: [bm25: {depth: 50}, dense: {depth: 50}, hybrid: {depth: 50}]
+  selector: [[{top_k: {k: 10}}], [dedup, {top_k: {k: 10}}]]
+"""
+WORKER_KILLS, LAUNCH_KILLS = 10, 5
+
+
+class Puts(logging.Handler):
+    """Counts the artifacts that were written to the bucket, and those that were made although one was there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.status: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        found = re.search(
+            r'"(?:\x1b\[[\d;]*m)*PUT /\S*objects/\S+ HTTP/1.1(?:\x1b\[[\d;]*m)*" (\d+)', record.getMessage()
+        )
+        if found:
+            self.status.append(found[1])
+
+    def take(self) -> str:
+        made, again = self.status.count("200"), len(self.status) - self.status.count("200")
+        self.status.clear()
+        return f"{made} artifacts written, {again} made twice"
+
+
+@contextlib.contextmanager
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """A scheduler with two workers that see neither the project nor each other's files."""
+    with scheduler() as made:
+        for name in ("one", "two"):
+            (folder / name).mkdir(exist_ok=True)
+            hidden = (folder / "datasets", folder / "cache", folder / name)
+            made.worker(hidden=hidden, HARNESS_CACHE=str(folder / name))
+        yield made
+
+
+def worker_processes(made: Cluster) -> list[psutil.Process]:
+    """The processes that run tasks: the youngest child of each worker's nanny that is no resource tracker."""
+    found = []
+    for nanny in made.processes[1:]:
+        children = psutil.Process(nanny.pid).children(recursive=True)
+        found += [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+    return found
+
+
+def cpu(processes: list[psutil.Process]) -> float:
+    times = [process.cpu_times() for process in processes]
+    return sum(one.user + one.system for one in times)
+
+
+def children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def timed(folder: Path, *options: str) -> tuple[str, float, float]:
+    """The output of a run, the CPU seconds of the launching process, and its wall time."""
+    before, begin = children_cpu(), time.monotonic()
+    process = started(folder, "run", "x.yaml", "--no-mlflow", *options)
+    out, errors = process.communicate()
+    if process.returncode:
+        raise SystemExit(errors)
+    return out, children_cpu() - before, time.monotonic() - begin
+
+
+def after(process: "subprocess.Popen[str]", seconds: float) -> bool:
+    """Wait so long; whether the process is still running then."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+        return False
+    return True
+
+
+def main(folder: Path, embedder: str) -> None:
+    import_dataset("beir", Path(os.environ["HARNESS_SHARED_DATA"]) / "beir-scifact", folder / "datasets/scifact")
+    (folder / "x.yaml").write_text(EXPERIMENT % embedder)
+    (folder / "cache").mkdir()
+    out, near_cpu, near_wall = timed(folder, "--store", "near")
+    wanted, near = computed(out), numbers(folder, "--store", "near")
+    print(f"one machine: {near_cpu:.1f} CPU s, {near_wall:.0f} s", flush=True)
+    puts = Puts()
+    logging.getLogger("werkzeug").addHandler(puts)
+    logging.getLogger("werkzeug").setLevel(logging.INFO)
+    logging.getLogger("werkzeug").propagate = False
+    with served() as address:
+        os.environ |= {**KEYS, "AWS_ENDPOINT": address, "HARNESS_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
+        with cluster(folder) as made:
+            place = new_bucket(address)
+            out, launching, wall = timed(folder, "--on", made.on, "--store", place)
+            workers = cpu(worker_processes(made))
+            same = computed(out) == wanted and numbers(folder, "--store", place) == near
+            total = launching + workers
+            print(f"two workers: {total:.1f} CPU s ({total / near_cpu:.2f} of one machine), {wall:.0f} s", flush=True)
+            print(f"  launching process {launching:.1f} CPU s: {launching / total:.1%}; same: {same}; {puts.take()}")
+        for kill in range(1, WORKER_KILLS + 1):
+            with cluster(folder) as made:
+                place = new_bucket(address)
+                process = started(folder, "run", "x.yaml", "--no-mlflow", "--on", made.on, "--store", place)
+                running = after(process, wall * kill / (WORKER_KILLS + 1))
+                busiest = max(worker_processes(made), key=lambda one: one.cpu_percent(0.1))
+                busiest.send_signal(signal.SIGKILL)
+                _, errors = process.communicate()
+                same = process.returncode == 0 and numbers(folder, "--store", place) == near
+                print(f"worker killed at {kill}/{WORKER_KILLS + 1}, running {running}: same: {same}; {puts.take()}")
+                print(errors if process.returncode else "", end="", flush=True)
+        for kill in range(1, LAUNCH_KILLS + 1):
+            with cluster(folder) as made:
+                place = new_bucket(address)
+                process = started(folder, "run", "x.yaml", "--no-mlflow", "--on", made.on, "--store", place)
+                running = after(process, wall * kill / (LAUNCH_KILLS + 1))
+                process.kill()
+                process.communicate()
+                finished = puts.take()
+                again = harness(folder, "run", "x.yaml", "--no-mlflow", "--on", made.on, "--store", place).stdout
+                same = numbers(folder, "--store", place) == near
+                print(f"launch killed at {kill}/{LAUNCH_KILLS + 1}, running {running}: {finished}")
+                print(f"  again: same: {same}; {puts.take()}; {json.dumps(computed(again))}", flush=True)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made_folder:
+        main(Path(made_folder), *(sys.argv[1:] or ["hashing"]))
