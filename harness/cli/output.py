@@ -121,6 +121,7 @@ def show_links(logged: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def byte_size(size: float) -> str:
+    """Returns a number of bytes in words: 900 B, 1.2 MB."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

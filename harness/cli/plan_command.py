@@ -106,7 +106,8 @@ def _cluster_lines(made: "ClusterEstimate", usd_per_hour: float | None) -> Itera
         yield f"{name:<{width}}  {tasks:>7}  {cpu:>9}  {gpu:>9}  {written:>9}"
     if made.wall is None:
         hint = "; --time times a sample" if any(part.seconds is None for part in made.time.parts) else ""
-        yield f"on {plural(made.workers, 'worker')}: not known, as {' and '.join(made.time.unknown)} were not timed{hint}"
+        missing = " and ".join(made.time.unknown)
+        yield f"on {plural(made.workers, 'worker')}: not known, as {missing} were not timed{hint}"
     else:
         usd = (
             "" if usd_per_hour is None else f", ${made.usd(usd_per_hour):.2f} at ${usd_per_hour:g} per worker and hour"
