@@ -21,6 +21,7 @@ from harness.cli.result_commands import add_bins_command, add_compare_command, a
 from harness.cli.run_command import add_run_command
 from harness.cli.store_commands import add_store_commands
 from harness.cli.ui_command import add_ui_command
+from harness.cli.watch_command import add_watch_command
 from harness.core.blame import ended_by
 from harness.core.characters import in_one_line
 from harness.core.errors import ComponentError, HarnessError
@@ -29,6 +30,7 @@ from harness.core.own_packages import require_own_packages
 _COMMANDS = (
     add_plan_command,
     add_run_command,
+    add_watch_command,
     add_compare_command,
     add_report_command,
     add_gate_command,

@@ -87,6 +87,13 @@ def show(shown: Any) -> None:
         raise OutputClosedError from None
 
 
+def plain(text: str) -> Any:
+    """Returns a text for rich, without markup, secrets and terminal escape sequences."""
+    from rich.text import Text
+
+    return Text(visible(redact(text)))
+
+
 def width() -> int:
     """Returns the line width in characters: that of the terminal, else 170 instead of the 80 that rich assumes."""
     from rich.console import Console

@@ -1,20 +1,24 @@
 """`harness ui`: the MLflow UI for the tracking store."""
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
 
+from harness.cli.exit_codes import OK
 from harness.cli.parser import CommandGroup, whole_number
-from harness.core.errors import ConfigError
+from harness.core.errors import ConfigError, HarnessError
 
 
 def add_ui_command(commands: CommandGroup) -> None:
     """Adds `harness ui`."""
-    commands.add("ui", _ui, "start the MLflow UI for the tracking store", _ui_options)
+    commands.add("ui", _ui, "start the MLflow UI for the tracking store, and open the newest leaderboard", _ui_options)
 
 
 def _ui_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=whole_number, default=5000, help="port of the UI (default 5000)")
+    parser.add_argument("--port", type=whole_number, help="port of the UI (default: 5000, or the next free one)")
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     parser.add_argument(
         "--tracking",
         metavar="URI",
@@ -24,7 +28,9 @@ def _ui_options(parser: argparse.ArgumentParser) -> None:
 
 def _ui(options: argparse.Namespace) -> int:
     from harness.core.secrecy import bare_address
-    from harness.tracking.mlflow_store import QUIET, default_uri, sqlite_file, sqlite_uri
+    from harness.tracking.mlflow_store import default_uri, sqlite_file
+    from harness.tracking.mlflow_ui import front_page, served
+    from harness.tracking.ui_port import free_port
 
     uri = options.tracking or default_uri()
     if uri.startswith("http"):
@@ -33,20 +39,20 @@ def _ui(options: argparse.Namespace) -> int:
     if database and not database.is_file():
         message = f"{database} does not exist"
         raise ConfigError(f"ui: {message}; run an experiment first, or name a store with --tracking")
-    # One worker and no job runner: starts in seconds and uses half a gigabyte, instead of ten processes by default.
-    environment = {**os.environ, **QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "mlflow",
-        "ui",
-        "--backend-store-uri",
-        sqlite_uri(database) if database else uri,
-        "--port",
-        str(options.port),
-        "--workers",
-        "1",
-    ]
-    print(f"MLflow UI on http://127.0.0.1:{options.port} (Ctrl-C stops it)", flush=True)
-    os.execve(sys.executable, command, environment)
+    port = free_port(options.port)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(OK))
+    with contextlib.suppress(KeyboardInterrupt), served(database, uri, port) as process:
+        page = front_page(uri, port)
+        print(f"{page}\n(Ctrl-C stops it)", flush=True)
+        if not options.no_browser and _has_screen():
+            import webbrowser
+
+            webbrowser.open(page)
+        if process.wait():
+            raise HarnessError(f"ui: MLflow ended with exit code {process.returncode}")
+    return OK
+
+
+def _has_screen() -> bool:
+    """Whether a browser would open in a window; without one, Python would start a browser in this terminal."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

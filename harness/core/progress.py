@@ -18,6 +18,20 @@ LINE_SECONDS = 60.0
 
 _active = threading.local()
 
+Watcher = Callable[[str, float, float, str, float | None], None]
+"""Receives the title, what is done, the total, the unit and the seconds left; all empty when the work ends."""
+
+
+@contextlib.contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Have a watcher told of the progress of this thread's work while the block runs."""
+    before = getattr(_active, "watcher", None)
+    _active.watcher = watcher
+    try:
+        yield
+    finally:
+        _active.watcher = before
+
 
 def duration(seconds: float) -> str:
     """A duration in words.
@@ -80,17 +94,21 @@ def progress(
     estimate = TimeLeft(total)
     seconds = left or estimate.seconds
     display = _display(title, total, unit, lambda: (estimate.done, seconds()))
+    watcher: Watcher = getattr(_active, "watcher", None) or (lambda *_: None)
     _active.shown = True
 
     def advance(amount: float) -> None:
         estimate.advance(amount)
         display.show(estimate.done, seconds())
+        watcher(title, estimate.done, total, unit, seconds())
 
     try:
+        watcher(title, 0.0, total, unit, None)
         yield advance
     finally:
         _active.shown = False
         display.close()
+        watcher("", 0.0, 0.0, "", None)
 
 
 def _display(title: str, total: float, unit: str, state: Callable[[], tuple[float, float | None]]) -> _Display:

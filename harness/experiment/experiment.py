@@ -35,6 +35,10 @@ class TrialSet:
     chosen: str = ""
 
 
+TRACES = 200
+"""How many queries of a trial have traces in MLflow, if the experiment does not say."""
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A base trial and a grid: a mapping is the product of its axes, a list of mappings the union of their products.
@@ -59,6 +63,8 @@ class Experiment:
     """Notes in Markdown, logged with each launch."""
     tags: Mapping[str, str] = field(default_factory=dict)
     """Tags, logged with each launch and its trials."""
+    traces: int = TRACES
+    """The most queries of the best trial and of the baseline that are logged to MLflow as traces."""
     partial: str = ""
     """What part of an experiment this is, in words; empty for a whole one. See `harness.experiment.part`."""
 

@@ -41,6 +41,7 @@ _KEYS: Mapping[str, str] = {
     "compare": "How trials are compared.",
     "gate": "The limits of the regression gate.",
     "published": "Published figures to compare with.",
+    "traces": "The most queries of the best trial and the baseline that become traces in MLflow: 200, 0 for none.",
 }
 
 
@@ -84,6 +85,7 @@ def experiment_schema() -> dict[str, Any]:
         ),
         "gate": _record(margins={"type": "object", "additionalProperties": _NUMBER}, alpha=_NUMBER),
         "published": {"type": "object"},
+        "traces": {"type": "integer", "minimum": 0},
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -17,7 +17,7 @@ from harness.core.secrecy import reveals
 from harness.core.strict_yaml import load_yaml
 from harness.evaluation.facts import FACTS
 from harness.evaluation.metrics import is_metric, parse_metric
-from harness.experiment.experiment import Experiment
+from harness.experiment.experiment import TRACES, Experiment
 from harness.experiment.params import param_text
 from harness.experiment.parsing import slot_value
 from harness.experiment.published import KAPPAS, Published, PublishedRow
@@ -30,7 +30,7 @@ from harness.experiment.yaml_lines import explained, with_lines
 
 _KEYS = (
     *("name", "question", "notes", "tags", "data", "queries", "tokenizer", "evidence", *SLOTS),
-    *("metrics", "judges", "reader", "grid", "compare", "gate", "published"),
+    *("metrics", "judges", "reader", "grid", "compare", "gate", "published", "traces"),
 )
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
@@ -82,8 +82,15 @@ def _experiment(path: Path, content: dict[str, Any]) -> Experiment:
         gate=_gate(content.get("gate"), where, measures),
         notes=content.get("notes", ""),
         tags=_tags(content.get("tags"), where),
+        traces=_traces(content.get("traces", TRACES), where),
         published=_published(content.get("published"), where, path.parent, trial, measures),
     )
+
+
+def _traces(value: Any, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ConfigError(f"{where}: traces: expected a number of queries, 0 for none, got {value!r}")
+    return value
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from harness.core.errors import ConfigError
 from harness.core.secrecy import api_key
 from harness.evaluation.results import TrialResult, gathered
 from harness.experiment.experiment import Experiment
+from harness.experiment.params import find_baseline
 from harness.experiment.trial import Trial
 from harness.llm import Caller
 from harness.llm.transport import KEY
@@ -22,6 +23,7 @@ from harness.running.judging.judge_summary import JudgingReport
 from harness.running.judging.judging import Judging
 from harness.running.launch_history import record_launch
 from harness.running.launch_result import Launch
+from harness.running.live import Live, started
 from harness.running.locked_set import open_locked_set, test_set_accesses
 from harness.running.models import Models, answers_of
 from harness.running.score_bins import score_bins
@@ -121,18 +123,22 @@ def _run(session: Session, options: _Options, begin: float) -> Launch:
         judging = Judging(session, models.caller.answers, price=session.price) if session.trials[0].judges else None
         goals = [_goal(session, trial, judging) for trial in session.trials]
         execution = Execution(session.graph_to(goals), engine, models, session.corpus_bytes)
+        state = started(launch_id, experiment.name, begin, len(session.trials))
         results = []
-        for trial, result in _results(session, execution, goals, judging):
-            results.append(result)
-            if tracker:
-                tracker.log_trial(_logged(session, trial, result, judging), launch_id)
-        execution.finish()
+        with Live(session.store, state, models.caller, tracker, lambda: len(execution.lost)) as live:
+            for trial, result in _results(session, execution, goals, judging):
+                results.append(result)
+                if tracker:
+                    tracker.log_trial(_logged(session, trial, result, judging), launch_id)
+                live.trial_finished()
+            execution.finish()
     models.paces.save()
     launch = _made(session, launch_id, results, execution, models.caller, judging)
     launch = replace(launch, seconds=time.time() - begin)
     if tracker:
         launch = replace(launch, score_bins=score_bins(session))
         finished = _finished(launch, begin, models.caller, options.report)
+        finished = finished._replace(traced=_traced(session, finished, judging), traces=experiment.traces)
         launch = replace(launch, logged=tracker.log_launch(finished))
     record_launch(session, launch)
     return launch
@@ -247,6 +253,14 @@ def _finished(launch: Launch, begin: float, caller: Caller, report: Report | Non
         launch.experiment.notes,
         launch.experiment.partial,
     )
+
+
+def _traced(session: Session, finished: FinishedLaunch, judging: Judging | None) -> list[FinishedTrial]:
+    """The best trial and the baseline, as they are logged."""
+    by_name = {result.name: (trial, result) for trial, result in zip(session.trials, finished.results, strict=True)}
+    baseline = find_baseline([trial.params() for trial in session.trials], session.experiment.compare.baseline)
+    wanted = dict.fromkeys((finished.top.name, finished.results[baseline].name))
+    return [_logged(session, *by_name[name], judging) for name in wanted]
 
 
 def _repairs(execution: Execution, caller: Caller) -> Iterator[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from harness.core.errors import ConfigError
 from harness.evaluation.baseline import Baseline
 from harness.tracking.records import FinishedGate, FinishedLaunch, FinishedTrial, ScheduledRun
+from harness.tracking.running_launch import RunningLaunch
 from harness.tracking.tracker import Links, Tracker
 
 Destinations = str | Sequence[str] | None
@@ -27,6 +28,16 @@ class Trackers:
         """Log a trial to every destination."""
         for tracker in self._trackers:
             tracker.log_trial(trial, launch)
+
+    def log_running(self, state: RunningLaunch) -> None:
+        """Show the state of a launch in every destination."""
+        for tracker in self._trackers:
+            tracker.log_running(state)
+
+    def log_failure(self, launch: str, *, interrupted: bool) -> None:
+        """End a launch in every destination."""
+        for tracker in self._trackers:
+            tracker.log_failure(launch, interrupted=interrupted)
 
     def log_launch(self, launch: FinishedLaunch) -> Links:
         """Log a launch to every destination."""

@@ -14,6 +14,9 @@ from harness.tracking.trial_files import write_per_query, write_trial
 TABLE = "eval/per_query.json"
 """The per-query table that the MLflow UI compares between runs: first column `query`, second `result`."""
 
+_PASSAGES, _LETTERS = 5, 90
+"""How many passages the table shows of a query, and how many characters of each."""
+
 _JSON = json.JSONEncoder(ensure_ascii=False)
 
 
@@ -117,16 +120,21 @@ def write_files(folder: Path, trial: FinishedTrial) -> None:
 
 
 def _line(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
-    """One query's result in one line: scores, each kept passage with ✓ if it is relevant, and lost evidence."""
-    scores = " ".join(f"{name} {_short(row['scores'][name])}" for name in metrics[:3])
+    """One query's result in one line: scores, lost evidence, and the beginning of each kept passage, ✓ if relevant."""
+    scores = ", ".join(f"{name} {_short(row['scores'][name])}" for name in metrics[:3])
+    lost = [e["outcome"] for e in row["evidence"] if e["outcome"] != "found"]
+    lost = [f"lost: {', '.join(lost)}"] if lost else []
     kept = [
-        f"{rank}{'✓' if p['relevant'] else '✗'}{_grades(p)} {p['doc']}:{p['start']}-{p['end']}"
-        for rank, p in enumerate(row["kept"][:8], 1)
+        f"{rank}{'✓' if p['relevant'] else '✗'}{_grades(p)} “{_beginning(p['text'])}” ({p['doc']})"
+        for rank, p in enumerate(row["kept"][:_PASSAGES], 1)
     ]
-    lost = [
-        f"lost {e['doc']}:{e['start']}-{e['end']} {e['outcome']}" for e in row["evidence"] if e["outcome"] != "found"
-    ]
-    return " | ".join([scores, *kept, *lost])
+    more = [f"and {len(row['kept']) - _PASSAGES} more"] if len(row["kept"]) > _PASSAGES else []
+    return " · ".join([scores, *lost, *kept, *more])
+
+
+def _beginning(text: str) -> str:
+    words = " ".join(text.split()).lstrip("# ")
+    return words if len(words) <= _LETTERS else f"{words[:_LETTERS].rsplit(' ', 1)[0]} …"
 
 
 def _dropped(row: Mapping[str, Any]) -> str:

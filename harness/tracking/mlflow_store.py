@@ -5,7 +5,7 @@ import math
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -18,6 +18,7 @@ from harness.storage.files import file_name
 from harness.storage.locks import locked
 from harness.tracking.database import make_database
 from harness.tracking.saved_views import View
+from harness.tracking.ui_port import FIRST, HOST, running_port
 
 # Set before mlflow is imported; each prevents network traffic, output on stdout or delays.
 QUIET = {
@@ -181,9 +182,42 @@ class MlflowExperiment:
         return f"In MLflow, {'on its server' if self.uri.startswith('http') else 'after `harness ui`'}"
 
     def link(self, view: View) -> str:
-        """Return the URL of a saved view in the MLflow UI; for a database file, on the default local port."""
-        host = bare_address(self.uri) if self.uri.startswith(("http://", "https://")) else "http://127.0.0.1:5000"
-        return f"{host.rstrip('/')}/#/experiments/{self.experiment_id}/runs?viewStateShareKey={view.key}{view.suffix}"
+        """Return the URL of a saved view in the MLflow UI; for a database file, of the one that runs here, if any."""
+        return view_link(self._host, self.experiment_id, view.key, view.suffix)
+
+    def traces_link(self, runs: Sequence[str]) -> str:
+        """Return the URL of the page that compares two runs query by query, or shows one of them."""
+        selected = f"selectedRunUuid={runs[0]}" + "".join(f"&compareToRunUuid={run}" for run in runs[1:2])
+        return f"{self._host}/#/experiments/{self.experiment_id}/evaluation-runs?{selected}"
+
+    @property
+    def _host(self) -> str:
+        if self.uri.startswith(("http://", "https://")):
+            return bare_address(self.uri).rstrip("/")
+        return f"http://{HOST}:{(running_port(self._file) if self._file else None) or FIRST}"
+
+
+def view_link(host: str, experiment: str, key: str, suffix: str = "") -> str:
+    """Return the URL of a saved view of an experiment."""
+    # Without the workflow, MLflow shows its pages for traces in the sidebar.
+    page = f"#/experiments/{experiment}/runs?workflowType=machine_learning&viewStateShareKey={key}{suffix}"
+    return f"{host}/{page}"
+
+
+def newest_launch(uri: str) -> str | None:
+    """Return the id of the experiment with the newest launch in a store; None if there is none, or it is no store."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    import mlflow.exceptions
+    from mlflow import MlflowClient
+
+    with contextlib.suppress(mlflow.exceptions.MlflowException, OSError):
+        client = MlflowClient(uri)
+        experiments = [one.experiment_id for one in client.search_experiments(max_results=1000)]
+        order = ["attributes.start_time DESC"]
+        found = client.search_runs(experiments, "tags.kind = 'launch'", max_results=1, order_by=order)
+        return str(found[0].info.experiment_id) if found else None
+    return None
 
 
 def surroundings() -> dict[str, str]:

@@ -1,6 +1,8 @@
 """Log launches to MLflow: one flat run per trial, one run per launch, and saved views."""
 
+import itertools
 import json
+import platform
 import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -14,19 +16,29 @@ from harness.storage.digest import digest
 from harness.storage.locks import locked
 from harness.tracking.mlflow_fields import TABLE, metric_key, trial_metrics, write_files
 from harness.tracking.mlflow_store import measured, surroundings
+from harness.tracking.mlflow_traces import write_traces
 from harness.tracking.mlflow_trends import MlflowTrends
 from harness.tracking.records import FinishedLaunch, FinishedTrial
+from harness.tracking.running_launch import RunningLaunch, is_alive
 from harness.tracking.saved_views import views
 from harness.tracking.tracker import Links
 from harness.tracking.trial_files import redact_all
 
+TRACES = "traces"
+"""The tag of a trial's run that says how many of its queries have traces."""
+
+
+PROCESS = "process"
+"""The tag of a launch under way that says where it runs: host and process id."""
+
 
 class Logged(NamedTuple):
-    """A trial's run in MLflow, and the launch and the name in its tags."""
+    """A trial's run in MLflow, and what its tags say: the launch, the name, and how many queries have traces."""
 
     run_id: str
     launch: str
     name: str
+    traces: int = 0
 
 
 class MlflowTracker(MlflowTrends):
@@ -40,6 +52,7 @@ class MlflowTracker(MlflowTrends):
         super().__init__(experiment, uri)
         self._place = store / "mlflow" / digest({"uri": self.uri, "experiment": self.experiment_id})[:16]
         self._inputs: dict[str, Any] = {}
+        self._running: dict[str, str] = {}
 
     @cached_property
     def _logged(self) -> dict[str, Logged]:
@@ -117,13 +130,45 @@ class MlflowTracker(MlflowTrends):
             self._inputs[data.queries] = Dataset(data.name, data.digest[:36], "local", source, *described)
         return self._inputs[data.queries]
 
+    def log_running(self, state: RunningLaunch) -> None:
+        """Show the state of a launch as a run under way, with its numbers as they change."""
+        with self.explained(), self.alone():
+            if state.launch not in self._running:
+                self._end_killed()
+                tags = {**surroundings(), "kind": "launch", "launch": state.launch, "trials": str(state.trials)}
+                tags[PROCESS] = f"{state.host}:{state.process}"
+                made = self.client.create_run(
+                    self.experiment_id, round(state.begun * 1000), tags, run_name=f"launch {state.launch}"
+                )
+                self._running[state.launch] = made.info.run_id
+            values = {f"progress/{name}": value for name, value in state.metrics.items()}
+            run_id, seconds = self._running[state.launch], round(state.updated - state.begun)
+            self.client.log_batch(run_id, metrics=measured(values, seconds))
+            self.client.set_tag(run_id, "mlflow.note.content", redact(state.words))
+
+    def log_failure(self, launch: str, *, interrupted: bool) -> None:
+        """End the run of a launch."""
+        run_id = self._running.pop(launch, None)
+        if run_id:
+            with self.explained(), self.alone():
+                self.client.set_terminated(run_id, "KILLED" if interrupted else "FAILED")
+
+    def _end_killed(self) -> None:
+        """End the runs of launches of this machine whose process is gone."""
+        for run in self.search("tags.kind = 'launch' and attributes.status = 'RUNNING'"):
+            host, _, process = run.data.tags.get(PROCESS, "").rpartition(":")
+            if host == platform.node() and not is_alive(int(process)):
+                self.client.set_terminated(run.info.run_id, "KILLED")
+
     def log_launch(self, launch: FinishedLaunch) -> Links:
         """Log the launch and write the saved views; return their links by name."""
         with self.explained(), self.alone():
             self._write_launch(launch)
-            return {self.where: self._put_views(launch)}
+            return {self.where: {**self._put_views(launch), **self._put_traces(launch)}}
 
     def _write_launch(self, finished: FinishedLaunch) -> None:
+        from mlflow.entities import RunTag
+
         top, report = finished.top, finished.report
         own = {name: redact(value) for name, value in finished.tags.items()}
         tags = {
@@ -140,9 +185,13 @@ class MlflowTracker(MlflowTrends):
         }
         for result in finished.results:
             self._tag(result, finished.launch, {**own, **report.tags.get(result.name, {})})
-        begun = round(finished.begun * 1000)
-        run = self.client.create_run(self.experiment_id, begun, tags, run_name=_name(finished))
-        run_id = run.info.run_id
+        run_id = self._running.pop(finished.launch, "")
+        if run_id:
+            marks = {**tags, "mlflow.runName": _name(finished)}
+            self.client.log_batch(run_id, tags=[RunTag(name, value) for name, value in marks.items()])
+        else:
+            begun = round(finished.begun * 1000)
+            run_id = self.client.create_run(self.experiment_id, begun, tags, run_name=_name(finished)).info.run_id
         values = {metric_key(name): top.mean(name) for name in finished.metrics}
         values |= {f"work/{stage}": count for stage, count in finished.work.items()}
         values |= {f"llm/{name}": value for name, value in finished.spend.items()}
@@ -158,6 +207,37 @@ class MlflowTracker(MlflowTrends):
         note = redact("\n\n".join(filter(None, parts)))[:8000]
         self.client.set_tag(run_id, "mlflow.note.content", note)
         self.client.set_terminated(run_id, "FINISHED")
+
+    def _put_traces(self, finished: FinishedLaunch) -> dict[str, str]:
+        """Write traces of the best trial and the baseline; return the link to their comparison."""
+        from mlflow.tracing.client import TracingClient
+
+        runs = []
+        for trial in finished.traced if finished.traces else ():
+            known = self._logged[trial.result.fingerprint]
+            runs.append(known.run_id)
+            wanted = min(finished.traces, len(trial.result.queries))
+            if known.traces < wanted:
+                rows, begun = itertools.islice(trial.rows(), wanted), round(finished.begun * 1000)
+                self._delete_traces(known.run_id)
+                tracing = TracingClient(self.uri)
+                metrics = [name for name in finished.metrics if name in trial.metrics]
+                count = write_traces(tracing, self.experiment_id, known.run_id, rows, metrics, begun)
+                self.client.set_tag(known.run_id, TRACES, str(count))
+        return {"Traces": self.traces_link(runs)} if runs else {}
+
+    def _delete_traces(self, run_id: str) -> None:
+        """Remove the traces of a run: fewer than are wanted, or written by a launch that was killed."""
+        while True:
+            found = self.client.search_traces(
+                locations=[self.experiment_id],
+                filter_string=f"metadata.`mlflow.sourceRun` = '{run_id}'",
+                max_results=100,
+                include_spans=False,
+            )
+            if not found:
+                return
+            self.client.delete_traces(self.experiment_id, trace_ids=[one.info.trace_id for one in found])
 
     def _tag(self, result: TrialResult, launch: str, tags: Mapping[str, str]) -> None:
         """Assign a trial's run to the launch, and add the tags with its comparison, in one transaction."""
@@ -186,7 +266,8 @@ def _name(launch: FinishedLaunch) -> str:
 
 
 def _logged(run: Any) -> Logged:
-    return Logged(run.info.run_id, run.data.tags.get("launch", ""), run.info.run_name)
+    tags = run.data.tags
+    return Logged(run.info.run_id, tags.get("launch", ""), run.info.run_name, int(tags.get(TRACES, 0)))
 
 
 def _own_parts(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -74,6 +74,7 @@ class FinishedLaunch(NamedTuple):
     `begun` is its start in seconds since the epoch; `synthetic` whether a language model wrote the queries;
     `test_set_accesses` the number of accesses to the locked query set; `work` the work done, by stage; `spend` the use
     of language models. `tags` and `notes` are the user's; `partial` says what part of the experiment this is, if any.
+    At most `traces` queries of the trials `traced`, the best one and the baseline, are shown one by one.
     """
 
     launch: str
@@ -89,6 +90,8 @@ class FinishedLaunch(NamedTuple):
     tags: Mapping[str, str] = {}
     notes: str = ""
     partial: str = ""
+    traced: Sequence[FinishedTrial] = ()
+    traces: int = 0
 
     @property
     def top(self) -> TrialResult:

@@ -18,6 +18,10 @@ LARGEST = 20_000
 """The maximum length of a saved view in MLflow, in characters."""
 
 
+_WIDTHS = {"attributes.`Run Name`": 230, "attributes.`Created`": 110}
+"""Of the columns that MLflow always shows, in pixels: a verdict is to be seen beside the assistant's panel."""
+
+
 class View(NamedTuple):
     """A saved view: its key in the link, its name, the page's state, and further parameters of the link."""
 
@@ -44,13 +48,15 @@ def views(launch: FinishedLaunch, keys: Sequence[str]) -> Iterator[View]:
     """
     primary = list(keys)[:8]
     varying = sorted(varied([result.params for result in launch.results]), key=lambda name: name not in SLOTS)
-    axes = varying[:5] or ["chunker"]
+    # The values of the first axis are written outside of it, where there is room for few characters.
+    longest = {name: max(len(result.params.get(name, "")) for result in launch.results) for name in varying[:5]}
+    axes = sorted(longest, key=lambda name: name != min(longest, key=longest.__getitem__)) or ["chunker"]
     trials = f"tags.kind = 'trial' and tags.launch = '{launch.launch}'"
-    columns = [*(f"params.`{name}`" for name in varying[:6]), *(f"metrics.`{key}`" for key in primary)]
     tags = launch.report.columns
-    columns[len(varying[:6]) + 1 : len(varying[:6]) + 1] = [f"tags.`{tag}`" for tag in tags]
-    columns += [f"metrics.`{key}`" for key in ("context_tokens", "lat_p50_ms")]
-    widths = {f"tags.`{tag}`": width for tag, width in tags.items() if width}
+    # The name of a run says its settings. MLflow groups columns by kind, in the order of their first.
+    columns = [f"tags.`{tag}`" for tag in tags]
+    columns += [f"metrics.`{key}`" for key in (*primary, "context_tokens", "lat_p50_ms")]
+    widths = _WIDTHS | {f"tags.`{tag}`": width for tag, width in tags.items() if width}
     shared = {**_state(trials, f"metrics.`{primary[0]}`", columns), "columnWidths": widths}
     yield View("leaderboard", "Leaderboard", shared)
     yield View("charts", "Charts", {**shared, **_charts(primary[0], axes)}, "&compareRunsMode=CHART")
@@ -106,7 +112,12 @@ def trend_view(keys: Sequence[str]) -> View:
 
 
 def _charts(metric: str, axes: Sequence[str]) -> dict[str, Any]:
-    sections = {"s0": "Which settings win", "s1": "Quality against cost", "s2": "Recall over rank and token budget"}
+    # Charts of all trials need the whole width; of the others, two go side by side.
+    sections = {
+        "s0": ("Which settings win", 1),
+        "s1": ("Quality against cost", 2),
+        "s2": ("Recall over rank and token budget", 2),
+    }
     charts = [
         _chart(
             "c0",
@@ -126,12 +137,13 @@ def _charts(metric: str, axes: Sequence[str]) -> dict[str, Any]:
     ]
     return {
         "compareRunCharts": charts,
-        "compareRunSections": [_section(key, name) for key, name in sections.items()],
+        "compareRunSections": [_section(key, *section) for key, section in sections.items()],
     }
 
 
-def _section(key: str, name: str) -> dict[str, Any]:
-    return {"uuid": key, "name": name, "display": True, "isReordered": True, "deleted": False, "isGenerated": False}
+def _section(key: str, name: str, columns: int = 2) -> dict[str, Any]:
+    shown = {"display": True, "isReordered": True, "deleted": False, "isGenerated": False}
+    return {"uuid": key, "name": name, **shown, "columns": columns, "cardHeight": 400}
 
 
 def _line(key: str, section: str, metric: str, **settings: Any) -> dict[str, Any]:

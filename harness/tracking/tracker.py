@@ -5,6 +5,7 @@ from typing import Protocol
 
 from harness.evaluation.baseline import Baseline
 from harness.tracking.records import FinishedGate, FinishedLaunch, FinishedTrial, ScheduledRun
+from harness.tracking.running_launch import RunningLaunch
 
 Links = dict[str, dict[str, str]]
 """Where results can be seen: links by name, for each destination, which is described as text for the user."""
@@ -24,6 +25,14 @@ class Tracker(Protocol):
 
     def log_trial(self, trial: FinishedTrial, launch: str) -> None:
         """Log a trial unless it is logged already."""
+        ...
+
+    def log_running(self, state: RunningLaunch) -> None:
+        """Show the state of a launch that runs. `log_launch` or `log_failure` ends it."""
+        ...
+
+    def log_failure(self, launch: str, *, interrupted: bool) -> None:
+        """End a launch that failed or was interrupted, if its state was shown."""
         ...
 
     def log_launch(self, launch: FinishedLaunch) -> Links:

@@ -70,10 +70,11 @@ def test_the_links_show_the_launch(browser: Any, pages: dict[str, str]) -> None:
     from selenium.webdriver.support.ui import WebDriverWait
 
     expected = {
-        "Leaderboard": ["fixed size=20 · dense", "fixed size=40 · bm25", "chunker.size", "retriever", "recall_50t"],
+        "Leaderboard": ["fixed size=20 · dense", "fixed size=40 · bm25", "verdict", "difference", "cannot tell"],
         "Charts": ["Which settings win", "Quality against cost", "fixed size=20 · dense"],
         "Query by query": ["eval/per_query.json", "How many litres does", "recall@50t"],
         "Launches": ["launch 2", "top_trial"],
+        "Traces": ["Comparing", "How many litres does", "✓ at"],
     }
     assert set(pages) == set(expected)
     for name, link in pages.items():

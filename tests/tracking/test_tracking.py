@@ -61,7 +61,8 @@ def test_a_launch_in_mlflow(study: Experiment, tracking: str, tmp_path: Path) ->
         if any(f != "found" for f in evidence_outcomes)
     ]
     assert lost
-    assert all(re.search(r"lost bed\d:\d+-\d+ (split|not_retrieved|dropped:top_k)", row[1]) for row in lost)
+    assert all(re.search(r"lost: (split|not_retrieved|dropped:top_k)", row[1]) for row in lost)
+    assert all(re.search(r" · 1[✓✗] “[^”]+” \(bed\d\)", row[1]) for row in table["data"])
     assert len(table["data"]) == len(result.queries)
     rows = [json.loads(line) for line in gzip.decompress((folder / "per_query.jsonl.gz").read_bytes()).splitlines()]
     assert rows[0]["scores"]["recall@3"] == result.scores["recall@3"][0]
@@ -104,8 +105,8 @@ def test_saved_views(study: Experiment, tracking: str, tmp_path: Path) -> None:
     """Each link refers to a view stored under its key and filtered to this launch."""
     launch, client, _ = launched(study, tracking, tmp_path)
     found = client.get_experiment_by_name("beds")
-    assert set(launch.links) == {"Leaderboard", "Charts", "Query by query", "Launches"}
-    for link in launch.links.values():
+    assert set(launch.links) == {"Leaderboard", "Charts", "Query by query", "Launches", "Traces"}
+    for link in [link for name, link in launch.links.items() if name != "Traces"]:
         key = link.split("viewStateShareKey=")[1].split("&")[0]
         stored = json.loads(found.tags[f"mlflow.sharedViewState.{key}"])
         state = json.loads(zlib.decompress(base64.b64decode(stored["state"].removeprefix("deflate;"))))
