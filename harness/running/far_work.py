@@ -14,8 +14,10 @@ from harness.running.stages.stage_json import component_json, stage_json
 from harness.running.stages.workspace import Workspace
 from harness.running.task import Work, embed_texts, make_stages, score_texts
 
-_SECONDS = 5.0
+_SECONDS = 10.0
 """How long a batch should take: what a worker that dies loses, and what sending it costs, are small beside the rest."""
+_TEXTS = 256
+"""The fewest texts in a batch, if there are as many: models take texts of one length together, and fill up with others."""
 
 
 class _Timed(Protocol):
@@ -53,7 +55,7 @@ class FarWork:
             left,
             lambda batch: self._engine.submit(embed_texts, made, batch, context, queries=queries, accelerated=True),
             size=len,
-            fewest=64,
+            fewest=_TEXTS,
             most=4096,
         )
         for batch, done in batches:

@@ -82,6 +82,30 @@ def test_a_worker_that_dies_is_replaced(folder: Path, cluster: Cluster) -> None:
     assert numbers(folder) == numbers(folder, "--store", "near")
 
 
+def test_a_worker_that_falls_silent(folder: Path, cluster: Cluster) -> None:
+    """As if its network were cut: after a while, its task is repeated elsewhere."""
+    silent = folder / "silent"
+    stop = f"\n        mark = Path({str(silent)!r})\n        if not mark.exists():\n            mark.touch()\n"
+    (folder / "own.py").write_text(OWN % f"{stop}            os.kill(os.getpid(), signal.SIGSTOP)")
+    harness(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on)
+    assert silent.exists()
+    harness(folder, "run", "x.yaml", "--no-mlflow", "--store", "near")
+    assert numbers(folder) == numbers(folder, "--store", "near")
+
+
+def test_a_scheduler_that_comes_back(folder: Path, cluster: Cluster) -> None:
+    """Silent for some seconds in the middle of a run, as in a network that is cut and restored: the run goes on."""
+    mark, process = folder / "stopped", cluster.processes[0].pid
+    stop = f"\n        mark = Path({str(mark)!r})\n        if not mark.exists():\n            mark.touch()\n"
+    stop += f"            os.kill({process}, signal.SIGSTOP)\n"
+    stop += f"            os.system('(sleep 3; kill -CONT {process}) &')"
+    (folder / "own.py").write_text(OWN % stop)
+    harness(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on)
+    assert mark.exists()
+    harness(folder, "run", "x.yaml", "--no-mlflow", "--store", "near")
+    assert numbers(folder) == numbers(folder, "--store", "near")
+
+
 def test_a_task_that_kills_every_worker(folder: Path, cluster: Cluster) -> None:
     """One line, after two deaths; what is finished is stored, and the next run goes on."""
     (folder / "own.py").write_text(OWN % "os.kill(os.getpid(), signal.SIGKILL)")

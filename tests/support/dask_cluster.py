@@ -14,6 +14,13 @@ from pathlib import Path
 
 from project import environment
 
+_SETTINGS = {
+    "OMP_NUM_THREADS": "1",
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5 s",
+}
+"""So that tests do not wait: a task may kill one worker, and a worker that is silent for so long is given up."""
+
 
 @dataclass
 class Cluster:
@@ -37,7 +44,7 @@ class Cluster:
             arguments = ["unshare", "-m", "sh", "-c", f'{mounts}cd / && exec "$@"', "sh", *arguments]
         made = subprocess.Popen(
             arguments,
-            env=environment(OMP_NUM_THREADS="1", DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="1", **changes),
+            env=environment(**_SETTINGS, **changes),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,

@@ -18,7 +18,7 @@ from harness.storage.paces import Paces
 
 _WORTH = 200_000
 """Characters: embedding fewer takes too little time to measure it first."""
-_BATCH_SECONDS = 5.0
+_BATCH_SECONDS = 10.0
 """About how long a task lasts that embeds or reranks on a cluster."""
 _KEY_BYTES = 33
 """Stored with each vector: the SHA-256 of its text, and whether the text was truncated."""
