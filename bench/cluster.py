@@ -2,14 +2,15 @@
 
 `python -P bench/cluster.py [EMBEDDER]` with the tests' extra installed and SciFact below HARNESS_SHARED_DATA. It runs
 24 trials on this machine, then with a real scheduler, workers in mount namespaces of their own and a real S3 server:
-undisturbed, with one of two workers killed at ten moments, and with the launching process killed at five, each in a new
-place of the bucket. Takes about 15 minutes; prints figures and asserts nothing about time.
+undisturbed, with one of two workers killed at ten moments, with the launching process killed at five, and through Ray
+if it is installed, each in a new place of the bucket. Takes about 15 minutes; prints figures, asserts nothing.
 
 Cost is compared with one worker, against one process with one thread: where two virtual cores share a real one, two
 busy processes each take more CPU seconds for the same work.
 """
 
 import contextlib
+import importlib.util
 import json
 import logging
 import os
@@ -118,6 +119,23 @@ def after(process: "subprocess.Popen[str]", seconds: float) -> bool:
     return True
 
 
+def through_ray(folder: Path, address: str, near: list[dict[str, str]], puts: Puts, wall: float) -> None:
+    """The same in a Ray cluster of two workers, one of which is killed in the middle."""
+    place = new_bucket(address)
+    options = ("--on", "ray://local", "--workers", "2", "--store", place)
+    process = started(folder, "run", "x.yaml", "--no-mlflow", *options)
+    running, killed = after(process, wall / 2), 0
+    for one in psutil.process_iter(["cmdline"]):
+        if any("ray::make_stages" in part or "ray::embed_texts" in part for part in one.info["cmdline"] or ()):
+            one.kill()
+            killed = one.pid
+            break
+    _, errors = process.communicate()
+    same = process.returncode == 0 and numbers(folder, "--store", place) == near
+    print(f"Ray, worker {killed or 'not found, none'} killed, running {running}: same: {same}; {puts.take()}")
+    print(errors if process.returncode else "", end="", flush=True)
+
+
 def main(folder: Path, embedder: str) -> None:
     import_dataset("beir", Path(os.environ["HARNESS_SHARED_DATA"]) / "beir-scifact", folder / "datasets/scifact")
     (folder / "x.yaml").write_text(EXPERIMENT % embedder)
@@ -166,6 +184,8 @@ def main(folder: Path, embedder: str) -> None:
                 same = numbers(folder, "--store", place) == near
                 print(f"launch killed at {kill}/{LAUNCH_KILLS + 1}, running {running}: {finished}")
                 print(f"  again: same: {same}; {puts.take()}; {json.dumps(computed(again))}", flush=True)
+        if importlib.util.find_spec("ray"):
+            through_ray(folder, address, near, puts, wall)
 
 
 if __name__ == "__main__":
