@@ -17,7 +17,7 @@ from harness.running.task import Work, embed_texts, make_stages, score_texts
 _SECONDS = 10.0
 """How long a batch should take: what a worker that dies loses, and what sending it costs, are small beside the rest."""
 _TEXTS = 256
-"""The fewest texts in a batch, if there are as many: models take texts of one length together, and fill up with others."""
+"""The fewest texts in a batch: a model takes 8 of one length at a time, and fills up what is missing."""
 
 
 class _Timed(Protocol):

@@ -23,15 +23,14 @@ from harness.storage.digest import digest
 from harness.storage.files import file_name
 from harness.tracking.json_lines_file import JsonLinesFile
 from harness.tracking.records import FinishedGate, FinishedLaunch, FinishedTrial, ScheduledRun, TrendPoint
-from harness.tracking.running_launch import RunningLaunch
-from harness.tracking.tracker import Links
+from harness.tracking.tracker import Links, Tracker
 from harness.tracking.trial_files import exact_metrics, redact_all, write_per_query, write_trial
 
 FORMAT = 1
 """Version of the format of `runs.jsonl`."""
 
 
-class JsonLinesTracker:
+class JsonLinesTracker(Tracker):
     """Logs the launches of one experiment to a folder; see the module's description.
 
     A line is appended after the files that it names are complete. Raises ConfigError if the folder cannot be used.
@@ -82,12 +81,6 @@ class JsonLinesTracker:
             "final": trial.final,
             "files": files.relative_to(self._folder).as_posix(),
         }
-
-    def log_running(self, state: RunningLaunch) -> None:
-        """Nothing: a file of finished launches has no place for what changes."""
-
-    def log_failure(self, launch: str, *, interrupted: bool) -> None:
-        """Nothing, as nothing was written."""
 
     def log_launch(self, launch: FinishedLaunch) -> Links:
         """Log a launch with the comparison of each trial; return its folder."""

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import platform
 import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -15,21 +14,16 @@ from harness.evaluation.trial_means import curves
 from harness.storage.digest import digest
 from harness.storage.locks import locked
 from harness.tracking.mlflow_fields import TABLE, metric_key, trial_metrics, write_files
+from harness.tracking.mlflow_live import MlflowLive
 from harness.tracking.mlflow_store import measured, surroundings
 from harness.tracking.mlflow_traces import write_traces
-from harness.tracking.mlflow_trends import MlflowTrends
 from harness.tracking.records import FinishedLaunch, FinishedTrial
-from harness.tracking.running_launch import RunningLaunch, is_alive
 from harness.tracking.saved_views import views
 from harness.tracking.tracker import Links
 from harness.tracking.trial_files import redact_all
 
 TRACES = "traces"
 """The tag of a trial's run that says how many of its queries have traces."""
-
-
-PROCESS = "process"
-"""The tag of a launch under way that says where it runs: host and process id."""
 
 
 class Logged(NamedTuple):
@@ -41,7 +35,7 @@ class Logged(NamedTuple):
     traces: int = 0
 
 
-class MlflowTracker(MlflowTrends):
+class MlflowTracker(MlflowLive):
     """Writes launches to MLflow. The store is the source of truth, and logging a trial again does not duplicate it.
 
     A trial's run is identified by the tag `fingerprint`. A run that is FINISHED is only tagged with the new launch; an
@@ -52,7 +46,6 @@ class MlflowTracker(MlflowTrends):
         super().__init__(experiment, uri)
         self._place = store / "mlflow" / digest({"uri": self.uri, "experiment": self.experiment_id})[:16]
         self._inputs: dict[str, Any] = {}
-        self._running: dict[str, str] = {}
 
     @cached_property
     def _logged(self) -> dict[str, Logged]:
@@ -130,36 +123,6 @@ class MlflowTracker(MlflowTrends):
             self._inputs[data.queries] = Dataset(data.name, data.digest[:36], "local", source, *described)
         return self._inputs[data.queries]
 
-    def log_running(self, state: RunningLaunch) -> None:
-        """Show the state of a launch as a run under way, with its numbers as they change."""
-        with self.explained(), self.alone():
-            if state.launch not in self._running:
-                self._end_killed()
-                tags = {**surroundings(), "kind": "launch", "launch": state.launch, "trials": str(state.trials)}
-                tags[PROCESS] = f"{state.host}:{state.process}"
-                made = self.client.create_run(
-                    self.experiment_id, round(state.begun * 1000), tags, run_name=f"launch {state.launch}"
-                )
-                self._running[state.launch] = made.info.run_id
-            values = {f"progress/{name}": value for name, value in state.metrics.items()}
-            run_id, seconds = self._running[state.launch], round(state.updated - state.begun)
-            self.client.log_batch(run_id, metrics=measured(values, seconds))
-            self.client.set_tag(run_id, "mlflow.note.content", redact(state.words))
-
-    def log_failure(self, launch: str, *, interrupted: bool) -> None:
-        """End the run of a launch."""
-        run_id = self._running.pop(launch, None)
-        if run_id:
-            with self.explained(), self.alone():
-                self.client.set_terminated(run_id, "KILLED" if interrupted else "FAILED")
-
-    def _end_killed(self) -> None:
-        """End the runs of launches of this machine whose process is gone."""
-        for run in self.search("tags.kind = 'launch' and attributes.status = 'RUNNING'"):
-            host, _, process = run.data.tags.get(PROCESS, "").rpartition(":")
-            if host == platform.node() and not is_alive(int(process)):
-                self.client.set_terminated(run.info.run_id, "KILLED")
-
     def log_launch(self, launch: FinishedLaunch) -> Links:
         """Log the launch and write the saved views; return their links by name."""
         with self.explained(), self.alone():
@@ -185,7 +148,7 @@ class MlflowTracker(MlflowTrends):
         }
         for result in finished.results:
             self._tag(result, finished.launch, {**own, **report.tags.get(result.name, {})})
-        run_id = self._running.pop(finished.launch, "")
+        run_id = self.running.pop(finished.launch, "")
         if run_id:
             marks = {**tags, "mlflow.runName": _name(finished)}
             self.client.log_batch(run_id, tags=[RunTag(name, value) for name, value in marks.items()])

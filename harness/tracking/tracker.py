@@ -28,12 +28,12 @@ class Tracker(Protocol):
         ...
 
     def log_running(self, state: RunningLaunch) -> None:
-        """Show the state of a launch that runs. `log_launch` or `log_failure` ends it."""
-        ...
+        """Show the state of a launch that runs. `log_launch` or `log_failure` ends it. By default, it is not shown."""
+        return
 
     def log_failure(self, launch: str, *, interrupted: bool) -> None:
         """End a launch that failed or was interrupted, if its state was shown."""
-        ...
+        return
 
     def log_launch(self, launch: FinishedLaunch) -> Links:
         """Log a launch and assign its trials to it, which are logged; return where it can be seen."""
