@@ -11,7 +11,6 @@ busy processes each take more CPU seconds for the same work.
 
 import contextlib
 import importlib.util
-import json
 import logging
 import os
 import re
@@ -183,7 +182,10 @@ def main(folder: Path, embedder: str) -> None:
                 again = harness(folder, "run", "x.yaml", "--no-mlflow", "--on", made.on, "--store", place).stdout
                 same = numbers(folder, "--store", place) == near
                 print(f"launch killed at {kill}/{LAUNCH_KILLS + 1}, running {running}: {finished}")
-                print(f"  again: same: {same}; {puts.take()}; {json.dumps(computed(again))}", flush=True)
+                print(
+                    f"  again: same: {same}; {puts.take()}; {again.partition('computed: ')[2].splitlines()[0]}",
+                    flush=True,
+                )
         if importlib.util.find_spec("ray"):
             through_ray(folder, address, near, puts, wall)
 

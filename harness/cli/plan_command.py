@@ -90,6 +90,7 @@ def _lines(made: "Plan") -> Iterator[str]:
 def _cluster_lines(made: "ClusterEstimate", usd_per_hour: float | None) -> Iterator[str]:
     """The work by kind, the wall time and the cost on all workers, and the bytes that move."""
     from harness.core.progress import duration
+    from harness.llm.prices import dollars
 
     if not made.time.parts:
         return
@@ -109,10 +110,10 @@ def _cluster_lines(made: "ClusterEstimate", usd_per_hour: float | None) -> Itera
         missing = " and ".join(made.time.unknown)
         yield f"on {plural(made.workers, 'worker')}: not known, as {missing} were not timed{hint}"
     else:
-        usd = (
-            "" if usd_per_hour is None else f", ${made.usd(usd_per_hour):.2f} at ${usd_per_hour:g} per worker and hour"
-        )
-        yield f"on {plural(made.workers, 'worker')}: about {duration(made.wall)}{usd}"
+        usd = ""
+        if usd_per_hour is not None:
+            usd = f", {dollars(made.usd(usd_per_hour))} at ${usd_per_hour:g} per worker and hour"
+        yield f"on {plural(made.workers, 'worker')}: about {duration(made.wall)} of computing{usd}"
     if made.traffic is None:
         yield "bytes that move: not known yet; --time measures a sample"
     else:

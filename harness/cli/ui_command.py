@@ -40,7 +40,7 @@ def _ui(options: argparse.Namespace) -> int:
         message = f"{database} does not exist"
         raise ConfigError(f"ui: {message}; run an experiment first, or name a store with --tracking")
     port = free_port(options.port)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(OK))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     with contextlib.suppress(KeyboardInterrupt), served(database, uri, port) as process:
         page = front_page(uri, port)
         print(f"{page}\n(Ctrl-C stops it)", flush=True)

@@ -52,5 +52,6 @@ def _watch(options: argparse.Namespace) -> int:
 
 def _words(state: "RunningLaunch") -> str:
     """A launch with its state, indented."""
+    state = state._replace(updated=time.time())  # it is written when something happens
     first = f"experiment '{state.experiment}', launch {state.launch}, process {state.process} on {state.host}"
     return "\n  ".join([first, *state.words.splitlines()])

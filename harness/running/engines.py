@@ -3,6 +3,7 @@
 import importlib
 import multiprocessing
 import os
+from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 
 from harness.core.errors import ConfigError
@@ -16,6 +17,13 @@ PROCESSES = "processes"
 def is_cluster(on: str | None) -> bool:
     """Whether a place, by default what HARNESS_ON says, is an engine of other machines that `open_engine` knows."""
     return _place(on).startswith(("dask://", "ray://"))
+
+
+def require_place(on: str | None) -> None:
+    """Raise ConfigError if a place, by default what HARNESS_ON says, cannot be meant; nothing is opened or called."""
+    place = _place(on)
+    if place != PROCESSES and not is_cluster(on):
+        _factory(place)
 
 
 def _place(on: str | None) -> str:
@@ -44,14 +52,18 @@ def open_engine(workers: int = 1, on: str | None = None) -> Engine:
     return Engine(pool, workers, starts_late=True)
 
 
-def _custom(reference: str, workers: int) -> Executor:
+def _factory(reference: str) -> Callable[[int], object]:
     module, _, name = reference.partition(":")
     try:
-        factory = getattr(importlib.import_module(module), name)
+        return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
             f"--on {reference}: {error}; expected 'processes' or a 'package.module:callable' that returns an Executor"
         ) from None
+
+
+def _custom(reference: str, workers: int) -> Executor:
+    factory = _factory(reference)
     try:
         executor = factory(workers)
     except TypeError as error:

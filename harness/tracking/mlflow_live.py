@@ -46,4 +46,5 @@ class MlflowLive(MlflowTrends):
         for run in self.search("tags.kind = 'launch' and attributes.status = 'RUNNING'"):
             host, _, process = run.data.tags.get(PROCESS, "").rpartition(":")
             if host == platform.node() and not is_alive(int(process)):
-                self.client.set_terminated(run.info.run_id, "KILLED")
+                shown = run.data.metrics.get("progress/seconds", 0.0)
+                self.client.set_terminated(run.info.run_id, "KILLED", run.info.start_time + round(shown * 1000))

@@ -17,8 +17,6 @@ from harness.tracking.mlflow_fields import metric_key
 
 _BATCH = 50
 """How many traces have their spans written in one transaction."""
-_SHOWN = 3
-"""How many metrics become assessments: MLflow's tables show about five columns of them."""
 _LONGEST = 20_000
 """Characters of a passage in a trace."""
 
@@ -165,13 +163,12 @@ class _Trace:
         from mlflow.entities import AssessmentSource, Expectation
 
         code = AssessmentSource("CODE", "harness")
-        judged = {name for verdict in self._row.get("judges", {}).values() for name in verdict.get("scores", {})}
         for name in self._metrics:
             value = self._row["scores"][name]
-            if value is not None and (name in judged or name in self._metrics[:_SHOWN]):
+            if value is not None:
                 yield self._feedback(metric_key(name), value, code)
         for rank, passage in enumerate(self._kept):
-            why = "contains evidence" if passage["relevant"] else "contains no evidence"
+            why = "counts as relevant" if passage["relevant"] else "contains no evidence, or too little of it"
             about = {"metadata": {"chunk_index": str(rank)}, "span_id": self._span_id(1).hex(), "rationale": why}
             yield self._feedback("retrieval_relevance", "yes" if passage["relevant"] else "no", code, **about)
         yield from self._judgments()

@@ -2,7 +2,9 @@
 
 import itertools
 import json
+import math
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -151,7 +153,13 @@ class MlflowTracker(MlflowLive):
         run_id = self.running.pop(finished.launch, "")
         if run_id:
             marks = {**tags, "mlflow.runName": _name(finished)}
-            self.client.log_batch(run_id, tags=[RunTag(name, value) for name, value in marks.items()])
+            done = {
+                "trials_finished": len(finished.results),
+                "share_of_current_work": 1,
+                "seconds_left_of_current_work": 0,
+            }
+            last = measured({f"progress/{name}": value for name, value in done.items()}, _step_since(finished.begun))
+            self.client.log_batch(run_id, metrics=last, tags=[RunTag(name, value) for name, value in marks.items()])
         else:
             begun = round(finished.begun * 1000)
             run_id = self.client.create_run(self.experiment_id, begun, tags, run_name=_name(finished)).info.run_id
@@ -226,6 +234,11 @@ class MlflowTracker(MlflowLive):
 def _name(launch: FinishedLaunch) -> str:
     """The name of a launch's run."""
     return f"launch {launch.launch}" + (" (partial)" if launch.partial else "")
+
+
+def _step_since(begun: float) -> int:
+    """The seconds since a launch began: the step of its last numbers, as MLflow shows those of the highest step."""
+    return math.ceil(time.time() - begun)
 
 
 def _logged(run: Any) -> Logged:

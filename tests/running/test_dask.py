@@ -199,8 +199,11 @@ def test_a_store_that_is_not_shared(folder: Path) -> None:
 def test_a_scheduler_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line, also for an address that is none."""
     monkeypatch.setattr("harness.running.dask_engine._CONNECT", 0.5)
-    for place in ("127.0.0.1:9", "nonsense:x"):
+    for place in ("127.0.0.1:9", "nonsense:1"):
         with pytest.raises(ConfigError, match=f"^--on dask://{place}: no scheduler with a worker answers"):
+            open_engine(2, f"dask://{place}")
+    for place in ("", "nonsense:x", "8786"):
+        with pytest.raises(ConfigError, match=f"^--on dask://{place}: expected dask://HOST:PORT, or dask://local"):
             open_engine(2, f"dask://{place}")
 
 

@@ -72,6 +72,7 @@ def test_mlflow_shows_a_launch(watched: Path, tracking: str) -> None:
     (found,) = mlflow_runs(tracking)
     assert (found.info.status, found.data.tags["launch"]) == ("FINISHED", launch.id)
     assert found.data.metrics["progress/trials_finished"] == 1
+    assert found.data.metrics["progress/share_of_current_work"] == 1
     assert found.data.metrics["progress/failed_stages"] == 0
     assert found.data.metrics["recall_03"] == round(launch.results[0].mean("recall@3"), 4)
 

@@ -120,7 +120,9 @@ def test_a_sample_is_timed(study: Path) -> None:
     out = harness(folder, "plan", "x.yaml", "--store", "s", "--time", "--workers", "3", "--usd-per-hour", "36").stdout
     assert "not measured" not in out
     assert re.search(r"^retrieve +4 ", out, re.MULTILINE)
-    assert re.search(r"^on 3 workers: about \d+ s, \$0\.\d\d at \$36 per worker and hour$", out, re.MULTILINE)
+    assert re.search(
+        r"^on 3 workers: about \d+ s of computing, \$0\.\d{4} at \$36 per worker and hour$", out, re.MULTILINE
+    )
     assert re.search(r"^bytes that move: [\d.]+ kB of data to each worker", out, re.MULTILINE)
     assert {path.name for path in (folder / "s/objects").glob("*/*")} == before
     assert not (folder / "s/samples").exists()
@@ -143,6 +145,18 @@ def test_a_price_that_is_none(study: Path) -> None:
     """One line."""
     done = harness(study.parent, "plan", "x.yaml", "--usd-per-hour", "-1", code=None)
     one_line(done, "--usd-per-hour -1: expected dollars, such as 0.40")
+
+
+def test_places_and_workers_that_cannot_be_meant(study: Path) -> None:
+    """One line, as for a run; nothing is opened."""
+    for place, said in (
+        ("nonsense", "--on nonsense: No module named 'nonsense'"),
+        ("dask://", "--on dask://: expected dask://HOST:PORT, or dask://local"),
+    ):
+        one_line(harness(study.parent, "plan", "x.yaml", "--on", place, code=None), said)
+    one_line(
+        harness(study.parent, "plan", "x.yaml", "--workers", "0", code=None), "workers: expected at least 1, got 0"
+    )
 
 
 def test_nothing_left_to_do(study: Path) -> None:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, TypedDict, TypeVar, Unpack
 
+from harness.core.errors import ConfigError
 from harness.core.plurals import plural
 from harness.core.tokenizer import downloads_ranks
 from harness.experiment.experiment import Experiment
 from harness.llm.prices import dollars
-from harness.running.engines import PROCESSES, is_cluster, open_engine
+from harness.running.engines import PROCESSES, is_cluster, open_engine, require_place
 from harness.running.judging.judge_costs import expected_judging, judging_bounds
 from harness.running.judging.judge_tasks import TaskPool
 from harness.running.models import Models, answers_of
@@ -77,6 +78,10 @@ def plan(experiment: Experiment, **given: Unpack[PlanOptions]) -> Plan:
     problem that the user can fix.
     """
     models, store = given.get("models") or Models(), given.get("store")
+    workers, on = given.get("workers", 1), given.get("on")
+    if workers < 1:
+        raise ConfigError(f"workers: expected at least 1, got {workers}")
+    require_place(on)
     session = Session(experiment, store_folder(store, experiment.base_dir), price=models.price)
     session.require_packages()
     planned = [
@@ -91,7 +96,6 @@ def plan(experiment: Experiment, **given: Unpack[PlanOptions]) -> Plan:
     if downloads_ranks(tokenizer):
         lines.append(f"the ranks of {tokenizer} are not installed (extra [offline]); the run downloads them")
     graph, listed = session.graph(), list(wanted.values())  # the corpus may have been chunked meanwhile
-    workers, on = given.get("workers", 1), given.get("on")
     # Other engines are not opened: a batch system would start jobs.
     with open_engine(workers, on) if is_cluster(on) else open_engine(1, PROCESSES) as engine:
         session.send_to(engine)
