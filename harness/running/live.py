@@ -55,7 +55,10 @@ class Live:
             self._write()
         if self._tracker and now - self._logged >= _TRACKER_SECONDS:
             self._logged = now
-            self._tracker.log_running(self._now())
+            try:
+                self._tracker.log_running(self._now())
+            except HarnessError:
+                self._tracker = None  # a destination that cannot be used is reported when a trial is logged
 
     def _now(self) -> RunningLaunch:
         spend = self._caller.spend

@@ -88,6 +88,21 @@ def test_a_launch_that_fails(watched: Path, tracking: str) -> None:
     assert list(running(watched / "s")) == []
 
 
+def test_a_tracker_that_fails_meanwhile(watched: Path, tracking: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only informs does not end a launch, and is not tried again."""
+    from harness.tracking.mlflow_live import MlflowLive
+
+    tried = []
+
+    def fail(*_: object) -> None:
+        tried.append(1)
+        raise HarnessError("MLflow: gone")
+
+    monkeypatch.setattr(MlflowLive, "log_running", fail)
+    launch = run(study(watched, "pass"), store=watched / "s", tracking=tracking)
+    assert (len(tried), len(launch.results)) == (1, 1)
+
+
 def test_a_launch_that_was_killed(watched: Path, tracking: str) -> None:
     """Its file and its run are put right by the next one."""
     from mlflow import MlflowClient
