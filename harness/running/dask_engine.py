@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import re
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
@@ -21,7 +20,6 @@ _LOOK = 1.0
 """Seconds between two looks at the connection while nothing is finished."""
 _RECOUNT = 5.0
 """Seconds between two looks at which workers there are."""
-_ADDRESS = re.compile(r"\S+:[0-9]{1,5}")
 ACCELERATOR = "GPU"
 """The resource by which workers say that they have an accelerator: `dask worker --resources GPU=1`."""
 
@@ -46,7 +44,8 @@ class DaskEngine(Engine):
         for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         place = address.removeprefix("dask://")
-        if place != "local" and not _ADDRESS.fullmatch(place):
+        host, _, port = place.rpartition(":")
+        if place != "local" and not (host and port.isdecimal()):
             raise ConfigError(f"--on {address}: expected dask://HOST:PORT, or dask://local")
         try:
             if place == "local":

@@ -16,8 +16,11 @@ from harness.running.task import Work, embed_texts, make_stages, score_texts
 
 _SECONDS = 10.0
 """How long a batch should take: what a worker that dies loses, and what sending it costs, are small beside the rest."""
-_TEXTS = 256
-"""The fewest texts in a batch: a model takes 8 of one length at a time, and fills up what is missing."""
+_TEXTS = 512
+"""The fewest texts in a batch: a model takes 8 of one length at a time, and fills up what is missing.
+
+On SciFact, with 64 texts, that is 35 % more work than in the larger batches of one machine; 9 % with 256, 4 % with 512.
+"""
 
 
 class _Timed(Protocol):
@@ -103,8 +106,8 @@ class FarWork:
         A batch has `fewest` to `most` items, as many as take about _SECONDS by what is finished; `size` is what the
         time of an item is in proportion to.
         """
-        # Every worker gets some, however few there are.
-        count = max(1, min(fewest, -(-len(items) // self._engine.workers)))
+        # Every worker gets two batches, however few items there are: the first ones are the longest.
+        count = max(1, min(fewest, -(-len(items) // (2 * self._engine.workers))))
         running, at = dict[Future[Result], Sequence[Item]](), 0
         seconds, finished = 0.0, 0
         while at < len(items) or running:
