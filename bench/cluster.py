@@ -82,7 +82,7 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
 
 
 def worker_processes(made: Cluster) -> list[psutil.Process]:
-    """The processes that run tasks: the youngest child of each worker's nanny that is no resource tracker."""
+    """The processes that run tasks: those that the nannies have spawned."""
     found = []
     for nanny in made.processes[1:]:
         children = psutil.Process(nanny.pid).children(recursive=True)

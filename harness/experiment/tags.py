@@ -10,17 +10,8 @@ from harness.experiment.params import param_text
 RESERVED = frozenset(
     (
         *("kind", "launch", "fingerprint", "final", "dataset_digest", "synthetic", "partial", "trials", "top_trial"),
-        *(
-            "test_set_accesses",
-            "compared_on",
-            "baseline",
-            "may_be_best",
-            "gate",
-            "trial",
-            "harness_version",
-            "traces",
-            "process",
-        ),
+        *("test_set_accesses", "compared_on", "baseline", "may_be_best", "gate", "trial", "harness_version"),
+        *("traces", "process"),
     )
 )
 """Tags that trackers write themselves."""

@@ -14,7 +14,7 @@ from harness.core.errors import HarnessError, JudgeError, StoreError
 from harness.core.progress import progress
 from harness.running.executors import Engine
 from harness.running.far_work import FarWork
-from harness.running.stage_tasks import Batches, StageTask, inputs_of, stage_tasks
+from harness.running.stage_tasks import Batches, StageTask, inputs_of, stage_tasks, users_of
 from harness.running.stages.graph import Graph
 from harness.running.stages.model_access import ModelAccess
 from harness.running.stages.stage import ModelStage
@@ -94,10 +94,7 @@ class Execution:
         """Make stages, listed after their inputs; yield whenever some are made."""
         tasks = stage_tasks(self._graph, [one for one in addresses if not self._is_settled(one)])
         waits = inputs_of(self._graph, tasks)
-        users: dict[str, list[str]] = {}
-        for address, inputs in waits.items():
-            for needed in inputs:
-                users.setdefault(needed, []).append(address)
+        users = users_of(waits)
         ready = deque(task for task in tasks.values() if not waits[task.address])
         running: dict[Future[Done], list[StageTask]] = {}
         left = len(tasks)

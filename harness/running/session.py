@@ -67,8 +67,8 @@ class Session:
         # Raises now rather than after the work if no trial is the baseline.
         find_baseline(every, experiment.compare.baseline)
         # The files are hashed once per launch; from here on their hashes stand for their content.
-        sets = list(dict.fromkeys(trial.queries for trial in trials))
-        files = [self.manifest.corpus, *(open_query_set(self.manifest, name, final=final) for name in sets)]
+        sets = (open_query_set(self.manifest, name, final=final) for name in self.query_sets)
+        files = [self.manifest.corpus, *sets]
         for file in files:
             verify(file)
         self._unpinned = [file.path for file in files if not file.sha256]
@@ -100,6 +100,11 @@ class Session:
     def corpus_bytes(self) -> int:
         """The size of the corpus, to which the time of most stages is in proportion."""
         return self.manifest.corpus.path.stat().st_size
+
+    @property
+    def query_sets(self) -> list[str]:
+        """The names of the query sets that the trials use."""
+        return list(dict.fromkeys(trial.queries for trial in self.trials))
 
     @property
     def synthetic(self) -> bool:

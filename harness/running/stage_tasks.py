@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.running.executors import Engine
@@ -50,6 +50,15 @@ def inputs_of(graph: Graph, tasks: Mapping[str, StageTask]) -> dict[str, set[str
         for address, task in tasks.items()
     }
     return {address: parts & tasks.keys() for address, parts in needed.items()}
+
+
+def users_of(waits: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Return the tasks that wait for each task, by its address, of what each one waits for."""
+    users: dict[str, list[str]] = {}
+    for address, inputs in waits.items():
+        for needed in inputs:
+            users.setdefault(needed, []).append(address)
+    return users
 
 
 def _with_merged(graph: Graph, address: str, merged: set[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from harness.running.planning.time_estimate import TimeEstimate
 from harness.running.session import Session
-from harness.running.stage_tasks import StageTask, inputs_of, stage_tasks
+from harness.running.stage_tasks import StageTask, inputs_of, stage_tasks, users_of
 from harness.running.stages.embed import EmbedStage, TextsToEmbed
 from harness.running.stages.graph import Graph
 from harness.running.stages.stage import Stage, StoredStage
@@ -75,10 +75,7 @@ def _scheduled(
 ) -> float:
     """The seconds until all tasks are done if each starts as soon as its inputs are made and a worker is free."""
     waits = inputs_of(graph, tasks)
-    users: dict[str, list[str]] = {}
-    for address, inputs in waits.items():
-        for needed in inputs:
-            users.setdefault(needed, []).append(address)
+    users = users_of(waits)
     ready = deque(address for address in tasks if not waits[address])
     running: list[tuple[float, str]] = []
     now = 0.0
@@ -109,14 +106,10 @@ def _traffic(
     new = sum(part.written or 0.0 for part in time.parts if not part.stage)
     old = sum(4.0 * count * dimensions for count, dimensions in stored)
     read += min(workers, vectors) * (new + old)
-    files = (session.manifest.corpus, *(session.manifest.query_set(name) for name in _query_sets(session)))
+    files = (session.manifest.corpus, *(session.manifest.query_set(name) for name in session.query_sets))
     sent = sum(len(text.encode("utf-8", "surrogatepass")) for one in texts for text in (*one.documents, *one.queries))
     data = sum(file.path.stat().st_size for file in files)
     return Traffic(data, sent, sum(part or 0.0 for part in written), read)
-
-
-def _query_sets(session: Session) -> set[str]:
-    return {trial.queries for trial in session.trials}
 
 
 def _readers(graph: Graph) -> tuple[Counter[str], int, dict[str, str]]:

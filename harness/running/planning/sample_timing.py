@@ -65,7 +65,7 @@ def time_sample(session: Session, texts: Sequence[TextsToEmbed], engine: Engine)
         for step in _local_rerankers(trial) if not trial.chunker.prompter else ():
             if rerank_pace(step) not in paces.noted:
                 time_reranker(step, session.outputs(trial), paces, engine)
-    whole = Size(session.corpus_bytes, max(len(_chosen(session, name)) for name in _query_sets(session)))
+    whole = Size(session.corpus_bytes, max(len(_chosen(session, name)) for name in session.query_sets))
     larger = Size(min(_BYTES, whole.documents), min(_QUERIES, whole.queries))
     smaller = Size(larger.documents // _SMALLER, max(1, larger.queries // _SMALLER))
     wanted_sizes = [
@@ -127,7 +127,7 @@ def _measured(session: Session, size: Size, dimensions: int, engine: Engine) -> 
         execution.finish()
         engine.parcel = before
         found = {kind: taken for kind, taken in paces.noted.items() if kind.startswith(("stage ", "bytes "))}
-        queries = max(len(_chosen(sampled, name)) for name in _query_sets(sampled))
+        queries = max(len(_chosen(sampled, name)) for name in sampled.query_sets)
         return Size(sampled.corpus_bytes, queries), found
 
 
@@ -162,10 +162,6 @@ def _store(store: Path) -> Iterator[Path]:
             folder.parent.rmdir()
 
 
-def _query_sets(session: Session) -> list[str]:
-    return list(dict.fromkeys(trial.queries for trial in session.trials))
-
-
 def _chosen(session: Session, name: str) -> list[dict[str, Any]]:
     """The lines of a query set, as far as the trials use them."""
     lines = [value for _, value in json_lines(session.manifest.query_set(name).path)]
@@ -176,7 +172,7 @@ def _sample(session: Session, size: Size, folder: Path) -> Manifest:
     """A data set with every n-th query, the documents that these cite, and others, chosen by hashes of their ids."""
     folder.mkdir(parents=True)
     queries, cited = dict[str, PinnedFile](), set[str]()
-    for name in _query_sets(session):
+    for name in session.query_sets:
         lines = _chosen(session, name)
         kept = lines[:: max(1, len(lines) // size.queries)][: size.queries]
         cited.update(doc for line in kept for doc in _cited(line))

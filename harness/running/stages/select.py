@@ -153,8 +153,7 @@ class Rerank(_StepStage):
             if step.prompter is not None:
                 wanted.append((step, questions(step, pairs)))
                 continue
-            place = pair_namespace(step)
-            with work.scored.alone(place):
+            with work.scored.alone(pair_namespace(step)):
                 missing, begin = unscored(step, pairs, work.scored), time.perf_counter()
                 models.charge_reranking(step, sum(step.requests(len(texts)) for texts in missing.values()))
                 if models.elsewhere and not step.metered:
