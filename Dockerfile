@@ -10,5 +10,7 @@ RUN pip install --no-cache-dir --constraint constraints.txt ".[cluster,documents
 WORKDIR /work
 RUN rm -rf /src && useradd --create-home worker && chown worker /work
 USER worker
-ENV HF_HUB_OFFLINE=1 MLFLOW_DISABLE_TELEMETRY=true OMP_NUM_THREADS=1
+ENV HF_HUB_OFFLINE=1 MLFLOW_DISABLE_TELEMETRY=true OMP_NUM_THREADS=1 \
+    DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False \
+    DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON='{"OMP_NUM_THREADS": 1, "MALLOC_TRIM_THRESHOLD_": 134217728}'
 CMD ["harness", "--help"]

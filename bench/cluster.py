@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+from distributed import Client
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
 
@@ -48,6 +49,11 @@ grid:
   selector: [[{top_k: {k: 10}}], [dedup, {top_k: {k: 10}}]]
 """
 WORKER_KILLS, LAUNCH_KILLS = 10, 5
+SETTINGS = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON": '{"OMP_NUM_THREADS": 1, "MALLOC_TRIM_THRESHOLD_": 134217728}',
+}
+"""What docs/cluster.md advises for workers."""
 
 
 class Puts(logging.Handler):
@@ -72,12 +78,14 @@ class Puts(logging.Handler):
 
 @contextlib.contextmanager
 def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    """A scheduler with workers that see neither the project nor each other's files."""
+    """A scheduler with workers, all of them ready, that see neither the project nor each other's files."""
     with scheduler() as made:
         for name in ("one", "two")[:workers]:
             (folder / name).mkdir(exist_ok=True)
             hidden = (folder / "datasets", folder / "cache", folder / name)
-            made.worker(hidden=hidden, HARNESS_CACHE=str(folder / name))
+            made.worker(hidden=hidden, HARNESS_CACHE=str(folder / name), **SETTINGS)
+        with Client(made.on.replace("dask:", "tcp:"), set_as_default=False) as client:
+            client.wait_for_workers(workers)
         yield made
 
 
