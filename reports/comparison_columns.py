@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from reports.appearance import marked
 from reports.comparison_row import Row
 from reports.numbers import interval, outcome_words, probability
 
@@ -170,12 +171,12 @@ COLUMNS = (
         rank=3,
         meaning='better or worse if p is at most .05, else cannot tell: not "equal", but undecided by these queries; '
         "also if there are too few clusters for any test, or a mean is withheld for missing judgments",
-        text=lambda row: row.verdict,
+        text=lambda row: marked(row.verdict),
         fields=("verdict", "no_interval"),
         left=True,
         mark=_verdict_mark,
-        tag=lambda row: row.verdict,
-        width=100,
+        tag=lambda row: marked(row.verdict),
+        width=110,
     ),
     Column(
         name="matters",

@@ -14,8 +14,7 @@ from harness.evaluation.baseline import Baseline
 from harness.evaluation.stats import FEW_CLUSTERS
 from harness.running.launch_result import Launch
 from harness.tracking import Links, ScheduledRun, TrendPoint
-from reports.page.drawing import standalone
-from reports.page.figures import RunSeries, scheduled_runs
+from reports.page.figures import RunSeries, scheduled_runs, standalone
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -13,7 +13,6 @@ from reports.comparison_row import Row
 from reports.final import Final, final_scores, lines
 from reports.judge_notes import judge_markdown
 from reports.page import figures, page
-from reports.page.drawing import standalone
 
 
 def answered(comparison: Comparison, final: Final | None) -> str:
@@ -53,12 +52,12 @@ def launch_report(launch: Launch, comparison: Comparison | None = None) -> Repor
         "comparison.md": (answered(comparison, final) + markdown(comparison) + further + judged).encode(),
         "comparison.json": as_json(comparison).encode(),
         "leaderboard.json": json.dumps(leaderboard, ensure_ascii=False).encode(),
-        "recall_over_budget.svg": standalone(figures.budget_curves(launch.results)).encode(),
+        "recall_over_budget.svg": figures.standalone(figures.budget_curves(launch.results)).encode(),
         "report.html": page(launch, comparison, final).encode(),
     }
     if launch.score_bins:
         files |= {
-            "score_bins.svg": standalone(figures.bin_bars(launch.score_bins)).encode(),
+            "score_bins.svg": figures.standalone(figures.bin_bars(launch.score_bins)).encode(),
             "score_bins.json": bins.as_json(launch.score_bins).encode(),
         }
     tags = {row.name: _tags(comparison, row) for row in comparison.rows}

@@ -138,8 +138,7 @@ def _bins(options: argparse.Namespace) -> int:
     from harness.running.launch_history import stored_session
     from harness.running.score_bins import EDGES, score_bins
     from reports import bins
-    from reports.page.drawing import standalone
-    from reports.page.figures import bin_bars
+    from reports.page.figures import bin_bars, standalone
 
     if options.plot and options.plot.suffix != ".svg":
         raise ConfigError(f"--plot {options.plot}: the chart is SVG; name a file that ends in .svg")

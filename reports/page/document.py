@@ -2,9 +2,10 @@
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -12,6 +13,7 @@ from harness.core.errors import ConfigError
 from harness.running.launch_result import Launch
 from harness.running.score_bins import score_bins
 from reports.answer import answer
+from reports.appearance import css
 from reports.comparison import Comparison
 from reports.final import Final, conclusion
 from reports.page.explorer import Packed, pack
@@ -21,10 +23,17 @@ from reports.page.sections import Material, sections
 if TYPE_CHECKING:
     from jinja2 import Template
 
-LARGEST = 5_000_000
+LARGEST = 7_500_000
 """Max size of a page in bytes."""
 _SLACK = 20_000
 """Bytes reserved for the names of the explorer's blocks and for its notes."""
+
+ANSWERING = ("dom.js", "tables.js", "figures.js")
+"""The scripts of a page with tables and figures."""
+EXPLORING = (*ANSWERING, "markdown.js", "explorer_data.js", "retrieval.js", "query.js", "explorer.js")
+"""The scripts of a page with a query explorer."""
+_TABLES = ("dataTables.min.js", "dataTables.rowGroup.min.js")
+_LIBRARIES: dict[Sequence[str], Sequence[str]] = {ANSWERING: _TABLES, EXPLORING: (*_TABLES, "markdown-it.min.js")}
 
 
 def page(launch: Launch, comparison: Comparison, final: Final | None, *, explore: tuple[str, ...] = ()) -> str:
@@ -54,22 +63,38 @@ def _order(material: Material, explore: tuple[str, ...]) -> list[int]:
 
 
 def _written(material: Material, made: list[Section], packed: Packed) -> str:
-    script = _resource("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     data = [("index", packed.index)]
     data += [(f"block-{at}", block) for at, block in enumerate(packed.blocks)]
     data += [(f"text-{at}", block) for at, block in enumerate(packed.texts)]
-    text = _template().render(
-        name=material.launch.experiment.name,
+    name = material.launch.experiment.name
+    return rendered(
+        made,
+        title=f"{name}: report",
+        scripts=EXPLORING,
+        name=name,
         question=material.launch.experiment.question,
         answer=answer(material.comparison),
         locked=conclusion(material.final) if material.final else "",
-        sections=made,
         explorer_notes=packed.notes,
         data=data,
+    )
+
+
+def rendered(made: Sequence[Section], *, title: str, scripts: Sequence[str] = ANSWERING, **more: Any) -> str:
+    """Returns sections as a self-contained page; `more` is what the template shows besides, by its names there."""
+    # One script, since what the browser may run is named by its hash.
+    library = "\n".join(_resource(f"vendor/{name}") for name in _LIBRARIES[scripts])
+    own = "\n".join(_resource(f"script/{name}") for name in scripts)
+    script = f'{library}\n(() => {{\n"use strict";\n{own}}})();'
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    absent: dict[str, Any] = {"name": "", "question": "", "answer": "", "locked": "", "explorer_notes": [], "data": []}
+    text = _template().render(
+        absent | more,
+        title=title,
+        sections=made,
         script=Markup(script),
         script_hash=Markup(f"sha256-{digest}"),
-        style=Markup(_resource("style.css")),
+        style=Markup(css() + _resource("style.css")),
     )
     # A query may contain a lone surrogate, which UTF-8 cannot encode.
     return text.encode("utf-8", "replace").decode()

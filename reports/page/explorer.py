@@ -256,11 +256,12 @@ class _Packer:
             if not item.absent
             for place in item.places[:_PLACES]
         }
-        named = {str(at): [self._data.documents[at].id, where.get(at, -1)] for at in sorted(documents)}
+        every = self._data.documents
+        named = {str(at): [every[at].id, where.get(at, -1), len(every[at].text)] for at in sorted(documents)}
         return {
             "trials": [result.name for result in results],
             "queries": [self._query_row(query) for query in self._data.query_set.queries],
-            "documents": named | {str(at): [f"{doc} (not in the corpus)", -1] for doc, at in self._absent.items()},
+            "documents": named | {str(at): [f"{doc} (not in the corpus)", -1, 1] for doc, at in self._absent.items()},
             "passages": [self._doc.tolist(), self._start.tolist(), self._length.tolist()],
             "metrics": list(self._metrics),
             "cutoffs": [_cutoff(metric) for metric in self._metrics],

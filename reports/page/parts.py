@@ -1,10 +1,13 @@
 """The building blocks of the page's sections; `page.html` renders each kind."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 from markupsafe import Markup
+
+from reports.page.figures import NARROW, WIDE
 
 
 @dataclass(frozen=True)
@@ -26,15 +29,20 @@ class Heading:
 
 @dataclass(frozen=True)
 class Figure:
-    """An SVG made by `figures`, whose texts are escaped."""
+    """A figure made by `figures` for a width in inches, as SVG whose texts are escaped."""
 
-    drawn: str
+    draw: Callable[[float], str]
     kind: ClassVar[str] = "figure"
 
-    @property
-    def svg(self) -> Markup:
-        """The SVG, marked as safe HTML."""
-        return Markup(self.drawn)
+    @cached_property
+    def wide(self) -> Markup:
+        """The SVG for a column of the page, marked as safe HTML."""
+        return Markup(self.draw(WIDE))
+
+    @cached_property
+    def narrow(self) -> Markup:
+        """The SVG for a phone, marked as safe HTML."""
+        return Markup(self.draw(NARROW))
 
 
 @dataclass(frozen=True)
@@ -63,28 +71,35 @@ class Folded:
 
 
 class Cell(NamedTuple):
-    """A cell: its text, its sort key (None: the text), and its CSS classes."""
+    """A cell: its text, its sort key (None: the text), its CSS classes, and where it leads on the page."""
 
     text: str
     value: float | str | None = None
     mark: str = ""
+    link: str = ""
 
 
 class Line(NamedTuple):
-    """A row of a table, with its CSS class."""
+    """A row of a table, with its CSS class, the key of its trial, and its values of the table's `factors`."""
 
     cells: Sequence[Cell]
     mark: str = ""
+    trial: str = ""
+    values: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; `sortable` ones are sorted by clicking on a column head."""
+    """A table; `sortable` ones are sorted by clicking on a column head.
+
+    One with `factors` is filtered and grouped by them as well, and its columns can be hidden.
+    """
 
     head: Sequence[str]
     rows: Sequence[Line]
     caption: str = ""
     sortable: bool = True
+    factors: Sequence[str] = ()
     kind: ClassVar[str] = "table"
 
     @property
@@ -95,13 +110,22 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """Parts side by side, where the window is wide enough."""
+
+    left: Sequence["Part"]
+    right: Sequence["Part"]
+    kind: ClassVar[str] = "beside"
+
+
+@dataclass(frozen=True)
 class Explorer:
     """The place of the query explorer in the page."""
 
     kind: ClassVar[str] = "explorer"
 
 
-Part = Text | Heading | Figure | Notes | Facts | Folded | Table | Explorer
+Part = Text | Heading | Figure | Notes | Facts | Folded | Table | Beside | Explorer
 
 
 @dataclass(frozen=True)

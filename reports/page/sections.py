@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -10,20 +11,35 @@ from harness.core.plurals import plural
 from harness.data.profile import corpus_profile
 from harness.evaluation.facts import FACTS
 from harness.evaluation.results import ScoreBins, TrialResult, resampling_seed
-from harness.evaluation.stats import Floats, cluster_bootstrap
+from harness.evaluation.stats import Effect, Floats, cluster_bootstrap
 from harness.running.launch_result import Launch
+from reports.appearance import marked
 from reports.columns import shown
 from reports.compare import losses_at
 from reports.comparison import Comparison, footnotes
-from reports.comparison_columns import Column, glossary, table_columns
-from reports.comparison_row import Row
+from reports.comparison_columns import glossary
 from reports.factors import effects
 from reports.final import Final, conclusion, times
 from reports.judge_notes import cell, judge_notes, primary_measures, variance_notes
 from reports.numbers import interval, outcome_words
 from reports.page import figures
 from reports.page.facts import data_facts, experiment_text, provenance, queries_of, trials_text
-from reports.page.parts import Cell, Explorer, Facts, Figure, Folded, Heading, Line, Notes, Part, Section, Table, Text
+from reports.page.parts import (
+    Beside,
+    Cell,
+    Explorer,
+    Facts,
+    Figure,
+    Folded,
+    Heading,
+    Line,
+    Notes,
+    Part,
+    Section,
+    Table,
+    Text,
+)
+from reports.page.tables import comparison_table, heat, trial_line
 
 COLOURED = 6
 """Max trials drawn in colour in the recall curves; the others are drawn faintly."""
@@ -62,21 +78,16 @@ def sections(material: Material) -> Iterator[Section]:
 
 def _comparison(material: Material) -> Iterator[Part]:
     comparison = material.comparison
+    remarks = Notes([note.removeprefix("note: ") for note in footnotes(comparison)])
     if len(comparison.rows) > 1:
-        yield Figure(figures.forest(comparison))
         lines = "Thin lines: simultaneous 95 % confidence intervals of all differences; thick lines: individual ones"
-        yield Text(f"{lines}. ▲ better, ▼ worse, ● cannot tell, ■ baseline.", soft=True)
-    columns = table_columns(comparison.margin)
-    head = [column.title.replace("…", f"{comparison.margin:g}") for column in columns]
-    ranked = sorted(comparison.rows, key=lambda row: -row.mean_min)
-    yield Table(head, [_line(row, columns) for row in ranked], comparison.metric)
+        marks = ", ".join(marked(verdict) for verdict in ("better", "worse", "cannot tell", "baseline"))
+        legend = Text(f"{lines}. {marks}.", soft=True)
+        yield Beside([Figure(partial(figures.forest, comparison))], [legend, remarks])
+    yield comparison_table(comparison, [result.params for result in material.launch.results])
     yield Folded("How to read this table", glossary())
-    yield Notes([note.removeprefix("note: ") for note in footnotes(comparison)])
-
-
-def _line(row: Row, columns: Sequence[Column]) -> Line:
-    cells = [Cell(column.text(row), column.sort_key(row), column.mark(row)) for column in columns]
-    return Line(cells, "baseline" if row.is_baseline else "")
+    if len(comparison.rows) == 1:
+        yield remarks
 
 
 def _final(material: Material) -> Iterator[Part]:
@@ -108,13 +119,16 @@ def _budget(material: Material) -> Iterator[Part]:
     results, important = material.launch.results, material.comparison.by_importance
     drawn = [figures.recall_series(results[at], material.comparison.clusters_by) for at in important[:COLOURED]]
     others = [figures.recall_series(results[at], None) for at in important[COLOURED:]]
-    yield Figure(figures.curves(drawn, others))
     bands = "Bands are individual 95 % confidence intervals at each budget, for the first two trials. Trials with "
     bands += "overlapping bands may still differ, because differences are paired."
     more = f" The other {plural(len(others), 'trial', 'is')} drawn faintly." if others else ""
-    yield Text(f"{bands}{more}", soft=True)
-    rows = [Line([Cell(line.name), *(Cell(f"{mean:.3f}", mean) for mean in line.mean)]) for line in (*drawn, *others)]
-    yield Table(("trial", *(f"{tokens:g} tokens" for tokens in drawn[0].x)), rows)
+    legend = Text(f"{bands}{more}", soft=True)
+    rows = [
+        trial_line(line.name, [Cell(f"{mean:.3f}", mean) for mean in line.mean], heat(line.mean))
+        for line in (*drawn, *others)
+    ]
+    table = Table(("trial", *(f"{tokens:g} tokens" for tokens in drawn[0].x)), rows)
+    yield Beside([Figure(partial(figures.curves, drawn, others)), legend], [table])
 
 
 def whole_recall(result: TrialResult) -> Floats:
@@ -154,15 +168,16 @@ def _cost(material: Material) -> Iterator[Part]:
         ]
         for cost in known[:2]
     }
-    yield Figure(figures.pareto(panels, "recall of the whole selection"))
     message = (
         "Recall of the whole selection, not cut to a token budget, because the cost is that of the whole selection"
     )
-    yield Text(f"{message}. ◆ Pareto front: no trial has higher recall at the same or lower cost.", soft=True)
+    fronts: list[Part] = []
     for cost, points in panels.items():
         front = enumerate(figures.pareto_front(points), 1)
-        yield Heading(f"Pareto front: {cost}")
-        yield Notes([f"{n}: {point.name}, {point.value:.3f} at {shown_cost(cost, point.cost)}" for n, point in front])
+        notes = [f"{n}: {point.name}, {point.value:.3f} at {shown_cost(cost, point.cost)}" for n, point in front]
+        fronts += [Heading(f"Pareto front: {cost}"), Notes(notes)]
+    legend = Text(f"{message}. ◆ Pareto front: no trial has higher recall at the same or lower cost.", soft=True)
+    yield Beside([Figure(partial(figures.pareto, panels, "recall of the whole selection")), legend], fronts)
     yield _cost_table(results)
 
 
@@ -178,7 +193,7 @@ def _cost_table(results: Sequence[TrialResult]) -> Table:
     for result in results:
         values = [float(result.efficiency.get(name, math.nan)) for name in names]
         lines = [Cell(shown(name, value), _number(value)) for name, value in zip(names, values, strict=True)]
-        rows.append(Line([Cell(result.name, result.name), *lines]))
+        rows.append(trial_line(result.name, lines))
     return Table(("trial", *(name.replace("_", " ") for name in names)), rows)
 
 
@@ -192,13 +207,17 @@ def _factors(material: Material) -> Iterator[Part]:
     mains = [effect for effect in found if len(effect.factors) == 1]
     if not mains:
         return
-    yield Figure(figures.factor_bars(mains, comparison.metric))
-    yield Text(
+    legend = Text(
         "Main effects: the difference of a level from the average of its factor's levels, all else equal, with "
         "simultaneous 95 % confidence intervals. ◆ the interval excludes 0.",
         soft=True,
     )
+    drawn = Figure(partial(figures.factor_bars, mains, comparison.metric))
     interactions = [effect for effect in found if len(effect.factors) == 2]
+    yield Beside([drawn, legend], list(_interactions(interactions)))
+
+
+def _interactions(interactions: Sequence[Effect]) -> Iterator[Part]:
     if interactions:
         yield Heading("Interactions")
         most = _MOST_INTERACTIONS
@@ -225,19 +244,14 @@ def _losses(material: Material) -> Iterator[Part]:
         return
     order = sorted(material.comparison.by_importance[: figures.MOST_ROWS])
     losses = {results[at].name: losses_at(results[at], metric) for at in order}
-    yield Figure(figures.loss_bars(losses))
-    yield Text(f"For each evidence item that {metric} misses, the first cause of the loss.", soft=True)
     evidence_outcomes = figures.outcomes_of(losses)
     rows = [
-        Line(
-            [
-                Cell(name, name),
-                *(Cell(str(counts.get(outcome, 0)), counts.get(outcome, 0)) for outcome in evidence_outcomes),
-            ]
-        )
+        trial_line(name, [Cell(str(counts.get(one, 0)), counts.get(one, 0)) for one in evidence_outcomes])
         for name, counts in losses.items()
     ]
-    yield Table(("trial", *map(outcome_words, evidence_outcomes)), rows)
+    legend = Text(f"For each evidence item that {metric} misses, the first cause of the loss.", soft=True)
+    table = Table(("trial", *map(outcome_words, evidence_outcomes)), rows)
+    yield Beside([Figure(partial(figures.loss_bars, losses)), legend], [table])
 
 
 def _judges(material: Material) -> Iterator[Part]:
@@ -249,14 +263,14 @@ def _judges(material: Material) -> Iterator[Part]:
         "Means over queries (complete/all). If judgments are missing, the range covers all their possible values."
     )
     rows = [
-        Line([Cell(r.name, r.name), *(Cell(cell(r.judged[name]), _number(r.judged[name].mean)) for name in measures)])
+        trial_line(r.name, [Cell(cell(r.judged[name]), _number(r.judged[name].mean)) for name in measures])
         for r in launch.results
     ]
-    yield Table(("trial", *measures), rows)
+    means = Table(("trial", *measures), rows)
     head = ("judge", "model", "judgments", "missing", "calibration", "flips", "cost")
-    yield Table(head, list(_judge_rows(launch)))
     best = next(at for at, row in enumerate(material.comparison.rows) if row.name == material.comparison.best.name)
-    yield Notes([*judge_notes(launch), *variance_notes(launch, best)])
+    notes = Notes([*judge_notes(launch), *variance_notes(launch, best)])
+    yield Beside([means], [Table(head, list(_judge_rows(launch))), notes])
 
 
 def _judge_rows(launch: Launch) -> Iterator[Line]:
@@ -273,30 +287,31 @@ def _judge_rows(launch: Launch) -> Iterator[Line]:
 
 def _bins(material: Material) -> Iterator[Part]:
     if material.bins:
-        yield Figure(figures.bin_bars(material.bins))
         pooled = "; ".join(f"{one.embedder}: {one.queries} queries, {one.chunkings} chunkings" for one in material.bins)
-        yield Text(
+        legend = Text(
             f"All hits of all queries with evidence, before selection ({pooled}). Relevance is that of the annotated "
             "evidence; unannotated passages count as irrelevant.",
             soft=True,
         )
+        yield Beside([Figure(partial(figures.bin_bars, material.bins))], [legend])
 
 
 def _explorer(_: Material) -> Iterator[Part]:
     yield Text(
-        "Choose two trials, and a query from the list. The details show its evidence, the passages that each trial "
-        "selected, and what each selector step dropped and why. Evidence is underlined. The arrow keys move through "
-        "the list."
+        "Choose two trials, and a query from the list or from the figure. The details show its evidence, where it lies "
+        "in the documents and what each trial brought of it, the passages that each trial selected, and what each "
+        "selector step dropped and why. Evidence is underlined. The arrow keys move through the list; the address of "
+        "the page leads to what is shown."
     )
     yield Explorer()
 
 
 def _data(material: Material) -> Iterator[Part]:
-    yield Facts(list(data_facts(material.launch)))
     session = material.launch.session
     assert session is not None
     documents = session.outputs(session.trials[0]).data.documents
-    yield Figure(figures.shape_of_data(corpus_profile(documents), queries_of(material.launch)))
+    shape = partial(figures.shape_of_data, corpus_profile(documents), queries_of(material.launch))
+    yield Beside([Facts(list(data_facts(material.launch)))], [Figure(shape)])
 
 
 def _provenance(material: Material) -> Iterator[Part]:

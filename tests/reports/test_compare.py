@@ -653,7 +653,7 @@ def test_a_terminal_lists_the_trials_that_matter() -> None:
 def test_a_narrow_terminal_keeps_the_most_important_columns() -> None:
     """Tokens go first, then the most frequent loss; the verdict and the difference with its interval stay."""
     comparison = compare(launch(result("base", HALF), result("other", noisy(HALF))))
-    heads = [text(comparison, width).splitlines()[2].split("  ") for width in (200, 120, 60)]
+    heads = [text(comparison, width).splitlines()[2].split("  ") for width in (200, 122, 64)]
     shown = [[name.strip() for name in head if name.strip()] for head in heads]
     assert shown[0][-1] == "tokens"
     assert shown[1][-1] in ("P(best)", "lost mostly", "needed")

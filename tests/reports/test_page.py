@@ -1,88 +1,15 @@
 """The report page in a real browser: it shows what was measured, even with hostile documents."""
 
-import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from odd_documents import QUOTES
 
-from harness import ConfigError, Experiment, Launch, Trial, run
-from harness.components.chunkers import Fixed, Recursive
-from harness.components.embedders import Hashing
-from harness.components.retrievers import BM25, Dense
-from harness.components.selectors import Dedup, TopK
-from harness.data.manifest import Manifest, PinnedFile, write_manifest
-from judges import HeuristicPrecision
+from harness import ConfigError, Launch
 from reports import compare, launch_report, report
+from reports.appearance import marked
 from reports.page.explorer import pack
-
-HOSTILE = [
-    "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'></script><!-- {{ 7 * 7 }} ${hacked}",
-    "𝒜𝒮𝒯ℛ𝒜ℒ 😀😀 signs come before the gate of amber and jade, ‮backwards‬ and after it \x00 nothing.",
-    "wide" * 30_000,
-    "<svg onload='window.hacked = 3'><math><style>*{display:none}</style> ]]> &amp; the ochre bell rings twice.",
-]
-
-
-@pytest.fixture(scope="module")
-def launch(tmp_path_factory: pytest.TempPathFactory) -> Launch:
-    """Two chunkers and two retrievers on plain documents, and on some that try to run scripts."""
-    folder = tmp_path_factory.mktemp("page")
-    root = folder / "datasets/odd"
-    (root / "queries").mkdir(parents=True)
-    plain = [f"Plain row {n} holds {word} beans. " * 3 + f"The {word} tower is {n} feet high. " for n, word in PLAIN]
-    documents = [{"id": f"d{n}<b>", "text": text, "title": "<i>t"} for n, text in enumerate([*HOSTILE, *plain])]
-    queries = []
-    for number, quote in QUOTES:
-        start = documents[number]["text"].index(quote)
-        place = {"doc": documents[number]["id"], "start": start, "end": start + len(quote), "quote": quote}
-        text = f"Where is {quote}? <script>window.hacked = 4</script>"
-        queries.append({"id": f"q{number}", "text": text, "answer": "<b>there", "evidence": [place]})
-    queries.append({"id": "none", "text": "Nothing answers this", "evidence": []})
-    for name, records in (("corpus", documents), ("queries/validation", queries)):
-        (root / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
-    sets = {"validation": PinnedFile(root / "queries/validation.jsonl", "")}
-    write_manifest(Manifest(root, "odd", PinnedFile(root / "corpus.jsonl", ""), sets, licence="<u>none"))
-    base = Trial(
-        "odd",
-        Fixed(size=12),
-        Dense(depth=20),
-        tokenizer="words",
-        embedder=Hashing(dimensions=64),
-        selector=(Dedup(), TopK(k=4)),
-        metrics=("recall@30t", "recall@3"),
-        judges=(HeuristicPrecision(),),
-    )
-    grid = {"chunker": [Fixed(size=12), Recursive(size=20)], "retriever": [Dense(depth=20), BM25(depth=20)]}
-    experiment = Experiment(
-        "odd <script>", base, grid, question="Which <script>window.hacked = 5</script>?", base_dir=folder
-    )
-    return run(experiment, store=folder / "store", log=False)
-
-
-PLAIN = list(enumerate(["amber", "basil", "cedar", "dill", "elder", "fennel", "ginger", "hyssop"]))
-QUOTES = [
-    (1, "the gate of amber and jade"),
-    (3, "the ochre bell rings twice"),
-    *((4 + n, f"The {word} tower is {n} feet high") for n, word in PLAIN),
-]
-
-
-@pytest.fixture
-def shown(browser: Any, launch: Launch, tmp_path: Path) -> Iterator[Any]:
-    """The page, opened from disk, with the explorer ready; nothing may be fetched and no script may fail."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    path = report(launch).write(tmp_path / "report.html")
-    browser.get(path.as_uri())
-    ready = "return document.getElementById('explorer')?.dataset.ready === 'true'"
-    WebDriverWait(browser, 30).until(lambda driver: driver.execute_script(ready))
-    yield browser
-    assert browser.execute_script("return window.hacked") is None
-    assert browser.execute_script("return performance.getEntriesByType('resource').map((one) => one.name)") == []
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
 def detail(browser: Any) -> str:
@@ -114,7 +41,7 @@ def test_the_page_shows_what_was_measured(shown: Any, launch: Launch) -> None:
         "[...row.cells].map((cell) => cell.textContent))"
     )
     ranked = sorted(found.rows, key=lambda row: -row.mean)
-    assert [(row[0], row[1], row[6]) for row in rows] == [(r.name, f"{r.mean:.3f}", r.verdict) for r in ranked]
+    assert [(row[0], row[1], row[6]) for row in rows] == [(r.name, f"{r.mean:.3f}", marked(r.verdict)) for r in ranked]
     assert launch.session is not None
     assert launch.session.manifest.corpus.sha256 in body
     # Requested budgets are among those of the curves, with their own numbers.
@@ -206,7 +133,7 @@ def test_keys_and_clicks(shown: Any) -> None:
     assert numbers() == sorted(numbers(), reverse=True)
     shown.find_element("id", "filter").send_keys("cedar")
     assert len(shown.execute_script(differences)) == 1
-    assert shown.find_element("id", "count").text == "1 of 11 queries"
+    assert shown.find_element("id", "count").text.startswith("1 of 11 queries; B is ")
     shown.find_element("id", "filter").clear()
     shown.find_element("id", "filter").send_keys(" ")
 
@@ -218,7 +145,7 @@ def test_keys_and_clicks(shown: Any) -> None:
     means = (
         "return [...document.querySelectorAll('#comparison tbody tr')].map((row) => Number(row.cells[1].textContent))"
     )
-    head = shown.find_elements("css selector", "#comparison th button")[1]
+    head = shown.find_elements("css selector", "#comparison thead th")[1]
     shown.execute_script("arguments[0].scrollIntoView({block: 'center'})", head)
     head.click()
     assert shown.execute_script(means) == sorted(shown.execute_script(means), reverse=True)
@@ -266,7 +193,7 @@ def test_files_and_tags_for_mlflow(launch: Launch) -> None:
     found = launch_report(launch)
     assert b"<!doctype html>" in found.files["report.html"][:20]
     assert set(found.tags) == {result.name for result in launch.results}
-    assert found.tags[compare(launch).baseline]["verdict"] == "baseline"
+    assert found.tags[compare(launch).baseline]["verdict"] == "■ baseline"
 
 
 def test_faults(launch: Launch) -> None:
