@@ -14,10 +14,12 @@ from harness.evaluation.baseline import Baseline, BaselineTrial
 from harness.evaluation.results import TrialResult, resampling_seed
 from harness.evaluation.stats import Differences, Sums, cluster_sums, paired_differences
 from harness.experiment.settings import Gate
-from harness.running.acceptance import code_of
+from harness.running.acceptance import code_of, selected
 from harness.running.launch_result import Launch
 from harness.running.primary_metric import bounds_of, primary_metric
-from reports.gate_result import Check, Drop, GateResult, Verdict
+from harness.running.session import Session
+from reports.gate_passages import SelectedPassage, selected_passages
+from reports.gate_result import LISTED, Check, Drop, GateResult, Verdict
 from reports.numbers import outcome_words
 
 MARGIN = 0.02
@@ -149,9 +151,21 @@ def _drops(launch: Launch, result: TrialResult, before: BaselineTrial, metric: s
             float(then[at]),
             float(now[at]),
             _why(before.evidence_outcomes[at], result.evidence_outcomes[at], missing=bool(low[at] != high[at])),
+            *(_passages(session, result, before, at) if session and place < LISTED else ([], [])),
         )
-        for at in order
+        for place, at in enumerate(order)
     ]
+
+
+def _passages(
+    session: Session, result: TrialResult, before: BaselineTrial, at: int
+) -> tuple[list[SelectedPassage], list[SelectedPassage]]:
+    """The passages selected for a query when the baseline was accepted, and today."""
+    data = session.outputs(session.trials[0]).data
+    query = data.query_set.queries[at]
+    accepted = before.selections[at] if before.selections else ()
+    now = selected(session, result.name, at)
+    return selected_passages(data, query, accepted), selected_passages(data, query, now)
 
 
 def _why(before: Sequence[str], after: Sequence[str], *, missing: bool) -> str:

@@ -5,16 +5,20 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from xml.etree import ElementTree
 
+from harness.core.characters import visible
 from harness.core.json_text import plain
 from harness.core.plurals import plural
+from harness.core.secrecy import redact
 from harness.evaluation.baseline import Baseline
 from harness.evaluation.stats import FEW_CLUSTERS
 from harness.running.launch_result import Launch
 from harness.tracking import Links, ScheduledRun, TrendPoint
+from reports.gate_passages import SelectedPassage
 from reports.page.figures import RunSeries, scheduled_runs, standalone
+from reports.page.scheduled import changed_since, history_page
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -57,6 +61,10 @@ class Drop:
     before: float
     after: float
     why: str
+    baseline_passages: Sequence[SelectedPassage] = ()
+    """What was selected when the baseline was accepted; empty if that was not recorded, or for the smaller drops."""
+    passages: Sequence[SelectedPassage] = ()
+    """What is selected today."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,10 @@ class GateResult:
     changed: Sequence[str]
     """Libraries, code and settings that differ from those of the baseline, a line each."""
     history: Mapping[str, Sequence[ScheduledRun]]
+    when: int = 0
+    """The time of the run, in milliseconds since the epoch."""
+    earlier: Sequence[Mapping[str, Any]] = ()
+    """The content of `gate.json` of earlier scheduled runs, oldest first."""
     logged: Links = field(default_factory=dict)
     """Links to where the scheduled runs can be seen, by destination."""
 
@@ -108,15 +120,24 @@ _SAYS = {
 FORMAT = 2
 """Version of the format of `gate.json`. Format 1 had the names of a tracker in `history`."""
 
-_LISTED = 10
-"""Max queries listed for each check; `gate.json` has more."""
+LISTED = 10
+"""Max queries listed for each check, with their passages; `gate.json` has more."""
 
 
 def files(found: GateResult) -> dict[str, bytes]:
-    """Returns `gate.md`, `gate.json`, `junit.xml` and `history.svg` by name."""
+    """Returns `gate.md`, `gate.json`, `junit.xml`, `history.svg` and `history.html` by name."""
     made = {"gate.md": markdown(found), "gate.json": as_json(found), "junit.xml": junit(found)}
+    made |= {"history.svg": standalone(scheduled_runs(_drawn(found))), "history.html": history(found)}
     # A reason may contain a lone surrogate, which UTF-8 cannot encode.
-    return {name: text.encode("utf-8", "replace") for name, text in {**made, "history.svg": history(found)}.items()}
+    return {name: text.encode("utf-8", "replace") for name, text in made.items()}
+
+
+def tags(found: GateResult) -> dict[str, str]:
+    """Returns what a tracker's table of scheduled runs shows: the queries that got worse, and what changed."""
+    worse = len({(drop.trial, drop.query) for drop in found.drops})
+    record = json.loads(as_json(found))
+    changed = changed_since(record, found.earlier[-1] if found.earlier else None)
+    return {"gate_worse": plural(worse, "query"), "gate_changed": "; ".join(changed)[:5000] or "nothing"}
 
 
 def title(found: GateResult) -> str:
@@ -201,7 +222,7 @@ def _worst(found: GateResult) -> list[Drop]:
     listed: dict[tuple[str, str], list[Drop]] = {}
     for drop in found.drops:
         listed.setdefault((drop.trial, drop.metric), []).append(drop)
-    return [drop for drops in listed.values() for drop in drops[:_LISTED]]
+    return [drop for drops in listed.values() for drop in drops[:LISTED]]
 
 
 def _drop_cells(drop: Drop) -> tuple[str, ...]:
@@ -234,7 +255,7 @@ def html(found: GateResult) -> str:
             )
             parts.append(f"<table><tr>{top}</tr>{body}</table>")
     parts += [f"<p>{escaping.escape(note)}</p>" for note in notes(found)]
-    return "".join([*parts, history(found)])
+    return "".join([*parts, standalone(scheduled_runs(_drawn(found)))])
 
 
 def as_json(found: GateResult) -> str:
@@ -246,6 +267,7 @@ def as_json(found: GateResult) -> str:
         "exit_code": found.exit_code,
         "alpha": found.alpha,
         "launch": found.launch.id,
+        "when": found.when,
         "baseline": {name: getattr(baseline, name) for name in ("launch", "who", "when", "why", "measured")},
         "checks": [asdict(check) for check in found.checks],
         "drops": [asdict(drop) for drop in found.drops],
@@ -305,9 +327,15 @@ def _allowed(code: int) -> bool:
 
 
 def history(found: GateResult) -> str:
-    """Returns a chart (SVG) of the scheduled runs of every check."""
+    """Returns a page (HTML) of all scheduled runs: verdicts, what changed, and the queries that got worse."""
+    records = [*found.earlier, json.loads(as_json(found))]
+    return visible(redact(history_page(records, _drawn(found), notes(found)[0])))
+
+
+def _drawn(found: GateResult) -> list[RunSeries]:
+    """The scheduled runs of every check that has some."""
     drawn = [_series(check, found.history.get(check.trial, ())) for check in found.checks]
-    return standalone(scheduled_runs([series for series in drawn if series.when]))
+    return [series for series in drawn if series.when]
 
 
 def _series(check: Check, past: Sequence[ScheduledRun]) -> RunSeries:

@@ -20,8 +20,11 @@ from harness.running.launch_result import Launch
 from harness.running.session import Session, store_folder
 from harness.tracking import FinishedGate, ScheduledRun, TrendPoint, open_tracker
 from reports.gate import compare_with_baseline, margins
-from reports.gate_result import CODES, GateResult, files
+from reports.gate_result import CODES, GateResult, files, tags
 from reports.logged_run import run
+
+_MOST_RUNS = 100
+"""Earlier scheduled runs on the page of the history; its figure has all."""
 
 
 def gate(experiment: Experiment, *, fresh: bool = False, **options: Unpack[LaunchOptions]) -> GateResult:
@@ -47,9 +50,10 @@ def gate(experiment: Experiment, *, fresh: bool = False, **options: Unpack[Launc
         trends = {result.name: _trend(result, launch) for result in launch.results}
         runs = {result.name: ScheduledRun(now, _points(found, result)) for result in launch.results}
         before = tracker.history(list(trends.values()), list(margins(launch)))
-        found = replace(found, history={name: [*before[trends[name]], run] for name, run in runs.items()})
+        past = {name: [*before[trends[name]], run] for name, run in runs.items()}
+        found = replace(found, history=past, when=now, earlier=tracker.gate_records(_MOST_RUNS))
         points = {trends[name]: run for name, run in runs.items()}
-        logged = tracker.log_gate(FinishedGate(launch.id, found.verdict, points, files(found)))
+        logged = tracker.log_gate(FinishedGate(launch.id, found.verdict, points, files(found), tags(found)))
     return replace(found, logged=logged)
 
 

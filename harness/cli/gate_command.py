@@ -33,7 +33,10 @@ def _gate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--why", default="", metavar="TEXT", help="the reason for accepting them")
     parser.add_argument("--who", metavar="NAME", help="who accepts them (default: the current user)")
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder to write gate.md, gate.json, junit.xml and history.svg to"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder to write gate.md, gate.json, junit.xml, history.svg and history.html to",
     )
     parser.add_argument(
         "--fresh", action="store_true", help="use an empty store, so that remote models are called again"
@@ -55,7 +58,8 @@ def _gate(options: argparse.Namespace) -> int:
     except HarnessError as error:
         if options.out:
             # Files of an earlier run must not be mistaken for the result of this one.
-            (options.out / "history.svg").unlink(missing_ok=True)
+            for name in ("history.svg", "history.html"):
+                (options.out / name).unlink(missing_ok=True)
             for name, content in refused(options.experiment.stem, str(error)).items():
                 write_file(options.out / name, content)
         raise

@@ -18,7 +18,8 @@ class BaselineTrial:
     """A trial's params, scores by query (lowest and highest value, None if there is none) and evidence outcomes.
 
     `code` is what decides its results besides params, by component: the sha256 of a custom component's file, the
-    version of a built-in one, and further facts. It is empty in baselines of version 0.1.
+    version of a built-in one, and further facts. `selections` are the passages selected for each query: document, start
+    and end. Both are empty in baselines of version 0.1.
     """
 
     name: str
@@ -27,6 +28,7 @@ class BaselineTrial:
     scores: Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]]
     evidence_outcomes: Sequence[Sequence[str]]
     code: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    selections: Sequence[Sequence[tuple[str, int, int]]] = field(default_factory=list)
 
     def bounds(self, metric: str) -> tuple[Floats, Floats]:
         """The lowest and highest value per query, each of shape (queries,); NaN if there is none."""

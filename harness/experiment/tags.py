@@ -11,7 +11,7 @@ RESERVED = frozenset(
     (
         *("kind", "launch", "fingerprint", "final", "dataset_digest", "synthetic", "partial", "trials", "top_trial"),
         *("test_set_accesses", "compared_on", "baseline", "may_be_best", "gate", "trial", "harness_version"),
-        *("traces", "process"),
+        *("traces", "process", "gate_worse", "gate_changed"),
     )
 )
 """Tags that trackers write themselves."""

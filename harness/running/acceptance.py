@@ -29,19 +29,31 @@ def accept(launch: Launch, *, who: str, when: str, why: str) -> Baseline:
         why,
         measured_on(launch.session),
         launch.results[0].queries,
-        [_trial(result) for result in launch.results],
+        [_trial(result, launch.session) for result in launch.results],
         deciding_versions(),
     )
 
 
-def _trial(result: TrialResult) -> BaselineTrial:
+def _trial(result: TrialResult, session: Session) -> BaselineTrial:
     scores = {}
     for metric in (*result.scores, *result.judged):
         (low,), (high,) = bounds_of([result], metric)
         scores[metric] = (_plain(low), _plain(high))
     return BaselineTrial(
-        result.name, dict(result.params), result.fingerprint, scores, result.evidence_outcomes, code_of(result)
+        result.name,
+        dict(result.params),
+        result.fingerprint,
+        scores,
+        result.evidence_outcomes,
+        code_of(result),
+        [selected(session, result.name, query) for query in range(len(result.queries))],
     )
+
+
+def selected(session: Session, trial: str, query: int) -> list[tuple[str, int, int]]:
+    """Return the passages that a trial selected for a query, by its index: document, start and end, in rank order."""
+    outputs = session.outputs(session.trials[session.names.index(trial)])
+    return [(passage.doc, passage.start, passage.end) for passage in outputs.selections.kept(query)]
 
 
 def code_of(result: TrialResult) -> dict[str, dict[str, str]]:

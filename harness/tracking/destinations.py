@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from harness.core.errors import ConfigError
 from harness.evaluation.baseline import Baseline
@@ -61,6 +62,10 @@ class Trackers:
         """Return the longest history of each trial: a destination added later lacks the first runs."""
         found = [tracker.history(trials, metrics) for tracker in self._trackers]
         return {trial: max((one[trial] for one in found), key=len) for trial in trials}
+
+    def gate_records(self, most: int) -> list[Mapping[str, Any]]:
+        """Return the records of the destination that has the most."""
+        return max((tracker.gate_records(most) for tracker in self._trackers), key=len)
 
 
 def _merged(links: Sequence[Links]) -> Links:

@@ -21,6 +21,7 @@ from harness.evaluation.baseline import Baseline
 from harness.evaluation.trial_means import curves, mean_interval
 from harness.storage.digest import digest
 from harness.storage.files import file_name
+from harness.tracking.gate_files import GATE_RECORD, gate_record
 from harness.tracking.json_lines_file import JsonLinesFile
 from harness.tracking.records import FinishedGate, FinishedLaunch, FinishedTrial, ScheduledRun, TrendPoint
 from harness.tracking.tracker import Links, Tracker
@@ -135,6 +136,7 @@ class JsonLinesTracker(Tracker):
             content = {
                 "launch": gate.launch,
                 "verdict": gate.verdict,
+                "tags": dict(gate.tags),
                 "trials": dict(gate.runs),
                 "files": self._write(files, gate.files),
             }
@@ -153,6 +155,11 @@ class JsonLinesTracker(Tracker):
             message = f"{self._runs.path}: a scheduled run cannot be read ({type(error).__name__}: {error})"
             raise DataError(f"{message}; restore the file, or remove the line") from None
         return {trial: [run for run in runs if run.points] for trial, runs in found.items()}
+
+    def gate_records(self, most: int) -> list[Mapping[str, Any]]:
+        """Return the records of the newest scheduled runs, oldest first; one whose file is gone is left out."""
+        files = [self._folder / str(line.get("files")) / GATE_RECORD for line in self._lines("scheduled_run")]
+        return [record for file in files[-most:] if (record := gate_record(file)) is not None]
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:

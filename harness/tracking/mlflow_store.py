@@ -185,6 +185,10 @@ class MlflowExperiment:
         """Return the URL of a saved view in the MLflow UI; for a database file, of the one that runs here, if any."""
         return view_link(self._host, self.experiment_id, view.key, view.suffix)
 
+    def artifact_link(self, run: str, path: str) -> str:
+        """Return the URL of a file of a run in the MLflow UI."""
+        return f"{self._host}/#/experiments/{self.experiment_id}/runs/{run}/artifacts/{path}"
+
     def traces_link(self, runs: Sequence[str]) -> str:
         """Return the URL of the page that compares two runs query by query, or shows one of them."""
         selected = f"selectedRunUuid={runs[0]}" + "".join(f"&compareToRunUuid={run}" for run in runs[1:2])
@@ -228,12 +232,15 @@ def surroundings() -> dict[str, str]:
     return tags | {name: value for name, value in named.items() if value}
 
 
-def measured(values: Mapping[str, float], step: int = 0) -> list[Any]:
-    """Return MLflow metrics with rounded values. NaN and infinity are left out: MLflow stores infinity as 1.8e308."""
+def measured(values: Mapping[str, float], step: int = 0, when: int | None = None) -> list[Any]:
+    """Return MLflow metrics with rounded values. NaN and infinity are left out: MLflow stores infinity as 1.8e308.
+
+    `when` is their time in milliseconds since the epoch (default: now).
+    """
     from mlflow.entities import Metric
 
-    now = int(time.time() * 1000)
-    return [Metric(name, _rounded(value), now, step) for name, value in values.items() if math.isfinite(value)]
+    time_of = int(time.time() * 1000) if when is None else when
+    return [Metric(name, _rounded(value), time_of, step) for name, value in values.items() if math.isfinite(value)]
 
 
 def _rounded(value: float) -> float:

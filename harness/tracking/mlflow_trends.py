@@ -1,5 +1,6 @@
 """Scheduled runs in MLflow: accepted baselines, and a run per trial to which each scheduled run adds a point."""
 
+import contextlib
 import json
 import math
 import tempfile
@@ -9,10 +10,11 @@ from typing import Any
 
 from harness.core.errors import DataError
 from harness.evaluation.baseline import Baseline
+from harness.tracking.gate_files import GATE_RECORD, gate_record
 from harness.tracking.mlflow_fields import metric_key, trend_keys
 from harness.tracking.mlflow_store import MlflowExperiment, measured, surroundings
 from harness.tracking.records import FinishedGate, ScheduledRun, TrendPoint
-from harness.tracking.saved_views import trend_view
+from harness.tracking.saved_views import gate_view, trend_view
 from harness.tracking.tracker import Links
 
 _NOTHING = TrendPoint(*[math.nan] * 5)
@@ -65,11 +67,16 @@ class MlflowTrends(MlflowExperiment):
     def log_gate(self, gate: FinishedGate) -> Links:
         """Add a point to the trend of each trial and the gate's files to the launch; return the link to the trends."""
         with self.explained(), self.alone():
-            view = trend_view(list(map(metric_key, gate.metrics)))
-            self.client.set_experiment_tag(self.experiment_id, f"mlflow.sharedViewState.{view.key}", view.encoded())
+            shown = {}
+            for view in (trend_view(list(map(metric_key, gate.metrics))), gate_view()):
+                tag = f"mlflow.sharedViewState.{view.key}"
+                self.client.set_experiment_tag(self.experiment_id, tag, view.encoded())
+                shown[view.name] = self.link(view)
             for run in self.search(f"tags.kind = 'launch' and tags.launch = '{gate.launch}'"):
-                self.client.set_tag(run.info.run_id, "gate", gate.verdict)
+                for name, value in {"gate": gate.verdict, **gate.tags}.items():
+                    self.client.set_tag(run.info.run_id, name, value)
                 self._write(run.info.run_id, gate.files, "gate")
+                shown["History"] = self.artifact_link(run.info.run_id, "gate/history.html")
             for trial, run in gate.runs.items():
                 run_id, count = self._trend(trial)
                 values = {
@@ -77,10 +84,10 @@ class MlflowTrends(MlflowExperiment):
                     for metric, point in run.points.items()
                     for key, value in zip(trend_keys(metric), point, strict=True)
                 }
-                self.client.log_batch(run_id, metrics=measured(values, count + 1))
+                self.client.log_batch(run_id, metrics=measured(values, count + 1, run.when))
                 self.client.set_tag(run_id, "scheduled_runs", str(count + 1))
                 self.client.set_tag(run_id, "gate", gate.verdict)
-            return {self.where: {view.name: self.link(view)}}
+            return {self.where: shown}
 
     def history(self, trials: Sequence[str], metrics: Sequence[str]) -> dict[str, list[ScheduledRun]]:
         """Return the scheduled runs of each trial, oldest first, with the metrics that have a value."""
@@ -96,6 +103,19 @@ class MlflowTrends(MlflowExperiment):
                             points[metric] = points.get(metric, _NOTHING)._replace(**{field: point.value})
                 found[trial] = [ScheduledRun(*steps[step]) for step in sorted(steps)]
         return found
+
+    def gate_records(self, most: int) -> list[Mapping[str, Any]]:
+        """Return the records of the newest scheduled runs, oldest first; one whose file is gone is left out."""
+        from mlflow.exceptions import MlflowException
+
+        found = []
+        with self.explained(), tempfile.TemporaryDirectory() as folder:
+            runs = [run for run in self.search("tags.kind = 'launch'") if run.data.tags.get("gate")]
+            for run in sorted(runs, key=lambda run: int(run.info.start_time))[-most:]:
+                with contextlib.suppress(OSError, MlflowException):
+                    file = self.client.download_artifacts(run.info.run_id, f"gate/{GATE_RECORD}", folder)
+                    found.append(gate_record(Path(file)))
+        return [record for record in found if record is not None]
 
     def _points(self, run_id: str, key: str) -> list[Any]:
         points = list(self.client.get_metric_history(run_id, key))

@@ -120,12 +120,13 @@ class ScheduledRun(NamedTuple):
 
 
 class FinishedGate(NamedTuple):
-    """What is logged of a scheduled run: its launch, the verdict, a run for each trial by name, and files by name."""
+    """What is logged of a scheduled run: its launch, the verdict, runs by trial, files by name, and tags."""
 
     launch: str
     verdict: str
     runs: Mapping[str, ScheduledRun]
     files: Mapping[str, bytes]
+    tags: Mapping[str, str] = {}
 
     @property
     def metrics(self) -> list[str]:

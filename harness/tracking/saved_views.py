@@ -111,6 +111,14 @@ def trend_view(keys: Sequence[str]) -> View:
     return View("scheduled-runs", "Scheduled runs", {**shared, **drawn}, "&compareRunsMode=CHART")
 
 
+def gate_view() -> View:
+    """Return the view of all scheduled runs of a regression gate as a table: verdict, what got worse, what changed."""
+    columns = [f"tags.`{tag}`" for tag in ("gate", "gate_worse", "gate_changed")]
+    widths = _WIDTHS | {"tags.`gate_changed`": 520}
+    state = _state("tags.kind = 'launch' and tags.gate != ''", "attributes.`Created`", columns)
+    return View("gate", "Gate", {**state, "columnWidths": widths})
+
+
 def _charts(metric: str, axes: Sequence[str]) -> dict[str, Any]:
     # Charts of all trials need the whole width; of the others, two go side by side.
     sections = {

@@ -1,7 +1,7 @@
 """The tracker: where launches, accepted baselines and scheduled runs are logged."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from harness.evaluation.baseline import Baseline
 from harness.tracking.records import FinishedGate, FinishedLaunch, FinishedTrial, ScheduledRun
@@ -53,4 +53,8 @@ class Tracker(Protocol):
 
     def history(self, trials: Sequence[str], metrics: Sequence[str]) -> dict[str, list[ScheduledRun]]:
         """Return the scheduled runs of each trial, oldest first, with the metrics that have a value."""
+        ...
+
+    def gate_records(self, most: int) -> list[Mapping[str, Any]]:
+        """Return the content of `gate.json` of at most so many scheduled runs, the newest ones, oldest first."""
         ...

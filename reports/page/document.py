@@ -30,10 +30,16 @@ _SLACK = 20_000
 
 ANSWERING = ("dom.js", "tables.js", "figures.js")
 """The scripts of a page with tables and figures."""
+SCHEDULED = (*ANSWERING, "folds.js")
+"""The scripts of the history of scheduled runs."""
 EXPLORING = (*ANSWERING, "markdown.js", "explorer_data.js", "retrieval.js", "query.js", "explorer.js")
 """The scripts of a page with a query explorer."""
 _TABLES = ("dataTables.min.js", "dataTables.rowGroup.min.js")
-_LIBRARIES: dict[Sequence[str], Sequence[str]] = {ANSWERING: _TABLES, EXPLORING: (*_TABLES, "markdown-it.min.js")}
+_LIBRARIES: dict[Sequence[str], Sequence[str]] = {
+    ANSWERING: _TABLES,
+    SCHEDULED: _TABLES,
+    EXPLORING: (*_TABLES, "markdown-it.min.js"),
+}
 
 
 def page(launch: Launch, comparison: Comparison, final: Final | None, *, explore: tuple[str, ...] = ()) -> str:

@@ -70,6 +70,36 @@ class Folded:
     kind: ClassVar[str] = "folded"
 
 
+@dataclass(frozen=True)
+class Fold:
+    """Parts that are folded behind a summary; `id` is its anchor."""
+
+    summary: str
+    parts: Sequence["Part"]
+    id: str = ""
+    kind: ClassVar[str] = "fold"
+
+
+class Shown(NamedTuple):
+    """A passage: where it is, and its text in pieces, each with whether it is evidence."""
+
+    where: str
+    pieces: Sequence[tuple[str, bool]]
+
+    @property
+    def holds(self) -> bool:
+        """Whether it has evidence."""
+        return any(evidence for _, evidence in self.pieces)
+
+
+@dataclass(frozen=True)
+class Passages:
+    """Passages in their order."""
+
+    passages: Sequence[Shown]
+    kind: ClassVar[str] = "passages"
+
+
 class Cell(NamedTuple):
     """A cell: its text, its sort key (None: the text), its CSS classes, and where it leads on the page."""
 
@@ -125,7 +155,7 @@ class Explorer:
     kind: ClassVar[str] = "explorer"
 
 
-Part = Text | Heading | Figure | Notes | Facts | Folded | Table | Beside | Explorer
+Part = Text | Heading | Figure | Notes | Facts | Folded | Fold | Passages | Table | Beside | Explorer
 
 
 @dataclass(frozen=True)

@@ -445,7 +445,13 @@ def test_scheduled_runs_on_a_real_store(harness: Harness, tmp_path: Path, tracki
     assert "found → dropped by threshold" in worse
     assert "How many litres does" in worse
     assert "changed since: fixed · bm25: selector: top_k → threshold" in worse
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"gate.md", "gate.json", "junit.xml", "history.svg"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "gate.md",
+        "gate.json",
+        "junit.xml",
+        "history.svg",
+        "history.html",
+    }
     output = json.loads((tmp_path / "out/gate.json").read_text())
     assert [run["points"]["recall@3"]["verdict"] for run in output["history"]["fixed · bm25"]] == [0.0, 1.0]
     ElementTree.parse(tmp_path / "out/history.svg")

@@ -92,7 +92,7 @@ def test_the_lines_hold_the_exact_numbers(study: Experiment, tmp_path: Path) -> 
         scored = [row["scores"][launch.primary] for row in rows]
         assert scored == [None if math.isnan(x) else x for x in result.scores[launch.primary].tolist()]
     assert [trial["fingerprint"] for trial in logged["trials"]] == [result.fingerprint for result in launch.results]
-    assert {trial["verdict"] for trial in logged["trials"]} >= {"baseline"}
+    assert {trial["verdict"] for trial in logged["trials"]} >= {"■ baseline"}
     assert (folder / logged["files"] / "report.html").is_file()
 
 

@@ -123,7 +123,7 @@ def test_the_report_is_logged_with_the_launch(study: Experiment, tracking: str, 
     assert names == {"comparison.md", "comparison.json", "leaderboard.json", "score_bins.json", *pictures}
     assert "**Which?**" in launch.data.tags["mlflow.note.content"]
     trials = [run.data.tags for run in runs if run.data.tags["kind"] == "trial"]
-    assert [tags["verdict"] for tags in trials].count("baseline") == 1
+    assert [tags["verdict"] for tags in trials].count("■ baseline") == 1
     assert all({"compared_on", "baseline", "difference", "p", "p_best", "may_be_best"} <= set(tags) for tags in trials)
 
 

@@ -34,8 +34,7 @@ def scheduled_runs(checks: Sequence[RunSeries], width: float = WIDE) -> str:
         place = range(len(one.when))
         baseline = np.array(one.baseline)
         axes.step(place, baseline, where="mid", color=FAINT, linewidth=1.4, label="baseline")
-        margin = f"margin {one.margin:g}"
-        axes.fill_between(place, baseline - one.margin, baseline, step="mid", color=SKY, alpha=0.2, label=margin)
+        axes.fill_between(place, baseline - one.margin, baseline, step="mid", color=SKY, alpha=0.2, label="its margin")
         axes.plot(place, one.mean, color=BLUE, linewidth=0.8, alpha=0.6)
         # The verdict uses paired differences, which vary less than the two means.
         axes.vlines(place, one.low, one.high, color=FAINT, linewidth=1, label="95 % interval of the mean")
@@ -55,7 +54,9 @@ def scheduled_runs(checks: Sequence[RunSeries], width: float = WIDE) -> str:
         axes.set_xticks(shown, [f"{at + 1}\n{dates[at].replace(' ', chr(10))}" for at in shown], fontsize=8)
         axes.set_title(short(one.name, 50 if drawing.narrow else 84), loc="left", fontsize=9, color=INK)
         axes.grid(axis="y", color=FAINT, alpha=0.35)
-        columns = 2 if drawing.narrow else 5
-        shape = {"fontsize": 7.5, "frameon": False, "labelcolor": INK, "ncols": columns}
-        axes.legend(loc="upper left", bbox_to_anchor=(0, -0.3), **shape)
+    known = {
+        label: handle for axes in drawing.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    shape = {"fontsize": 8, "frameon": False, "labelcolor": INK, "ncols": 2 if drawing.narrow else 3}
+    drawing.figure.legend(known.values(), known.keys(), loc="outside lower center", **shape)
     return drawing.svg("Scheduled runs of the regression gate: means, 95 % intervals, the baseline and its margin")
