@@ -7,6 +7,7 @@ from reports.frames import scores_frame
 from reports.gate_result import GateResult
 from reports.gate_run import accept_launch, gate
 from reports.launch_files import ComparedReport, launch_report
+from reports.notebook import Plot, View, register_views
 from reports.report import Report, report
 
 __all__ = [
@@ -14,8 +15,10 @@ __all__ = [
     "ComparedReport",
     "Comparison",
     "GateResult",
+    "Plot",
     "Report",
     "Row",
+    "View",
     "accept_launch",
     "compare",
     "gate",
@@ -23,3 +26,5 @@ __all__ = [
     "report",
     "scores_frame",
 ]
+
+register_views()

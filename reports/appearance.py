@@ -1,4 +1,4 @@
-"""One visual language for page, notebook, MLflow, terminal and docs: the colours, and the mark of each verdict.
+"""One visual language for page, notebook, tracker, terminal and docs: the colours, and the mark of each verdict.
 
 A mark never differs by colour alone. The colours of lines and points are Okabe & Ito's palette, which stays
 distinguishable with red-green colour blindness; those of text have a contrast of at least 4.5 (WCAG 2.2, AA) on both

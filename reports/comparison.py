@@ -6,9 +6,10 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness.core.json_text import plain
+from harness.core.notebook_views import view
 from harness.core.plurals import plural
 from reports.comparison_columns import Column, record, table_columns
 from reports.comparison_row import Row
@@ -83,8 +84,12 @@ class Comparison:
         """Returns a row per trial and a column per value; losses are counts of evidence items in `lost_…`."""
         return comparison_frame(self)
 
+    def plot(self) -> Any:
+        """Returns the figure of the differences, a `Plot`, whose points show their values in a notebook."""
+        return view(self, "plot")
+
     def _repr_html_(self) -> str:
-        return html(self)
+        return str(view(self, "table"))
 
     def __str__(self) -> str:
         return text(self)
@@ -260,7 +265,7 @@ def markdown(comparison: Comparison) -> str:
 
 
 def html(comparison: Comparison) -> str:
-    """Returns the comparison as an HTML table, for notebooks."""
+    """Returns the comparison as a plain HTML table, for notebooks that show no frames."""
     head = "".join(f"<th>{escaping.escape(column.title)}</th>" for column in table_columns())
     rows = "".join(
         "<tr>" + "".join(f"<td>{escaping.escape(column.text(row))}</td>" for column in table_columns()) + "</tr>"

@@ -18,7 +18,7 @@ from harness.running.acceptance import code_of, selected
 from harness.running.launch_result import Launch
 from harness.running.primary_metric import bounds_of, primary_metric
 from harness.running.session import Session
-from reports.gate_passages import SelectedPassage, selected_passages
+from reports.gate_passages import PassageRecord, selected_passages
 from reports.gate_result import LISTED, Check, Drop, GateResult, Verdict
 from reports.numbers import outcome_words
 
@@ -159,7 +159,7 @@ def _drops(launch: Launch, result: TrialResult, before: BaselineTrial, metric: s
 
 def _passages(
     session: Session, result: TrialResult, before: BaselineTrial, at: int
-) -> tuple[list[SelectedPassage], list[SelectedPassage]]:
+) -> tuple[list[PassageRecord], list[PassageRecord]]:
     """The passages selected for a query when the baseline was accepted, and today."""
     data = session.outputs(session.trials[0]).data
     query = data.query_set.queries[at]

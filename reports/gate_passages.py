@@ -1,7 +1,7 @@
 """The passages that were selected for a query when the baseline was accepted, and today: for a query that got worse."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harness.core.records import Query
 from harness.data.dataset import Dataset
@@ -10,21 +10,20 @@ _MOST = 10
 """Passages kept of a selection."""
 
 
-@dataclass(frozen=True)
-class SelectedPassage:
-    """A passage: its place in the document, its text, and where evidence is in the text, in characters."""
-
-    doc: str
-    start: int
-    end: int
-    text: str
-    evidence: Sequence[tuple[int, int]]
+PassageRecord = Mapping[str, Any]
+"""A passage in `gate.json`: `doc`, `start`, `end`, `text`, and `evidence`, the parts of the text that are evidence."""
 
 
-def selected_passages(data: Dataset, query: Query, places: Sequence[tuple[str, int, int]]) -> list[SelectedPassage]:
+def selected_passages(data: Dataset, query: Query, places: Sequence[tuple[str, int, int]]) -> list[PassageRecord]:
     """Return the first passages of a selection, given as documents with offsets in characters."""
     return [
-        SelectedPassage(doc, start, end, data.by_id[doc].text[start:end], _evidence(query, doc, start, end))
+        {
+            "doc": doc,
+            "start": start,
+            "end": end,
+            "text": data.by_id[doc].text[start:end],
+            "evidence": _evidence(query, doc, start, end),
+        }
         for doc, start, end in places[:_MOST]
     ]
 

@@ -16,7 +16,7 @@ from harness.evaluation.baseline import Baseline
 from harness.evaluation.stats import FEW_CLUSTERS
 from harness.running.launch_result import Launch
 from harness.tracking import Links, ScheduledRun, TrendPoint
-from reports.gate_passages import SelectedPassage
+from reports.gate_passages import PassageRecord
 from reports.page.figures import RunSeries, scheduled_runs, standalone
 from reports.page.scheduled import changed_since, history_page
 
@@ -61,9 +61,9 @@ class Drop:
     before: float
     after: float
     why: str
-    baseline_passages: Sequence[SelectedPassage] = ()
+    baseline_passages: Sequence[PassageRecord] = ()
     """What was selected when the baseline was accepted; empty if that was not recorded, or for the smaller drops."""
-    passages: Sequence[SelectedPassage] = ()
+    passages: Sequence[PassageRecord] = ()
     """What is selected today."""
 
 

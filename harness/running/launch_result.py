@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from harness.core.notebook_views import view
 from harness.evaluation.results import ScoreBins, TrialResult
 from harness.experiment.experiment import Experiment
 from harness.running.frames import queries_frame, rankings_frame, trials_frame
@@ -72,6 +73,14 @@ class Launch:
         """Return a data frame with a row per trial, query and retrieved hit. The launch must have a session."""
         assert self.session is not None
         return rankings_frame(self.session)
+
+    def explore(self, *trials: str, on: str | None = None) -> Any:
+        """Return the query explorer, a `View` that a notebook shows: two trials side by side, query by query.
+
+        `trials` are those to begin with (default: the baseline and the best), `on` the metric. Raises ConfigError for
+        an unknown trial or metric, or a launch without a session.
+        """
+        return view(self, "explore", *trials, on=on)
 
     @property
     def withheld(self) -> list[str]:

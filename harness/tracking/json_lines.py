@@ -59,7 +59,7 @@ class JsonLinesTracker(Tracker):
 
     def log_trial(self, trial: FinishedTrial, launch: str) -> None:
         """Log a trial unless it is logged already."""
-        with self._explained(), self._runs.writing():
+        with _explained(self._folder), self._runs.writing():
             if not self._is_logged(trial.result.fingerprint):
                 self._append("trial", {"launch": launch, **self._trial(trial)})
 
@@ -89,7 +89,7 @@ class JsonLinesTracker(Tracker):
         trials = [
             {"name": one.name, "fingerprint": one.fingerprint, **tags.get(one.name, {})} for one in launch.results
         ]
-        with self._explained(), self._runs.writing():
+        with _explained(self._folder), self._runs.writing():
             content = {
                 "launch": launch.launch,
                 "begun": _date(launch.begun),
@@ -114,7 +114,7 @@ class JsonLinesTracker(Tracker):
         name = "baseline.json"
         files = self._folder / "baselines" / f"{file_name(baseline.launch)}"
         text = json.dumps(baseline.to_json(), ensure_ascii=False).encode("utf-8", "replace")
-        with self._explained(), self._runs.writing():
+        with _explained(self._folder), self._runs.writing():
             said = {"launch": baseline.launch, "who": baseline.who, "accepted": baseline.when, "why": baseline.why}
             self._append("baseline", {**said, "file": f"{self._write(files, {name: text})}/{name}"})
 
@@ -132,7 +132,7 @@ class JsonLinesTracker(Tracker):
     def log_gate(self, gate: FinishedGate) -> Links:
         """Log a scheduled run, with the gate's files in the folder of its launch; return that folder."""
         files = self._folder / "launches" / gate.launch / "gate"
-        with self._explained(), self._runs.writing():
+        with _explained(self._folder), self._runs.writing():
             content = {
                 "launch": gate.launch,
                 "verdict": gate.verdict,
@@ -161,15 +161,6 @@ class JsonLinesTracker(Tracker):
         files = [self._folder / str(line.get("files")) / GATE_RECORD for line in self._lines("scheduled_run")]
         return [record for file in files[-most:] if (record := gate_record(file)) is not None]
 
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Convert errors of the file system to HarnessError."""
-        try:
-            yield
-        except OSError as error:
-            message = f"tracking: {self._folder}: cannot be written: {error.strerror or error}"
-            raise HarnessError(f"{message}; computed results are kept") from error
-
     def _lines(self, kind: str) -> Iterator[Mapping[str, Any]]:
         """The lines of one kind, oldest first. Another experiment's name may give the same folder."""
         return (line for line, _ in self._runs.lines() if self._is_own(line, kind))
@@ -195,6 +186,16 @@ class JsonLinesTracker(Tracker):
             for name, content in files.items():
                 (part / name).write_bytes(content)
         return folder.relative_to(self._folder).as_posix()
+
+
+@contextlib.contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """Convert errors of the file system to HarnessError."""
+    try:
+        yield
+    except OSError as error:
+        message = f"tracking: {folder}: cannot be written: {error.strerror or error}"
+        raise HarnessError(f"{message}; computed results are kept") from error
 
 
 @contextlib.contextmanager

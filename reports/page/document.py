@@ -17,7 +17,7 @@ from reports.appearance import css
 from reports.comparison import Comparison
 from reports.final import Final, conclusion
 from reports.page.explorer import Packed, pack
-from reports.page.parts import Section
+from reports.page.parts import Explorer, Section
 from reports.page.sections import Material, sections
 
 if TYPE_CHECKING:
@@ -53,25 +53,34 @@ def page(launch: Launch, comparison: Comparison, final: Final | None, *, explore
     bins = launch.score_bins or score_bins(launch.session)
     material = Material(launch, comparison, final, bins)
     made = list(sections(material))
-    metrics = list(dict.fromkeys((comparison.metric, *launch.experiment.metrics, *launch.results[0].judged)))[:8]
     bare = _written(material, made, Packed("", [], [], []))
-    return _written(
-        material, made, pack(launch, metrics, _order(material, explore), LARGEST - len(bare.encode()) - _SLACK)
-    )
+    return _written(material, made, _packed(launch, comparison, explore, LARGEST - len(bare.encode()) - _SLACK))
 
 
-def _order(material: Material, explore: tuple[str, ...]) -> list[int]:
-    names = [result.name for result in material.launch.results]
+def explorer_page(launch: Launch, comparison: Comparison, explore: Sequence[str] = ()) -> str:
+    """Returns the query explorer alone as HTML; the trials `explore` come first. Raises ConfigError as `page` does."""
+    if launch.session is None:
+        raise ConfigError("explore: the launch has results only; load a launch from a store, or run an experiment")
+    packed = _packed(launch, comparison, explore, LARGEST - 500_000)
+    title = f"{launch.experiment.name}: queries"
+    section = Section("explorer", "", [Explorer()])
+    return rendered([section], title=title, scripts=EXPLORING, explorer_notes=packed.notes, data=_data(packed))
+
+
+def _packed(launch: Launch, comparison: Comparison, explore: Sequence[str], budget: int) -> Packed:
+    metrics = list(dict.fromkeys((comparison.metric, *launch.experiment.metrics, *launch.results[0].judged)))[:8]
+    return pack(launch, metrics, _order(launch, comparison, explore), budget)
+
+
+def _order(launch: Launch, comparison: Comparison, explore: Sequence[str]) -> list[int]:
+    names = [result.name for result in launch.results]
     for name in explore:
         if name not in names:
             raise ConfigError(f"report: no trial '{name}'; trials: {', '.join(names)}")
-    return list(dict.fromkeys([*(names.index(name) for name in explore), *material.comparison.by_importance]))
+    return list(dict.fromkeys([*(names.index(name) for name in explore), *comparison.by_importance]))
 
 
 def _written(material: Material, made: list[Section], packed: Packed) -> str:
-    data = [("index", packed.index)]
-    data += [(f"block-{at}", block) for at, block in enumerate(packed.blocks)]
-    data += [(f"text-{at}", block) for at, block in enumerate(packed.texts)]
     name = material.launch.experiment.name
     return rendered(
         made,
@@ -82,8 +91,15 @@ def _written(material: Material, made: list[Section], packed: Packed) -> str:
         answer=answer(material.comparison),
         locked=conclusion(material.final) if material.final else "",
         explorer_notes=packed.notes,
-        data=data,
+        data=_data(packed),
     )
+
+
+def _data(packed: Packed) -> list[tuple[str, str]]:
+    """The explorer's data, each part with the id by which the page finds it."""
+    data = [("index", packed.index)]
+    data += [(f"block-{at}", block) for at, block in enumerate(packed.blocks)]
+    return data + [(f"text-{at}", block) for at, block in enumerate(packed.texts)]
 
 
 def rendered(made: Sequence[Section], *, title: str, scripts: Sequence[str] = ANSWERING, **more: Any) -> str:
