@@ -16,17 +16,20 @@ from typing import NamedTuple
 
 import grimp
 
+from reports.appearance import LIGHT
+
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "rooms.svg"
 LEFT, TOP, WIDTH, HEIGHT, GAP = 240, 56, 740, 62, 14
 REACH = 300
 """Pixels that the longest arrow swings out to its side."""
 
-STYLE = """
-  text { font-family: system-ui, sans-serif; fill: #1b1f24 }
-  .name { font-size: 16px; font-weight: 600 } .caption, .size { font-size: 12px; fill: #57606a }
-  .room { fill: #f6f8fa; stroke: #8c959f; rx: 6px } .arrow { fill: none; stroke: #0969da; opacity: .45 }
-  .arrow:hover { stroke: #cf222e; opacity: 1 } .paper { fill: #ffffff } .tip { fill: #0969da; opacity: .6 }
+STYLE = f"""
+  text {{ font-family: system-ui, sans-serif; fill: {LIGHT["ink"]} }}
+  .name {{ font-size: 16px; font-weight: 600 }} .caption, .size {{ font-size: 12px; fill: {LIGHT["soft"]} }}
+  .room {{ fill: {LIGHT["panel"]}; stroke: {LIGHT["faint"]}; rx: 6px }}
+  .arrow {{ fill: none; stroke: {LIGHT["link"]}; opacity: .45 }} .arrow:hover {{ stroke: {LIGHT["worse"]}; opacity: 1 }}
+  .paper {{ fill: {LIGHT["paper"]} }} .tip {{ fill: {LIGHT["link"]}; opacity: .6 }}
 """
 
 

@@ -20,7 +20,8 @@ from harness.running.launch_result import Launch
 from harness.running.session import Session, store_folder
 from harness.tracking import FinishedGate, ScheduledRun, TrendPoint, open_tracker
 from reports.gate import compare_with_baseline, margins
-from reports.gate_result import CODES, GateResult, files, tags
+from reports.gate_files import files, tags
+from reports.gate_result import CODES, GateResult
 from reports.logged_run import run
 
 _MOST_RUNS = 100

@@ -256,7 +256,7 @@ KNOWN = {
     "harness/core/tokenizer.py",
     "harness/experiment/yaml_file.py",
     "judges/support.py",
-    "reports/page/drawing.py",
+    "reports/page/figures/drawing.py",
 }
 
 

@@ -49,7 +49,7 @@ def _gate_options(parser: argparse.ArgumentParser) -> None:
 
 def _gate(options: argparse.Namespace) -> int:
     from harness.experiment.yaml_file import read_experiment
-    from reports.gate_result import refused
+    from reports.gate_files import refused
 
     if options.accept and options.out:
         raise ConfigError("gate: --out does not go with --accept, which compares nothing")
@@ -66,7 +66,8 @@ def _gate(options: argparse.Namespace) -> int:
 
 
 def _accept_or_compare(options: argparse.Namespace, experiment: "Experiment") -> int:
-    from reports.gate_result import files, markdown
+    from reports.gate_files import files
+    from reports.gate_result import markdown
     from reports.gate_run import accept_launch, gate
 
     given: dict[str, Any] = {

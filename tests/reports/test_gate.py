@@ -24,7 +24,8 @@ from harness.evaluation.stats import Differences, Floats
 from harness.experiment.settings import Compare, Gate
 from reports import accept_launch, gate
 from reports.gate import MARGIN, _check, compare_with_baseline, margins
-from reports.gate_result import GateResult, as_json, by_urgency, files, junit, markdown
+from reports.gate_files import as_json, files, junit
+from reports.gate_result import GateResult, by_urgency, markdown
 
 QUERIES = 120
 HARNESS = str(Path(sys.executable).parent / "harness")

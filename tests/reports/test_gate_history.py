@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_checks import accessibility_faults, layout_faults, window
 
 HARNESS = str(Path(sys.executable).parent / "harness")
-LAYOUT = (Path(__file__).parent / "layout.js").read_text(encoding="utf-8")
 NIGHTLY = """
 name: nightly
 data: garden
@@ -73,8 +73,11 @@ def test_from_a_run_to_the_passages_of_a_query(browser: Any, page: Path) -> None
     ActionChains(browser).move_to_element(point).click().perform()
     assert "#run-" in browser.current_url
     for width in (390, 1440, 1920):
-        shape = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
-        assert browser.execute_script(LAYOUT) == [], width
+        for scheme in ("light", "dark"):
+            window(browser, width, scheme)
+            assert layout_faults(browser) == [], (width, scheme)
+    for scheme in ("light", "dark"):
+        window(browser, 1440, scheme)
+        assert accessibility_faults(browser) == [], scheme
     assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

@@ -1,23 +1,15 @@
 """The page as people use it: pointer, keys, links, filters, narrow and wide windows, light and dark; by real boxes."""
 
 import json
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+from page_checks import accessibility_faults, layout_faults, window
 
 from harness import Launch, compare
 
-LAYOUT = (Path(__file__).parent / "layout.js").read_text(encoding="utf-8")
 WINDOWS = [(width, scheme) for width in (390, 1440, 1920) for scheme in ("light", "dark")]
-
-
-def window(browser: Any, width: int, scheme: str = "light") -> None:
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    shape = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
 
 
 def until(browser: Any, script: str, *arguments: Any) -> Any:
@@ -42,7 +34,7 @@ def test_no_text_is_cut_off_or_covered(shown: Any) -> None:
     """On a phone and two screens: no text is clipped, outside its figure, or over another; nothing scrolls sideways."""
     for width, scheme in WINDOWS:
         window(shown, width, scheme)
-        assert shown.execute_script(LAYOUT) == [], (width, scheme)
+        assert layout_faults(shown) == [], (width, scheme)
         wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert shown.execute_script(wide) == 0, (width, scheme)
         points = (
@@ -58,7 +50,7 @@ def test_the_layout_test_finds_faults(shown: Any) -> None:
         "const [one, two] = document.querySelectorAll('.figure.wide text');"
         "two.parentElement.append(one.cloneNode(true), one.cloneNode(true));"
     )
-    found = {fault[0] for fault in shown.execute_script(LAYOUT)}
+    found = {fault[0] for fault in layout_faults(shown)}
     assert {"clipped", "overlap"} <= found
 
 
@@ -66,12 +58,7 @@ def test_the_layout_test_finds_faults(shown: Any) -> None:
 def test_accessible(shown: Any, scheme: str) -> None:
     """axe-core finds no violation of WCAG 2 A and AA, contrast included, also with everything unfolded."""
     window(shown, 1440, scheme)
-    shown.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
-    shown.execute_script((files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
-    shown.set_script_timeout(120)
-    found = shown.execute_async_script("const done = arguments[arguments.length - 1]; axe.run(document).then(done)")
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
-    assert "color-contrast" in {one["id"] for one in found["passes"]}
+    assert accessibility_faults(shown) == []
 
 
 def test_figures_answer_to_the_pointer_and_to_keys(shown: Any, launch: Launch) -> None:
@@ -149,7 +136,7 @@ def test_only_queries_that_differ_and_a_link_to_one(shown: Any, launch: Launch) 
 
 
 def test_search_in_passages(shown: Any) -> None:
-    """A word that is in no query finds the queries whose passages have it."""
+    """A text that is in no query finds the queries whose passages have it; so does a regular expression."""
     shown.find_element("id", "filter").send_keys("holds hyssop beans")
     assert shown.find_element("id", "count").text == "no matching query"
     shown.find_element("id", "deep").click()
@@ -159,6 +146,10 @@ def test_search_in_passages(shown: Any) -> None:
         "document.querySelector('#queries button').click(); return document.querySelector('#detail').dataset.query",
     )
     assert "holds hyssop beans" in shown.execute_script("return document.querySelector('#detail').textContent")
+    found = shown.find_element("id", "count").text
+    shown.find_element("id", "filter").clear()
+    shown.find_element("id", "filter").send_keys(r"/holds (hyssop|tarragon)\s+b/")
+    until(shown, "return document.getElementById('count').textContent === arguments[0]", found)
 
 
 def test_where_evidence_lies(shown: Any, launch: Launch) -> None:

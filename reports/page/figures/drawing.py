@@ -12,6 +12,9 @@ from reports.appearance import LIGHT, Role
 WIDE, NARROW = 7.2, 3.9
 """Widths of figures in inches: for a column of the page, and for a phone."""
 
+_LARGEST = {True: 1.4, False: 1.1}
+"""How much a figure grows with its column, for a wide one and for a phone's."""
+
 _PLACEHOLDERS: dict[Role, str] = {"ink": "#010203", "faint": "#040506", "better": "#070809", "worse": "#0a0b0c"}
 INK, FAINT = _PLACEHOLDERS["ink"], _PLACEHOLDERS["faint"]
 """Placeholders for the page's colours of text and of faint lines; `Drawing.svg` replaces them."""
@@ -102,7 +105,8 @@ def _with_own_ids(text: str, label: str, width: float) -> str:
     text = re.sub(r'(\bid="|url\(#|href="#)', lambda found: found[0] + prefix, text)
     opening, rest = text.split(">", 1)
     opening = re.sub(r' (width|height)="[^"]*"', "", opening, count=2)
-    return f'{opening} role="img" aria-label="{escape(label)}" style="max-width:{1.4 * width:.1f}in">{rest}'
+    largest = _LARGEST[width >= WIDE] * width
+    return f'{opening} role="img" aria-label="{escape(label)}" style="max-width:{largest:.1f}in">{rest}'
 
 
 def standalone(svg: str) -> str:

@@ -4,9 +4,18 @@ const explorer = byId("explorer");
 const CHOICES = ["a", "b", "metric"], FILTERS = ["which", "type", "filter"];
 let current = -1, sorting = { by: "difference", down: false }, asked = 0, searched = null;
 
-const matches = (row, wanted) =>
-  `${row.query.id} ${row.query.text} ${row.query.type ?? ""} ${row.query.answer ?? ""}`.toLowerCase().includes(wanted) ||
-  (searched?.[row.at].includes(wanted) ?? false);
+// What is written in the search field: a text, or between slashes a regular expression.
+const wanted = () => {
+  const text = byId("filter").value.trim().toLowerCase(), pattern = text.match(/^\/(.+)\/$/);
+  try {
+    const expression = pattern && new RegExp(pattern[1], "i");
+    if (expression) return (shown) => expression.test(shown);
+  } catch { /* not a regular expression, or not yet */ }
+  return (shown) => shown.includes(text);
+};
+const matches = (row, test) =>
+  test(`${row.query.id} ${row.query.text} ${row.query.type ?? ""} ${row.query.answer ?? ""}`.toLowerCase()) ||
+  (searched !== null && test(searched[row.at]));
 const WHICH = {
   all: () => true, differ: ({ difference }) => Math.abs(difference) > 1e-9,
   better: ({ difference }) => difference > 1e-9, worse: ({ difference }) => difference < -1e-9,
@@ -17,8 +26,8 @@ const everyRow = () => index.queries.map((query, at) => {
   return { at, query, a, b, difference: b - a };
 });
 const rowsShown = () => {
-  const wanted = byId("filter").value.trim().toLowerCase(), kind = byId("type").value;
-  const found = everyRow().filter((row) => matches(row, wanted) && WHICH[byId("which").value](row) &&
+  const test = wanted(), kind = byId("type").value;
+  const found = everyRow().filter((row) => matches(row, test) && WHICH[byId("which").value](row) &&
     (kind === "all" || row.query.type === kind));
   const key = (row) => (sorting.by === "query" ? row.query.text : row[sorting.by]);
   return found.sort((one, two) => {

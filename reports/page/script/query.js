@@ -123,7 +123,7 @@ const evidenceOf = (query, at) => Promise.all(query.evidence.map(async (places, 
   const more = places.length > 1 ? ` and ${places.length - 1} equivalent places` : "";
   const outcomes = `whole selection of A: ${outcome(chosen.a, at, item)} · of B: ${outcome(chosen.b, at, item)}`;
   return make("li", {}, make("div", { class: "where" }, (query.whole ? index.documents[doc][0] : named(where)) + more),
-    make("p", { class: "text plain", dir: "auto" }, text ?? ""), make("div", { class: "where" }, outcomes));
+    ...body(text ?? "", []), make("div", { class: "where" }, outcomes));
 }));
 
 const asJson = (query, at, block, place) => {

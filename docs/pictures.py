@@ -1,0 +1,74 @@
+"""Draws the pictures of the pages in docs/pages: `python -P docs/pictures.py REPORT.html HISTORY.html`.
+
+REPORT.html is made by `harness report experiments/quickstart.yaml`, HISTORY.html by `harness gate --out`. Needs
+Chromium and its driver, and the tests' extra.
+"""
+
+import io
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from selenium import webdriver
+from selenium.webdriver.support.ui import WebDriverWait
+
+FOLDER = Path(__file__).parent / "pages"
+SCREENS = ((1440, 900), (1920, 1080))
+PHONE = (390, 1250)
+SCHEMES = ("light", "dark")
+
+
+def browser(profile: str) -> Any:
+    options = webdriver.ChromeOptions()
+    options.binary_location = "/usr/bin/chromium"
+    flags = "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking --hide-scrollbars"
+    for flag in (*flags.split(), f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    return webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
+
+
+def shown(driver: Any, url: str, size: tuple[int, int], scheme: str, prepare: str) -> Image.Image:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    shape = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
+    driver.get("about:blank")
+    driver.get(url)
+    ready = "const one = document.getElementById('explorer'); return !one || one.dataset.ready === 'true'"
+    WebDriverWait(driver, 30).until(lambda page: page.execute_script(ready))
+    driver.execute_script(prepare)
+    driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    return Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
+
+
+def pictures(driver: Any, name: str, url: str, prepare: str = "") -> Iterator[tuple[str, Image.Image]]:
+    for size in SCREENS:
+        for scheme in SCHEMES:
+            yield f"{name}_{size[0]}_{scheme}", shown(driver, url, size, scheme, prepare)
+    phones = [shown(driver, url, PHONE, scheme, prepare) for scheme in SCHEMES]
+    both = Image.new("RGB", (2 * PHONE[0] + 20, PHONE[1]), "#808080")
+    for at, phone in enumerate(phones):
+        both.paste(phone, (at * (PHONE[0] + 20), 0))
+    yield f"{name}_{PHONE[0]}", both
+
+
+def main(report: str, history: str) -> None:
+    FOLDER.mkdir(exist_ok=True)
+    page, runs = Path(report).resolve().as_uri(), Path(history).resolve().as_uri()
+    lost = "const run = document.querySelectorAll('#runs > details')[2]; run.open = true;"
+    lost += "const query = run.querySelector('details'); query.open = true; query.scrollIntoView()"
+    with tempfile.TemporaryDirectory() as profile:
+        driver = browser(profile)
+        views = [("report", page, ""), ("explorer", f"{page}#which=differ", ""), ("history", runs, "")]
+        for name, url, prepare in (*views, ("lost", runs, lost)):
+            for file, picture in pictures(driver, name, url, prepare):
+                picture.quantize(256).save(FOLDER / f"{file}.png", optimize=True)
+                print(file)
+        driver.quit()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
