@@ -84,4 +84,4 @@ def css() -> str:
     light, dark = (
         "".join(f"--{name}:{colour};" for name, colour in (one | _heat(one)).items()) for one in (LIGHT, DARK)
     )
-    return f":root{{color-scheme:light dark;{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    return f":root{{color-scheme:light dark;{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"

@@ -44,7 +44,12 @@ def compare_with_baseline(launch: Launch, baseline: Baseline) -> GateResult:
     drops = [drop for pair, check in zip(pairs, checks, strict=True) for drop in _drops(launch, *pair, check)]
     changed = [*_packages(baseline), *_code(launch.results, baseline)]
     changed += [line for result in launch.results for line in _changed(result, _before(result, baseline))]
-    return GateResult(launch.experiment.name, launch, baseline, gate.alpha, checks, drops, changed, {})
+    worse = {
+        (result.name, at)
+        for (result, before, metric), check in zip(pairs, checks, strict=True)
+        for at in _worse(result, before, metric, check)
+    }
+    return GateResult(launch.experiment.name, launch, baseline, gate.alpha, checks, drops, len(worse), changed, {})
 
 
 def margins(launch: Launch) -> dict[str, float]:
@@ -131,15 +136,28 @@ def _today(result: TrialResult, metric: str) -> float:
     return math.fsum(((low + high) / 2)[~np.isnan(low)]) / int((~np.isnan(low)).sum())
 
 
-def _drops(launch: Launch, result: TrialResult, before: BaselineTrial, metric: str, check: Check) -> list[Drop]:
-    """The queries with the largest drops on a metric, with their changed evidence outcomes."""
+def _worse(result: TrialResult, before: BaselineTrial, metric: str, check: Check) -> list[int]:
+    """The queries whose score dropped on a metric that is not fine, by their index; the largest drop first."""
     if check.verdict == "fine" and check.difference >= 0:
         return []
+    lost = np.nan_to_num(_middle(before.bounds(metric)) - _middle(_bounds(result, metric)))
+    return [at for at in np.argsort(-lost, kind="stable").tolist() if lost[at] > 1e-9]
+
+
+def _bounds(result: TrialResult, metric: str) -> tuple[Floats, Floats]:
     (low,), (high,) = bounds_of([result], metric)
-    old_low, old_high = before.bounds(metric)
-    now, then = (low + high) / 2, (old_low + old_high) / 2
-    lost = np.nan_to_num(then - now)
-    order = [at for at in np.argsort(-lost, kind="stable").tolist() if lost[at] > 1e-9][:_MOST_DROPS]
+    return low, high
+
+
+def _middle(bounds: tuple[Floats, Floats]) -> Floats:
+    return (bounds[0] + bounds[1]) / 2
+
+
+def _drops(launch: Launch, result: TrialResult, before: BaselineTrial, metric: str, check: Check) -> list[Drop]:
+    """The queries with the largest drops on a metric, with their changed evidence outcomes."""
+    low, high = _bounds(result, metric)
+    now, then = _middle((low, high)), _middle(before.bounds(metric))
+    order = _worse(result, before, metric, check)[:_MOST_DROPS]
     session = launch.session
     texts = session.outputs(session.trials[0]).work.query_texts if session else [""] * len(now)
     return [

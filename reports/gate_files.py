@@ -1,7 +1,9 @@
 """The files of a scheduled run: `gate.json`, JUnit XML, the history as a page and as a chart, and Markdown."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 from xml.etree import ElementTree
 
 from harness.core.characters import visible
@@ -27,12 +29,11 @@ def files(found: GateResult) -> dict[str, bytes]:
 
 def tags(found: GateResult) -> dict[str, str]:
     """Returns what a tracker's table of scheduled runs shows: the queries that got worse, and what changed."""
-    worse = len({(drop.trial, drop.query) for drop in found.drops})
     record = json.loads(as_json(found))
     changed = changed_since(record, found.earlier[-1] if found.earlier else None)
     return {
         "gate": marked(found.verdict),
-        "gate_worse": plural(worse, "query"),
+        "gate_worse": plural(found.queries_worse, "query"),
         "gate_changed": "; ".join(changed)[:5000] or "nothing",
     }
 
@@ -49,6 +50,7 @@ def as_json(found: GateResult) -> str:
         "when": found.when,
         "baseline": {name: getattr(baseline, name) for name in ("launch", "who", "when", "why", "measured")},
         "checks": [asdict(check) for check in found.checks],
+        "queries_worse": found.queries_worse,
         "drops": [asdict(drop) for drop in found.drops],
         "changed": list(found.changed),
         "notes": notes(found),
@@ -57,9 +59,20 @@ def as_json(found: GateResult) -> str:
     return json.dumps(plain({"format": FORMAT, **record}), indent=1, ensure_ascii=False, allow_nan=False)
 
 
+_WITH_PASSAGES = 20
+"""Earlier scheduled runs whose passages are on the page of the history: a run has up to 200 kB of them."""
+
+
+def _without_passages(record: Mapping[str, Any]) -> dict[str, Any]:
+    drops = [{name: value for name, value in drop.items() if "passages" not in name} for drop in record["drops"]]
+    return {**record, "drops": drops}
+
+
 def history(found: GateResult) -> str:
     """Returns a page (HTML) of all scheduled runs: verdicts, what changed, and the queries that got worse."""
-    records = [*found.earlier, json.loads(as_json(found))]
+    cut = len(found.earlier) - _WITH_PASSAGES
+    earlier = [record if at >= cut else _without_passages(record) for at, record in enumerate(found.earlier)]
+    records = [*earlier, json.loads(as_json(found))]
     return visible(redact(history_page(records, drawn(found), notes(found)[0])))
 
 

@@ -71,6 +71,8 @@ class GateResult:
     alpha: float
     checks: Sequence[Check]
     drops: Sequence[Drop]
+    queries_worse: int
+    """How many queries of the trials have a lower score than in the baseline, in checks that are not fine."""
     changed: Sequence[str]
     """Libraries, code and settings that differ from those of the baseline, a line each."""
     history: Mapping[str, Sequence[ScheduledRun]]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from html import escape
+from math import ceil
 from pathlib import Path
 
 from harness.core.characters import visible
@@ -53,7 +54,7 @@ class Plot(View):
     def write(self, path: Path | str) -> Path:
         """Write the figure and return its path: as SVG if the name ends in `.svg`, else as a page."""
         target = Path(path)
-        target.write_text(self.svg if target.suffix == ".svg" else self.html, encoding="utf-8")
+        target.write_text(self.svg if target.suffix.lower() == ".svg" else self.html, encoding="utf-8")
         return target
 
 
@@ -71,7 +72,7 @@ def plot(comparison: Comparison) -> Plot:
     """Return the figure of the differences to the baseline, with their intervals."""
     section = Section("comparison", "", [Figure(partial(forest, comparison))])
     title = f"differences in {comparison.metric} to the baseline"
-    height = min(46, 6 + 2 * len(comparison.rows))
+    height = min(60, 7 + ceil(2.1 * len(comparison.rows)))
     return Plot(_safe(rendered([section], title=title)), title, height, svg=standalone(forest(comparison, WIDE)))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import unescape
 from typing import ClassVar, NamedTuple
 
 from markupsafe import Markup
@@ -38,6 +39,11 @@ class Figure:
     def wide(self) -> Markup:
         """The SVG for a column of the page, marked as safe HTML."""
         return Markup(self.draw(WIDE))
+
+    @property
+    def label(self) -> str:
+        """What it shows, in a line."""
+        return unescape(self.wide.split('aria-label="', 1)[1].split('"', 1)[0])
 
     @cached_property
     def narrow(self) -> Markup:

@@ -33,7 +33,7 @@ Record = Mapping[str, Any]
 def history_page(records: Sequence[Record], series: Sequence[RunSeries], margin_note: str) -> str:
     """Return the page (HTML) of scheduled runs, given their `gate.json` and the history of each check, oldest first."""
     newest = records[-1]
-    title = f"{newest['experiment']}: {plural(len(records), 'scheduled run')}"
+    title = f"{newest['experiment']}: the newest {plural(len(records), 'scheduled run')}"
     changes = [changed_since(record, before) for record, before in zip(records, [None, *records], strict=False)]
     runs = list(zip(records, changes, strict=True))[::-1]
     sections = [
@@ -56,10 +56,12 @@ def _time(record: Record) -> int:
 
 def changed_since(record: Record, before: Record | None) -> list[str]:
     """Return what is not as it was in the scheduled run before: baseline, libraries, code and settings, a line each."""
+    since = [f"{line} (since the baseline)" for line in record["changed"]]
     if before is None:
-        return [f"{line} (since the baseline)" for line in record["changed"]]
+        return since
     if record["baseline"]["launch"] != before["baseline"]["launch"]:
-        return [f"a new baseline: {_against(record)}"]
+        baseline = record["baseline"]
+        return [f"a new baseline, accepted by {baseline['who']} on {baseline['when']}: {baseline['why']}", *since]
     new = [line for line in record["changed"] if line not in before["changed"]]
     return [*new, *(f"no longer: {line}" for line in before["changed"] if line not in record["changed"])]
 
@@ -89,7 +91,7 @@ def _line(record: Record, changed: Sequence[str]) -> Line:
     worst = min(record["checks"], key=lambda check: _number(check["difference"]), default=None)
     drop = f"{worst['metric']} {_number(worst['difference']):+.3f}" if worst else ""
     others = sum(check["verdict"] != "fine" for check in record["checks"])
-    worse = len({(drop["trial"], drop["query"]) for drop in record["drops"]})
+    worse = record.get("queries_worse", len({(drop["trial"], drop["query"]) for drop in record["drops"]}))
     cells = [
         Cell(when(record), _time(record), "", f"#{_anchor(record)}"),
         Cell(
@@ -159,7 +161,8 @@ def _drop(drop: Mapping[str, Any]) -> Fold:
         )
         parts.append(Beside(left, right))
     else:
-        parts.append(Text("The passages were not recorded.", soft=True))
+        message = "Passages are shown for the ten largest drops of each check, in the newest runs."
+        parts.append(Text(message, soft=True))
     return Fold(f"{change}: {drop['text'] or drop['query']}", parts)
 
 

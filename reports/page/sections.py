@@ -300,8 +300,8 @@ def _explorer(_: Material) -> Iterator[Part]:
     yield Text(
         "Choose two trials, and a query from the list or from the figure. The details show its evidence, where it lies "
         "in the documents and what each trial brought of it, the passages that each trial selected, and what each "
-        "selector step dropped and why. Evidence is underlined. The arrow keys move through the list; the address of "
-        "the page leads to what is shown."
+        "selector step dropped and why. Evidence is underlined. The arrow keys in the list, and J and K, lead to the "
+        "next query; the address of the page leads to what is shown."
     )
     yield Explorer()
 

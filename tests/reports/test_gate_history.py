@@ -1,5 +1,6 @@
 """The page of scheduled runs, from real runs of the gate, in a real browser."""
 
+import json
 import os
 import subprocess
 import sys
@@ -36,7 +37,9 @@ def page(garden_data: Path, tmp_path: Path, tracking: str) -> Path:
     run(4, "--accept", "--why", "first", "--who", "Ada")
     run(4)
     run(1, code=3)
-    assert "History" in run(1, code=3)
+    assert "History" in run(1, "--out", "worse", code=3)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/gate-2.json").write_text((tmp_path / "worse/gate.json").read_text())
     run(4, "--out", "out")
     return tmp_path / "out/history.html"
 
@@ -51,6 +54,7 @@ def test_from_a_run_to_the_passages_of_a_query(browser: Any, page: Path) -> None
     setting = "fixed · bm25: selector.top_k.k: 4 → 1"
     assert [row[5] for row in rows] == [f"no longer: {setting}", "nothing", setting, "nothing"]
     assert [row[4] for row in rows][::3] == ["0", "0"]
+    assert rows[1][4] == rows[2][4] == str(json.loads((page.parent / "gate-2.json").read_text())["queries_worse"])
     links = browser.find_elements("css selector", "#history tbody a")
     browser.execute_script("arguments[0].click()", links[1])
     opened = "details[open] > details"

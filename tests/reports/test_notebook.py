@@ -8,6 +8,7 @@ import pytest
 from harness import ConfigError, Launch, compare
 from harness.core.errors import HarnessError
 from harness.core.notebook_views import view
+from reports import report
 
 
 def inside(browser: Any, tmp_path: Path, output: str) -> None:
@@ -58,6 +59,22 @@ def test_the_queries_of_a_launch(browser: Any, launch: Launch, tmp_path: Path) -
         launch.explore("x")
     with pytest.raises(ConfigError, match="has results only"):
         Launch("l", launch.experiment, launch.results).explore()
+
+
+def test_links_stay_in_the_frame(browser: Any, launch: Launch, tmp_path: Path) -> None:
+    """A link within the page would load the notebook into the frame, as fragments are those of the notebook there."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    inside(browser, tmp_path, report(launch)._repr_html_())
+    ready = "return document.getElementById('explorer')?.dataset.ready === 'true'"
+    WebDriverWait(browser, 30).until(lambda driver: driver.execute_script(ready))
+    last = browser.find_elements("css selector", "#comparison tbody a")[-1]
+    name = last.text
+    browser.execute_script("arguments[0].click()", last)
+    chosen = "return document.getElementById('b').selectedOptions[0].textContent"
+    WebDriverWait(browser, 30).until(lambda driver: driver.execute_script(chosen) == name)
+    browser.execute_script("document.querySelector('nav a').click()")
+    assert browser.execute_script("return document.querySelector('h1').textContent") == launch.experiment.name
 
 
 def test_an_object_that_nothing_shows() -> None:

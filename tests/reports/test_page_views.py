@@ -1,6 +1,7 @@
 """The page as people use it: pointer, keys, links, filters, narrow and wide windows, light and dark; by real boxes."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from page_checks import accessibility_faults, layout_faults, window
 
 from harness import Launch, compare
+from reports.appearance import marked
 
 WINDOWS = [(width, scheme) for width in (390, 1440, 1920) for scheme in ("light", "dark")]
 
@@ -100,6 +102,10 @@ def test_the_table_filters_groups_and_hides_columns(shown: Any, launch: Launch) 
     choose(shown, "group by", "retriever", "#comparison")
     assert shown.execute_script(heads) == ["retriever: bm25 · 2 trials", "retriever: dense · 2 trials"]
     assert len(shown.execute_script(names)) == len(every)
+    choose(shown, "group by", "verdict", "#comparison")
+    verdicts = [marked(row.verdict) for row in compare(launch).rows]
+    counted = {f"verdict: {one} · {verdicts.count(one)} trial{'s' * (verdicts.count(one) > 1)}" for one in verdicts}
+    assert set(shown.execute_script(heads)) == counted
     choose(shown, "group by", "–", "#comparison")
     assert shown.execute_script(heads) == []
     shown.find_element("css selector", "#comparison input[type=search]").send_keys("recursive")
@@ -174,6 +180,13 @@ def test_where_evidence_lies(shown: Any, launch: Launch) -> None:
             assert f"{passage['start']}–{passage['end']}, rank" in label
 
 
+def _markdown_script() -> str:
+    """The page's functions for Markdown, which its own script keeps to itself."""
+    folder = Path(__file__).parents[2] / "reports/page"
+    files = ("vendor/markdown-it.min.js", "script/dom.js", "script/markdown.js")
+    return "\n".join((folder / file).read_text(encoding="utf-8") for file in files)
+
+
 def test_markdown_is_shown_as_such_and_inert(shown: Any) -> None:
     """Headings, lists, tables and code are shown as such, evidence marked; markup, links and images are only text."""
     text = (
@@ -181,12 +194,8 @@ def test_markdown_is_shown_as_such_and_inert(shown: Any) -> None:
         "<img src=x onerror='window.hacked=9'> [link](javascript:window.hacked=9) ![alt](http://127.0.0.1:9/x.png)\n"
     )
     start = text.index("one")
-    script = (Path("reports/page/script/dom.js"), Path("reports/page/script/markdown.js"))
-    root = Path(__file__).parents[2]
-    own = "\n".join((root / path).read_text(encoding="utf-8") for path in script)
-    library = (root / "reports/page/vendor/markdown-it.min.js").read_text(encoding="utf-8")
     made = shown.execute_script(
-        f"{library}\n{own}\nconst made = rendered({json.dumps(text)}, [[{start}, {start + 3}]]);"
+        f"{_markdown_script()}\nconst made = rendered({json.dumps(text)}, [[{start}, {start + 3}]]);"
         "document.body.append(made); const plain = looksLikeMarkdown('plain text, 5 * 3 and a_b_c');"
         "return [made.innerHTML, plain, made.textContent]"
     )
@@ -197,3 +206,52 @@ def test_markdown_is_shown_as_such_and_inert(shown: Any) -> None:
     assert not any(tag in made[0] for tag in ("<a", "<img", "<script"))
     assert "onerror" in made[2]
     assert made[1] is False
+
+
+EVIDENCE = [
+    ("| a | b |\n|---|---|\n| <1 cup | 240 ml |>\n| 2 cups | 480 ml |\n\nafter", "1 cup240 ml"),
+    ("|a|b|\n|---|---|\n<|1 cup|240 ml|>\n|2|3|\n", "1 cup240 ml"),
+    ("<| a | b |>\n|---|---|\n| 1 | 2 |\n", "ab"),
+    ("before\n\n<```\ncode\n```>\n\nafter", "code"),
+    ("a\n<# Title\n\n- one\n>- two\n", "Titleone"),
+    ("1. one\n2. <two *and* **more**>\n", "two and more"),
+    ("x & y &amp; <z \\* &lt;b&gt;> end", "z * <b>"),
+    ("[a](http://a.b/a) then <a> and a", "a"),
+    ("😀 *one* <😀 two> three", "😀 two"),
+    ("3. three\n4. <four>\n", "four"),
+    ("<a> b *c* <d>", "ad"),
+]
+
+
+@pytest.mark.parametrize(("written", "wanted"), EVIDENCE)
+def test_evidence_in_markdown_is_marked_to_the_letter(shown: Any, written: str, wanted: str) -> None:
+    """Whatever it begins or ends in; between < and > in the text, which are left out."""
+    text, cuts = "", []
+    for at, part in enumerate(re.split(r"(?<!&)[<>](?!b&)", written)):
+        if at % 2:
+            cuts.append([len(text), len(text) + len(part)])
+        text += part
+    made = shown.execute_script(
+        f"{_markdown_script()}\nconst made = rendered({json.dumps(text)}, {cuts});"
+        "return [[...made.querySelectorAll('mark')].map((one) => one.textContent).join(''), made.innerHTML]"
+    )
+    assert made[0].strip() == wanted, made[1]
+
+
+def test_evidence_that_markdown_hides_is_shown_in_the_source(shown: Any) -> None:
+    """Evidence in a link's address has no place in the rendered text."""
+    text = "# T\n\n[words](http://evidence.example/)\n"
+    at = text.index("evidence")
+    script = f"{_markdown_script()}\nreturn rendered({json.dumps(text)}, [[{at}, {at + 8}]])"
+    assert shown.execute_script(script) is None
+
+
+def test_texts_with_astral_characters(shown: Any) -> None:
+    """Offsets count code points: a piece of emoji must not seem to reach into the next one."""
+    script = (Path(__file__).parents[2] / "reports/page/script/explorer_data.js").read_text(encoding="utf-8")
+    text = shown.execute_async_script(
+        f"{script}\nindex = {{documents: {{0: ['d', 0, 14]}}}};"
+        "kept.set('text-0', Promise.resolve({0: [[0, '😀😀😀'], [4, 'next 😀 piece']]}));"
+        "textOf({doc: 0, start: 4, end: 10}).then(arguments[arguments.length - 1])"
+    )
+    assert text == "next 😀"

@@ -15,9 +15,31 @@ const download = (name, text) => {
   link.click();
   URL.revokeObjectURL(link.href);
 };
+// Links within the page. In a notebook's frame, the browser would load the notebook itself into the frame; and a link
+// that was followed before must lead there again.
+const followers = [];
+const follow = (hash) => {
+  try {
+    history.pushState(null, "", hash);
+  } catch { /* a frame has no address */ }
+  if (!followers.some((one) => one(hash))) byId(hash.slice(1))?.scrollIntoView();
+};
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.('a[href^="#"]');
+  if (!link) return;
+  event.preventDefault();
+  follow(link.getAttribute("href"));
+});
+addEventListener("hashchange", () => followers.some((one) => one(location.hash)));
+addEventListener("beforeprint", () => {
+  for (const one of document.querySelectorAll("details:not(#explorer details, .columns)")) one.open = true;
+});
+
+const NUMBER = /^[-+−]?[\d.,]+$/;
 const csv = (rows) =>
   rows.map((row) => row.map((cell) => {
     const text = String(cell ?? "");
-    const safe = /^[=+@\t]/.test(text) ? `'${text}` : text; // a spreadsheet must not take a text for a formula
-    return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    const formula = /^[-=+@\t\r]/.test(text) && !NUMBER.test(text);
+    const safe = formula ? `'${text}` : text; // a spreadsheet must not take a text for a formula
+    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   }).join(",")).join("\n") + "\n";

@@ -85,25 +85,32 @@ const scatter = (rows) => {
     groups.get(key).push(row);
   }
   const points = [...groups.values()].map((group) => {
-    const [{ a, b, at }] = group, count = group.length;
+    const [{ a, b }] = group, count = group.length;
     const point = svg("circle", { cx: place(a), cy: SIZE - place(b), r: Math.min(14, 2.5 + Math.sqrt(count)), class: b > a ? "better" : b < a ? "worse" : "equal" });
-    point.addEventListener("pointerenter", () =>
-      tell(point, `A ${shown(a)}, B ${shown(b)}: ${count === 1 ? group[0].query.text.slice(0, 120) : `${count} queries`}`));
+    point.addEventListener("pointerenter", () => tell(point, `A ${shown(a)}, B ${shown(b)}: ` +
+      (count === 1 ? group[0].query.text.slice(0, 120) : `${count} queries; each click shows the next`)));
     point.addEventListener("pointerleave", () => tell(null, ""));
-    point.addEventListener("click", () => show(at, true));
+    point.addEventListener("click", () => {
+      const next = (group.findIndex(({ at }) => at === current) + 1) % count;
+      show(group[next].at, true);
+    });
     return point;
   });
   const line = svg("line", { x1: place(low), y1: SIZE - place(low), x2: place(top), y2: SIZE - place(top), class: "diagonal" });
   const words = (x, y, text, more = {}) => svg("text", { x, y, ...more }, text);
   byId("scatter").replaceChildren(svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", "aria-label": "Score of A against score of B, a point per query; the list has the numbers" },
-    line, ...points, words(SIZE - 8, SIZE - 6, `A ${shown(low)} … ${shown(top)}`, { "text-anchor": "end" }), words(6, 12, "B")));
+    ...(points.length ? [line] : []), ...points, !points.length ? "" : words(SIZE - 8, SIZE - 6, `A ${shown(low)} … ${shown(top)}`, { "text-anchor": "end" }), points.length ? words(6, 12, "B") : ""));
 };
 
 const show = async (at, focus = false) => {
   current = at;
   const turn = ++asked, query = index.queries[at];
   for (const row of byId("queries").rows) {
-    row.classList.toggle("current", Number(row.querySelector("button").dataset.query) === at);
+    const own = Number(row.querySelector("button").dataset.query) === at;
+    row.classList.toggle("current", own);
+    const frame = row.closest(".list");
+    const [top, bottom] = [row.offsetTop - byId("querylist").tHead.offsetHeight, row.offsetTop + row.offsetHeight];
+    if (own && (top < frame.scrollTop || bottom > frame.scrollTop + frame.clientHeight)) frame.scrollTop = top;
   }
   const [block, place] = await blockOf(at);
   const evidence = await evidenceOf(query, at);
@@ -131,15 +138,19 @@ const remember = () => {
   state.set("metric", index.metrics[chosen.metric]);
   if (current >= 0) state.set("query", index.queries[current].id);
   for (const id of FILTERS) if (!["", "all"].includes(byId(id).value)) state.set(id, byId(id).value);
+  if (byId("deep").checked) state.set("deep", "yes");
   if (sorting.by !== "difference" || sorting.down) state.set("sort", `${sorting.by}${sorting.down ? " down" : ""}`);
   try {
     history.replaceState(null, "", `#${state}`);
   } catch { /* a page inside a notebook has no address */ }
 };
-const recall = async () => {
-  const state = new URLSearchParams(location.hash.slice(1));
+const leadsToQueries = (hash) => {
+  const state = new URLSearchParams(hash.slice(1));
+  return [...CHOICES, ...FILTERS, "query", "sort", "deep"].some((name) => state.has(name));
+};
+const recall = async (hash) => {
+  const state = new URLSearchParams(hash.slice(1));
   const names = { a: index.trials, b: index.trials, metric: index.metrics };
-  if (![...CHOICES, ...FILTERS, "query", "sort"].some((name) => state.has(name))) return false;
   for (const id of CHOICES) {
     const at = names[id].indexOf(state.get(id));
     if (at >= 0) { chosen[id] = at; byId(id).value = String(at); }
@@ -150,10 +161,11 @@ const recall = async () => {
   }
   const [by, down] = (state.get("sort") ?? "difference").split(" ");
   sorting = { by, down: Boolean(down) };
-  const rows = list(), at = index.queries.findIndex((query) => query.id === state.get("query"));
+  byId("deep").checked = state.has("deep");
+  await search();
+  const rows = rowsShown(), at = index.queries.findIndex((query) => query.id === state.get("query"));
   if (at >= 0 || rows.length) await show(at >= 0 ? at : rows[0].at);
   explorer.scrollIntoView();
-  return true;
 };
 
 // -- search in passages: texts of what A and B selected, unpacked once
@@ -188,7 +200,7 @@ const start = async () => {
     });
   }
   for (const id of FILTERS) byId(id).addEventListener("input", () => { list(); remember(); });
-  byId("deep").addEventListener("change", search);
+  byId("deep").addEventListener("change", () => search().then(remember));
   byId("csv").addEventListener("click", () => {
     const head = ["id", "query", index.trials[chosen.a], index.trials[chosen.b], "difference"];
     const lines = rowsShown().map(({ query, a, b, difference }) => [query.id, query.text, ...[a, b, difference].map((value) => (Number.isNaN(value) ? "" : value.toFixed(4)))]);
@@ -203,9 +215,10 @@ const start = async () => {
     });
   }
   document.addEventListener("keydown", (event) => {
-    const inList = byId("queries").contains(document.activeElement);
+    const inList = document.activeElement?.closest(".list");
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "");
-    const step = (inList && { ArrowDown: 1, ArrowUp: -1 }[event.key]) || (!typing && !event.ctrlKey && !event.metaKey && { j: 1, k: -1 }[event.key]);
+    const key = event.key.toLowerCase();
+    const step = (inList && { ArrowDown: 1, ArrowUp: -1 }[event.key]) || (!typing && !event.ctrlKey && !event.metaKey && { j: 1, k: -1 }[key]);
     if (!step) return;
     event.preventDefault();
     const buttons = [...byId("queries").querySelectorAll("button")];
@@ -213,8 +226,9 @@ const start = async () => {
     const next = buttons[at + step];
     if (next) { next.focus(); show(Number(next.dataset.query), false).then(remember); }
   });
-  addEventListener("hashchange", recall);
-  if (!(await recall())) {
+  followers.push((hash) => leadsToQueries(hash) && (recall(hash), true));
+  if (leadsToQueries(location.hash)) await recall(location.hash);
+  else {
     const rows = list();
     if (rows.length) await show(rows[0].at);
   }

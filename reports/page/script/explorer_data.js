@@ -38,10 +38,12 @@ const textOf = async ({ doc, start, end }) => {
   const block = index.documents[doc][1];
   if (block < 0) return null;
   const pieces = (await once(`text-${block}`))[doc] ?? [];
-  const found = pieces.find(([from, text]) => from <= start && start <= from + text.length);
-  if (!found) return null;
-  const text = characters(found[1]);
-  return start - found[0] <= text.length ? piece(text, start - found[0], end - found[0]) : null;
+  for (const [from, written] of pieces) {
+    if (from > start || start > from + written.length) continue; // its characters are at most its units
+    const text = characters(written);
+    if (start <= from + text.length && end <= from + text.length) return piece(text, start - from, end - from);
+  }
+  return null;
 };
 
 // The rule of precision@k: a passage is relevant if its overlap with a place is at least half of the shorter of both.

@@ -78,6 +78,7 @@ for (const row of document.querySelectorAll("tr[data-trial]")) {
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   tell(null, "");
+  for (const point of document.querySelectorAll(".figure .at")) point.classList.remove("at");
   pinned = "";
   highlight("");
 });

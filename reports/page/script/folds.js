@@ -1,17 +1,26 @@
 // A link to something folded unfolds it; a click on a run in a figure follows the link of its row.
 
-const unfold = () => {
-  const target = location.hash.length > 1 && byId(decodeURIComponent(location.hash.slice(1)));
-  if (!target) return;
-  for (let one = target; one; one = one.parentElement?.closest("details")) one.open = true;
+const unfold = (hash) => {
+  const target = byId(hash.slice(1));
+  if (!target) return false;
+  for (let one = target.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
   target.scrollIntoView();
+  return true;
 };
-addEventListener("hashchange", unfold);
+followers.push(unfold);
+const followRow = (row) => {
+  const link = row?.querySelector("a");
+  if (link) follow(link.getAttribute("href"));
+};
+const atPoint = (figure) => {
+  const key = figure.querySelector(".at")?.dataset.trial;
+  if (key) followRow(document.querySelector(`tr[data-trial="${key}"]`));
+};
 for (const figure of document.querySelectorAll(".figure")) {
-  figure.addEventListener("click", () => {
-    const key = figure.querySelector(".at")?.dataset.trial;
-    const link = key && document.querySelector(`tr[data-trial="${key}"] a`);
-    if (link) location.hash = link.hash;
-  });
+  figure.addEventListener("click", () => atPoint(figure));
+  figure.addEventListener("keydown", (event) => { if (event.key === "Enter") atPoint(figure); });
 }
-unfold();
+for (const row of document.querySelectorAll("tr[data-trial]")) {
+  row.addEventListener("click", (event) => { if (!event.target.closest("a")) followRow(row); });
+}
+if (location.hash) unfold(location.hash);

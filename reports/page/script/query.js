@@ -33,8 +33,9 @@ const body = (text, cuts) => {
     });
     return made;
   };
-  if (!looksLikeMarkdown(text)) return [scrolling(plain())];
-  let current = scrolling(rendered(text, cuts)), source = false;
+  const first = looksLikeMarkdown(text) ? rendered(text, cuts) : null;
+  if (first === null) return [scrolling(plain())];
+  let current = scrolling(first), source = false;
   const change = make("button", { type: "button", class: "change" }, "source");
   change.addEventListener("click", () => {
     source = !source;
@@ -120,7 +121,8 @@ const outcome = (trial, at, item) => index.outcomes[index.outcome_of[trial][at][
 const evidenceOf = (query, at) => Promise.all(query.evidence.map(async (places, item) => {
   const [doc, start, end] = places[0], where = { doc, start, end };
   const text = query.whole ? "the document as a whole" : await textOf(where);
-  const more = places.length > 1 ? ` and ${places.length - 1} equivalent places` : "";
+  const others = places.length - 1;
+  const more = others ? ` and ${others} equivalent ${others === 1 ? "place" : "places"}` : "";
   const outcomes = `whole selection of A: ${outcome(chosen.a, at, item)} · of B: ${outcome(chosen.b, at, item)}`;
   return make("li", {}, make("div", { class: "where" }, (query.whole ? index.documents[doc][0] : named(where)) + more),
     ...body(text ?? "", []), make("div", { class: "where" }, outcomes));

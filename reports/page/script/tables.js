@@ -20,12 +20,14 @@ const sortable = (table) => {
       { targets: "_all", type: "value", orderSequence: ["desc", "asc"] },
       { targets: factors, visible: false },
     ],
-    ...(factors.length ? { rowGroup: { enable: false, dataSrc: factors[0], startRender: (rows, group) => groupHead(shown, rows, group) } } : {}),
+    ...(factors.length ? { rowGroup: { enable: false, dataSrc: valueAt, startRender: (rows, group) => groupHead(shown, rows, group) } } : {}),
   });
   if (factors.length) toolbar(table, shown, factors);
 };
 
 let grouping = -1;
+// A cell that sorts by another value than it shows is an object.
+const valueAt = (row) => (typeof row[grouping] === "object" ? row[grouping].display : row[grouping]);
 const groupHead = (shown, rows, group) => {
   const name = shown.column(grouping).header().textContent;
   const value = shown.cell(rows.indexes()[0], grouping).node().textContent;
@@ -45,7 +47,6 @@ const toolbar = (table, shown, factors) => {
   group.addEventListener("change", () => {
     grouping = groupable[Number(group.value) - 1] ?? -1;
     shown.rowGroup().enable(grouping >= 0);
-    if (grouping >= 0) shown.rowGroup().dataSrc(grouping);
     shown.order.fixed(grouping >= 0 ? { pre: [[grouping, "asc"]] } : {}).draw();
   });
   const filters = groupable.map((at) => {
@@ -68,8 +69,10 @@ const toolbar = (table, shown, factors) => {
   const save = make("button", { type: "button" }, "CSV");
   save.addEventListener("click", () => {
     const rows = shown.rows({ search: "applied", order: "applied" }).nodes().toArray();
-    const cells = (row) => heads.map((_, at) => shown.cell(row, at).node().textContent);
-    download("comparison.csv", csv([heads, ...rows.map(cells)]));
+    const visible = heads.map((_, at) => at).filter((at) => shown.column(at).visible());
+    const names = visible.map((at) => (heads.indexOf(heads[at]) < at ? `${heads[at - 1]}, ${heads[at]}` : heads[at]));
+    const cells = (row) => visible.map((at) => shown.cell(row, at).node().textContent);
+    download("comparison.csv", csv([names, ...rows.map(cells)]));
   });
   table.closest(".scroll").before(make("div", { class: "controls" }, make("label", {}, "find ", find),
     make("label", {}, "group by ", group), ...filters, columns, save));
