@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from harness.core.notebook_views import view
 from harness.core.plurals import plural
 from harness.evaluation.baseline import Baseline
 from harness.evaluation.stats import FEW_CLUSTERS
@@ -101,7 +102,7 @@ class GateResult:
         return pd.DataFrame(self.checks)
 
     def _repr_html_(self) -> str:
-        return html(self)
+        return str(view(self, "history"))
 
     def __str__(self) -> str:
         return markdown(self)
@@ -219,7 +220,7 @@ def plain_cell(text: str) -> str:
 
 
 def html(found: GateResult) -> str:
-    """Returns the result as HTML, for notebooks."""
+    """Returns the result as plain HTML, for notebooks that show no frames."""
     parts = [f"<p><b>{escaping.escape(title(found))}</b><br>{escaping.escape(against(found))}</p>"]
     parts += [f"<p>{escaping.escape(line)}</p>" for line in _changed(found)]
     for head, rows in (

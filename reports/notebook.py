@@ -12,6 +12,9 @@ from harness.core.secrecy import redact
 from harness.running.launch_result import Launch
 from reports.compare import compare
 from reports.comparison import Comparison, footnotes, html
+from reports.gate_files import history
+from reports.gate_result import GateResult
+from reports.gate_result import html as result_html
 from reports.page.document import explorer_page, rendered
 from reports.page.figures import WIDE, forest, standalone
 from reports.page.parts import Figure, Notes, Section
@@ -90,8 +93,14 @@ def _safe(page: str) -> str:
     return visible(redact(page))
 
 
+def gate_view(found: GateResult) -> View:
+    """Return the history of a gate's scheduled runs, this one the newest, with the queries that got worse."""
+    return View(history(found), f"the gate of {found.experiment}", 46, result_html(found))
+
+
 def register_views() -> None:
-    """Have launches and comparisons show themselves in notebooks."""
+    """Have launches, comparisons and results of the gate show themselves in notebooks."""
+    register_view(GateResult, "history", lambda found: gate_view(found)._repr_html_())
     register_view(Comparison, "table", lambda comparison: comparison_view(comparison)._repr_html_())
     register_view(Comparison, "plot", plot)
     register_view(Launch, "explore", explore)

@@ -45,8 +45,10 @@ def history_page(records: Sequence[Record], series: Sequence[RunSeries], margin_
 
 
 def when(record: Record) -> str:
-    """Return the time of a scheduled run as text."""
-    return f"{datetime.fromtimestamp(_time(record) / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    """Return the time of a scheduled run as text; one that is logged nowhere has none."""
+    return (
+        "this run" if not _time(record) else f"{datetime.fromtimestamp(_time(record) / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    )
 
 
 def _time(record: Record) -> int:

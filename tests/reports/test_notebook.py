@@ -8,7 +8,9 @@ import pytest
 from harness import ConfigError, Launch, compare
 from harness.core.errors import HarnessError
 from harness.core.notebook_views import view
+from harness.running.acceptance import accept
 from reports import report
+from reports.gate import compare_with_baseline
 
 
 def inside(browser: Any, tmp_path: Path, output: str) -> None:
@@ -75,6 +77,16 @@ def test_links_stay_in_the_frame(browser: Any, launch: Launch, tmp_path: Path) -
     WebDriverWait(browser, 30).until(lambda driver: driver.execute_script(chosen) == name)
     browser.execute_script("document.querySelector('nav a').click()")
     assert browser.execute_script("return document.querySelector('h1').textContent") == launch.experiment.name
+
+
+def test_the_result_of_a_gate(browser: Any, launch: Launch, tmp_path: Path) -> None:
+    """The history, this run the newest, also of a comparison that was logged nowhere."""
+    found = compare_with_baseline(launch, accept(launch, who="Ada", when="2026-01-01", why="<b>first"))
+    inside(browser, tmp_path, found._repr_html_())
+    rows = "return [...document.querySelectorAll('#history tbody tr')].map((row) => row.cells[0].textContent)"
+    assert browser.execute_script(rows) == ["this run"]
+    assert "accepted by Ada on 2026-01-01: <b>first" in browser.execute_script("return document.body.textContent")
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
 def test_an_object_that_nothing_shows() -> None:
