@@ -33,7 +33,10 @@ grid:
   selector: [[{top_k: {k: 10}}], [dedup, {top_k: {k: 10}}], [{top_k: {k: 5}}], [dedup, {top_k: {k: 20}}]]
 """
 SELECT = "const one = %s; one.value = %r; for (const name of ['input', 'change']) one.dispatchEvent(new Event(name));"
-CHANGED = "await new Promise((done) => new MutationObserver(done).observe(document.getElementById('detail'), {childList: true}));"
+CHANGED = (
+    "await new Promise((done) => new MutationObserver(done)"
+    ".observe(document.getElementById('detail'), {childList: true}));"
+)
 GROUP, FIND = "document.querySelectorAll('#comparison .controls select')[0]", "document.getElementById('filter')"
 INTERACTIONS = {
     "sort the table": "document.querySelector('#comparison thead th:nth-child(4)').click();",
