@@ -31,10 +31,6 @@ document.addEventListener("click", (event) => {
   follow(link.getAttribute("href"));
 });
 addEventListener("hashchange", () => followers.some((one) => one(location.hash)));
-addEventListener("beforeprint", () => {
-  for (const one of document.querySelectorAll("details:not(#explorer details, .columns)")) one.open = true;
-});
-
 const NUMBER = /^[-+−]?[\d.,]+$/;
 const csv = (rows) =>
   rows.map((row) => row.map((cell) => {

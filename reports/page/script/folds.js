@@ -24,3 +24,6 @@ for (const row of document.querySelectorAll("tr[data-trial]")) {
   row.addEventListener("click", (event) => { if (!event.target.closest("a")) followRow(row); });
 }
 if (location.hash) unfold(location.hash);
+addEventListener("beforeprint", () => {
+  for (const one of document.querySelectorAll("#runs details")) one.open = true;
+});
