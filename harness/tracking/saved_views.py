@@ -58,8 +58,10 @@ def views(launch: FinishedLaunch, keys: Sequence[str]) -> Iterator[View]:
     columns += [f"metrics.`{key}`" for key in (*primary, "context_tokens", "lat_p50_ms")]
     widths = _WIDTHS | {f"tags.`{tag}`": width for tag, width in tags.items() if width}
     shared = {**_state(trials, f"metrics.`{primary[0]}`", columns), "columnWidths": widths}
-    yield View("leaderboard", "Leaderboard", shared)
-    yield View("charts", "Charts", {**shared, **_charts(primary[0], axes)}, "&compareRunsMode=CHART")
+    # The leaderboard has the charts as well: MLflow's buttons above the table lead to them, its menu of views does not.
+    drawn = {**shared, **_charts(primary[0], axes)}
+    yield View("leaderboard", "Leaderboard", drawn)
+    yield View("charts", "Charts", drawn, "&compareRunsMode=CHART")
     yield View("per-query", "Query by query", shared, "&compareRunsMode=ARTIFACT")
     facts = [f"tags.`{tag}`" for tag in ("top_trial", "trials", "final", "test_set_accesses")]
     launches = _state("tags.kind = 'launch'", "attributes.`Created`", [*facts, f"metrics.`{primary[0]}`"])
