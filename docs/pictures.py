@@ -1,7 +1,8 @@
-"""Draws the pictures of the pages in docs/pages: `python -P docs/pictures.py REPORT.html HISTORY.html`.
+"""Draws the pictures of the pages in docs/pages: `python -P docs/pictures.py REPORT.html HISTORY.html NOTEBOOK.html`.
 
-REPORT.html is made by `harness report experiments/quickstart.yaml`, HISTORY.html by `harness gate --out`. Needs
-Chromium and its driver, and the tests' extra.
+REPORT.html is made by `harness report experiments/quickstart.yaml`, HISTORY.html by `harness gate --out`;
+NOTEBOOK.html has the outputs (`_repr_html_`) of the cells in docs/report.md. Needs Chromium and its driver, and the
+tests' extra.
 """
 
 import io
@@ -55,15 +56,15 @@ def pictures(driver: Any, name: str, url: str, prepare: str = "") -> Iterator[tu
     yield f"{name}_{PHONE[0]}", both
 
 
-def main(report: str, history: str) -> None:
+def main(report: str, history: str, notebook: str) -> None:
     FOLDER.mkdir(exist_ok=True)
-    page, runs = Path(report).resolve().as_uri(), Path(history).resolve().as_uri()
+    page, runs, cells = (Path(file).resolve().as_uri() for file in (report, history, notebook))
     lost = "const run = document.querySelectorAll('#runs > details')[2]; run.open = true;"
     lost += "const query = run.querySelector('details'); query.open = true; query.scrollIntoView()"
     with tempfile.TemporaryDirectory() as profile:
         driver = browser(profile)
         views = [("report", page, ""), ("explorer", f"{page}#which=differ", ""), ("history", runs, "")]
-        for name, url, prepare in (*views, ("lost", runs, lost)):
+        for name, url, prepare in (*views, ("lost", runs, lost), ("notebook", cells, "scrollTo(0, 0)")):
             for file, picture in pictures(driver, name, url, prepare):
                 picture.quantize(256).save(FOLDER / f"{file}.png", optimize=True)
                 print(file)
