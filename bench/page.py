@@ -9,12 +9,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
-
-from selenium import webdriver
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
 
+from chromium import start_chromium
 from project import harness
 
 from harness.data.importers import import_dataset
@@ -56,15 +54,6 @@ const done = arguments[arguments.length - 1], begin = performance.now();
 """
 
 
-def browser(profile: str) -> Any:
-    options = webdriver.ChromeOptions()
-    options.binary_location = "/usr/bin/chromium"
-    flags = "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking"
-    for flag in (*flags.split(), f"--user-data-dir={profile}"):
-        options.add_argument(flag)
-    return webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
-
-
 def main(folder: Path) -> None:
     import_dataset("beir", Path(os.environ["HARNESS_SHARED_DATA"]) / "beir-scifact", folder / "datasets/scifact")
     (folder / "x.yaml").write_text(EXPERIMENT)
@@ -73,7 +62,7 @@ def main(folder: Path) -> None:
     harness(folder, "report", "x.yaml", "--limit", "500", "--out", "x.html")
     size = (folder / "x.html").stat().st_size
     print(f"report of 100 trials x 500 queries: {size / 1e6:.1f} MB, written in {time.monotonic() - begin:.0f} s")
-    driver = browser(str(folder / "profile"))
+    driver = start_chromium(folder / "profile")
     for _ in range(3):
         driver.get("about:blank")
         begin = time.monotonic()

@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
-from selenium import webdriver
 from selenium.webdriver.support.ui import WebDriverWait
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
+
+from chromium import start_chromium, window
 
 FOLDER = Path(__file__).parent / "pages"
 SCREENS = ((1440, 900), (1920, 1080))
@@ -22,20 +25,8 @@ PHONE = (390, 1250)
 SCHEMES = ("light", "dark")
 
 
-def browser(profile: str) -> Any:
-    options = webdriver.ChromeOptions()
-    options.binary_location = "/usr/bin/chromium"
-    flags = "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking --hide-scrollbars"
-    for flag in (*flags.split(), f"--user-data-dir={profile}"):
-        options.add_argument(flag)
-    return webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
-
-
 def shown(driver: Any, url: str, size: tuple[int, int], scheme: str, prepare: str) -> Image.Image:
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    shape = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
+    window(driver, size[0], scheme, size[1])
     driver.get("about:blank")
     driver.get(url)
     ready = "const one = document.getElementById('explorer'); return !one || one.dataset.ready === 'true'"
@@ -62,7 +53,7 @@ def main(report: str, history: str, notebook: str) -> None:
     lost = "const run = document.querySelectorAll('#runs > details')[2]; run.open = true;"
     lost += "const query = run.querySelector('details'); query.open = true; query.scrollIntoView()"
     with tempfile.TemporaryDirectory() as profile:
-        driver = browser(profile)
+        driver = start_chromium(Path(profile), "--hide-scrollbars")
         views = [("report", page, ""), ("explorer", f"{page}#which=differ", ""), ("history", runs, "")]
         for name, url, prepare in (*views, ("lost", runs, lost), ("notebook", cells, "scrollTo(0, 0)")):
             for file, picture in pictures(driver, name, url, prepare):

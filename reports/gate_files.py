@@ -29,8 +29,7 @@ def files(found: GateResult) -> dict[str, bytes]:
 
 def tags(found: GateResult) -> dict[str, str]:
     """Returns what a tracker's table of scheduled runs shows: the queries that got worse, and what changed."""
-    record = json.loads(as_json(found))
-    changed = changed_since(record, found.earlier[-1] if found.earlier else None)
+    changed = changed_since(_record(found), found.earlier[-1] if found.earlier else None)
     return {
         "gate": marked(found.verdict),
         "gate_worse": plural(found.queries_worse, "query"),
@@ -40,6 +39,11 @@ def tags(found: GateResult) -> dict[str, str]:
 
 def as_json(found: GateResult) -> str:
     """Returns the whole result as JSON; NaN and infinity become null."""
+    return json.dumps(_record(found), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _record(found: GateResult) -> dict[str, Any]:
+    """The content of `gate.json`."""
     baseline = found.baseline
     record = {
         "experiment": found.experiment,
@@ -56,7 +60,8 @@ def as_json(found: GateResult) -> str:
         "notes": notes(found),
         "history": {name: list(past) for name, past in found.history.items()},
     }
-    return json.dumps(plain({"format": FORMAT, **record}), indent=1, ensure_ascii=False, allow_nan=False)
+    made: dict[str, Any] = plain({"format": FORMAT, **record})
+    return made
 
 
 _WITH_PASSAGES = 20
@@ -72,7 +77,7 @@ def history(found: GateResult) -> str:
     """Returns a page (HTML) of all scheduled runs: verdicts, what changed, and the queries that got worse."""
     cut = len(found.earlier) - _WITH_PASSAGES
     earlier = [record if at >= cut else _without_passages(record) for at, record in enumerate(found.earlier)]
-    records = [*earlier, json.loads(as_json(found))]
+    records = [*earlier, _record(found)]
     return visible(redact(history_page(records, drawn(found), notes(found)[0])))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import start_chromium
 from hypothesis import settings
 
 # The same examples in every run, however long one takes on a busy machine. `--hypothesis-profile=default` looks
@@ -181,19 +182,8 @@ def tracking(empty_mlflow: Path, tmp_path: Path) -> str:
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
     """Headless Chromium; the test is skipped where there is none."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not chromium or not driver:
+    made = start_chromium(tmp_path / "chromium")
+    if made is None:
         pytest.skip("no chromium and chromedriver on this machine")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for argument in (
-        "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-        f"--disable-component-update --disable-sync --window-size=1900,1000 --user-data-dir={tmp_path / 'chromium'}"
-    ).split():
-        options.add_argument(argument)
-    made = webdriver.Chrome(options, webdriver.ChromeService(driver))
     yield made
     made.quit()

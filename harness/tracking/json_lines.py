@@ -21,7 +21,7 @@ from harness.evaluation.baseline import Baseline
 from harness.evaluation.trial_means import curves, mean_interval
 from harness.storage.digest import digest
 from harness.storage.files import file_name
-from harness.tracking.gate_files import GATE_RECORD, gate_record
+from harness.tracking.gate_record import GATE_RECORD, gate_record
 from harness.tracking.json_lines_file import JsonLinesFile
 from harness.tracking.records import FinishedGate, FinishedLaunch, FinishedTrial, ScheduledRun, TrendPoint
 from harness.tracking.tracker import Links, Tracker

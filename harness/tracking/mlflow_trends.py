@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.core.errors import DataError
 from harness.evaluation.baseline import Baseline
-from harness.tracking.gate_files import GATE_RECORD, gate_record
+from harness.tracking.gate_record import GATE_RECORD, gate_record
 from harness.tracking.mlflow_fields import metric_key, trend_keys
 from harness.tracking.mlflow_store import MlflowExperiment, measured, surroundings
 from harness.tracking.records import FinishedGate, ScheduledRun, TrendPoint

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from nightly import NIGHTLY
 
 from harness import ConfigError, DataError, Experiment, Launch, Trial, read_experiment
 from harness.components.chunkers import Fixed
@@ -403,17 +404,6 @@ def test_a_drop_is_detected(runs: int) -> None:
 
 
 # -- the command
-
-NIGHTLY = """
-name: nightly
-data: garden
-tokenizer: words
-chunker: {fixed: {size: 20}}
-retriever: bm25
-selector: [{top_k: {k: 4}}]
-metrics: [recall@3, mrr]
-gate: {margins: {recall@3: 0.02}}
-"""
 
 Harness = Callable[..., "subprocess.CompletedProcess[str]"]
 

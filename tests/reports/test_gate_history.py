@@ -8,19 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_checks import accessibility_faults, layout_faults, window
+from chromium import window
+from nightly import NIGHTLY
+from page_checks import accessibility_faults, layout_faults
 
 HARNESS = str(Path(sys.executable).parent / "harness")
-NIGHTLY = """
-name: nightly
-data: garden
-tokenizer: words
-chunker: {fixed: {size: 20}}
-retriever: bm25
-selector: [{top_k: {k: %d}}]
-metrics: [recall@3, mrr]
-gate: {margins: {recall@3: 0.02}}
-"""
 
 
 @pytest.fixture
@@ -28,7 +20,7 @@ def page(garden_data: Path, tmp_path: Path, tracking: str) -> Path:
     """A baseline, a fine run, two with fewer passages, and one as before."""
 
     def run(passages: int, *arguments: str, code: int = 0) -> str:
-        (tmp_path / "nightly.yaml").write_text(NIGHTLY % passages)
+        (tmp_path / "nightly.yaml").write_text(NIGHTLY.replace("k: 4", f"k: {passages}"))
         command = [HARNESS, "gate", "nightly.yaml", "--tracking", tracking, *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=os.environ)
         assert done.returncode == code, done.stderr + done.stdout

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from chromium import window
 from odd_documents import QUOTES
 
 from harness import ConfigError, Launch
@@ -155,11 +156,7 @@ def test_keys_and_clicks(shown: Any) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_any_window_light_or_dark(shown: Any, width: int, scheme: str) -> None:
     """Nothing overflows the window, and text has enough contrast."""
-    shown.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    )
-    window = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    shown.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", window)
+    window(shown, width, scheme)
     assert shown.execute_script("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     ink, paper = shown.execute_script(
         "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"

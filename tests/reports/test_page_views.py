@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_checks import accessibility_faults, layout_faults, window
+from chromium import window
+from page_checks import accessibility_faults, layout_faults
 
 from harness import Launch, compare
 from reports.appearance import marked

@@ -7,14 +7,6 @@ from typing import Any
 LAYOUT = (Path(__file__).parent / "layout.js").read_text(encoding="utf-8")
 
 
-def window(browser: Any, width: int, scheme: str = "light") -> None:
-    """Give the page a width in pixels, and light or dark mode."""
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    shape = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
-
-
 def layout_faults(browser: Any) -> list[list[Any]]:
     """Texts that their box cuts off, that lie outside of their figure, or over another text; by their boxes."""
     found: list[list[Any]] = browser.execute_script(LAYOUT)

@@ -10,7 +10,7 @@ from reports.appearance import HATCHES, PALETTE, SKY, VERDICTS
 from reports.comparison import Comparison
 from reports.comparison_row import Row
 from reports.numbers import outcome_words
-from reports.page.figures.drawing import FAINT, INK, NARROW, WIDE, Drawing, colour_of, short
+from reports.page.figures.drawing import FAINT, INK, WIDE, Drawing, colour_of, short
 
 MOST_ROWS = 40
 
@@ -49,7 +49,7 @@ def forest(comparison: Comparison, width: float = WIDE) -> str:
 
 def _height(rows: int, width: float) -> float:
     """Inches of a figure with rows: in a narrow one, their names take a line of their own."""
-    return 0.75 + (0.42 if width <= NARROW else 0.24) * rows
+    return 0.75 + (0.42 if width < WIDE else 0.24) * rows
 
 
 def _extremes(rows: Sequence[Row]) -> list[Row]:
