@@ -14,8 +14,10 @@ from typing import NamedTuple
 from harness.running.launch_history import records_of
 from harness.running.parcel import FOLDER as PARCELS
 from harness.running.planning.sample_timing import SAMPLES
+from harness.storage.array_file import Content
 from harness.storage.bucket import bucket_of
 from harness.storage.files import explained
+from harness.storage.store import content_of
 from harness.storage.vector_file import SUFFIX, is_sound
 
 _KINDS = ("objects", "vectors", PARCELS, "damaged", "drafts", SAMPLES)
@@ -150,7 +152,7 @@ def _is_sound_here(store: Path, name: str) -> bool:
     path = store / name
     try:
         if path.is_dir():
-            return _is_sound_artifact((path / "key.json").read_bytes(), (path / "arrays.npz").read_bytes())
+            return _is_sound_artifact((path / "key.json").read_bytes(), content_of(path / "arrays.npz"))
         return _is_sound(name, path.read_bytes())
     except OSError:
         return False
@@ -168,7 +170,7 @@ def _is_sound(name: str, content: bytes) -> bool:
     return len(last) != len(sha256) or last == sha256
 
 
-def _is_sound_artifact(record: bytes, arrays: bytes) -> bool:
+def _is_sound_artifact(record: bytes, arrays: Content) -> bool:
     try:
         return bool(json.loads(record)["sha256"] == hashlib.sha256(arrays).hexdigest())
     except (ValueError, KeyError, TypeError, RecursionError):

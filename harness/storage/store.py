@@ -5,6 +5,7 @@ import errno
 import hashlib
 import io
 import json
+import mmap
 import os
 import shutil
 import tempfile
@@ -18,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.storage.array_file import read_arrays
+from harness.storage.array_file import Content, read_arrays, write_arrays
 from harness.storage.bucket import bucket_of
 from harness.storage.digest import canonical, digest
-from harness.storage.files import explained, keep_file
+from harness.storage.files import explained
 from harness.storage.locks import locked
 
 Key = Mapping[str, Any]
@@ -30,7 +31,10 @@ Key = Mapping[str, Any]
 FORMAT = 1
 """Format number of the `key.json` of an artifact."""
 
-_ARRAYS, _KEY = "arrays.npz", "key.json"
+_ARRAYS, _KEY, _DATA = "arrays.npz", "key.json", "__data__"
+
+LARGE = 32 * 2**20
+"""Bytes from which the arrays of an artifact are written one by one and read by memory mapping."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +57,14 @@ class Store:
     put: of two machines that built the same artifact, both use what the first one wrote.
 
     An artifact appears by an atomic rename, so a killed writer leaves no partial artifact. Its checksum is verified
-    when it is read from disk; a damaged artifact is set aside and built again. A lock per address keeps two launches
+    when it is read from disk; a damaged artifact is set aside and built again. The arrays of a large one are views of
+    its mapped file, so that a process holds in memory only what it uses of them. A lock per address keeps two launches
     from building the same artifact twice. `built` counts what this object had to build, by stage, which shows that a
     second run is free; `written` is the size of that in bytes.
     """
 
     MEMORY = 128 * 2**20
-    """Maximum bytes of artifacts kept in memory; the least recently used are evicted first."""
+    """Maximum bytes of artifacts kept in memory; the least recently used are evicted first. Large ones do not count."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -106,9 +111,9 @@ class Store:
 
     def _remember(self, address: str, artifact: Artifact) -> None:
         self._memory[address] = artifact
-        self._held += artifact.nbytes
+        self._held += _held_bytes(artifact)
         while self._held > self.MEMORY and len(self._memory) > 1:
-            self._held -= self._memory.popitem(last=False)[1].nbytes
+            self._held -= _held_bytes(self._memory.popitem(last=False)[1])
 
     def _build(self, address: str, key: Key, build: Callable[[], Artifact]) -> Artifact:
         with contextlib.ExitStack() as stack:
@@ -126,20 +131,26 @@ class Store:
 
     def _published(self, address: str, key: Key, artifact: Artifact) -> Artifact:
         """Write an artifact, and return the one that is stored: in a bucket, another machine's may have come first."""
-        content = _packed(artifact)
+        draft = self.root / "drafts" / address
+        with explained(self.root):
+            content = _drafted(draft, artifact)
         stage = str(key.get("stage", ""))
         self.written[stage] = self.written.get(stage, 0) + len(content)
         record = canonical({"format": FORMAT, "key": key, "sha256": hashlib.sha256(content).hexdigest()})
         if self._bucket is not None:
-            whole = f"{record}\n".encode() + content
+            whole = f"{record}\n".encode() + content[:]
             if not self._bucket.create(object_name(address), whole):
                 first = self._fetched(address, key)
                 if first is not None:
+                    shutil.rmtree(draft, ignore_errors=True)
                     return first
                 self._bucket.replace(object_name(address), whole)
         with explained(self.root):
-            self._write(address, record, content, self.root / "drafts" / address)
-        return artifact
+            self._publish(address, record, draft)
+        if isinstance(content, bytes):
+            return artifact
+        mapped = read_arrays(content)
+        return Artifact({name: mapped[name] for name in artifact.arrays}, artifact.data)
 
     def _fetched(self, address: str, key: Key) -> Artifact | None:
         """The artifact in the bucket, which is then in the folder, too; None if there is none or it is damaged."""
@@ -151,34 +162,33 @@ class Store:
         if artifact is not None:
             with explained(self.root):
                 # Without a lock: another process may be fetching the same.
-                name = f"{address}.{os.getpid()}.{threading.get_ident()}"
-                self._write(address, record.decode(), content, self.root / "drafts" / name)
+                draft = self.root / "drafts" / f"{address}.{os.getpid()}.{threading.get_ident()}"
+                _kept(draft, content)
+                self._publish(address, record.decode(), draft)
         elif address not in self.damaged:
             self.damaged.append(address)
         return artifact
 
-    def _write(self, address: str, record: str, content: bytes, temporary: Path) -> None:
-        """Publish a folder, made at `temporary`; one found there was left by a killed writer."""
+    def _publish(self, address: str, record: str, draft: Path) -> None:
+        """Complete a draft that has the arrays, and make it the artifact."""
         final = self.path(address)
-        if os.path.lexists(final.parent) and not final.parent.is_dir():
-            self._set_aside(final.parent)
-        final.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(temporary, ignore_errors=True)
         try:
-            keep_file(temporary, _ARRAYS, content)
-            (temporary / _KEY).write_text(record, encoding="utf-8")
+            if os.path.lexists(final.parent) and not final.parent.is_dir():
+                self._set_aside(final.parent)
+            final.parent.mkdir(parents=True, exist_ok=True)
+            (draft / _KEY).write_text(record, encoding="utf-8")
             with contextlib.suppress(FileExistsError):
-                temporary.rename(final)
+                draft.rename(final)
         except OSError as error:
             if error.errno != errno.ENOTEMPTY:  # not empty: another process published the same content first
                 raise
         finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            shutil.rmtree(draft, ignore_errors=True)
 
     def _read(self, address: str, key: Key) -> Artifact | None:
         folder = self.path(address)
         try:
-            artifact = _unpacked((folder / _KEY).read_bytes(), (folder / _ARRAYS).read_bytes(), key)
+            artifact = _unpacked((folder / _KEY).read_bytes(), content_of(folder / _ARRAYS), key)
         except OSError:
             artifact = None
         if artifact is None and os.path.lexists(folder):
@@ -199,15 +209,48 @@ def object_name(address: str) -> str:
     return f"objects/{address[:2]}/{address}"
 
 
-def _packed(artifact: Artifact) -> bytes:
-    """An artifact as the content of an uncompressed `.npz` file."""
+def _held_bytes(artifact: Artifact) -> int:
+    """The memory that an artifact takes; the operating system takes that of a mapped file back when it needs it."""
+    return artifact.nbytes if artifact.nbytes < LARGE else 0
+
+
+def _drafted(draft: Path, artifact: Artifact) -> Content:
+    """Write the arrays of an artifact into a new folder; a folder found there was left by a killed writer."""
+    shutil.rmtree(draft, ignore_errors=True)
     text = np.frombuffer(canonical(artifact.data).encode("utf-8", "surrogatepass"), np.uint8)
-    file = io.BytesIO()
-    np.savez(file, allow_pickle=False, __data__=text, **dict(artifact.arrays))
-    return file.getvalue()
+    arrays = {_DATA: text, **artifact.arrays}
+    if artifact.nbytes + len(text) < LARGE:
+        buffer = io.BytesIO()
+        write_arrays(buffer, arrays)
+        return _kept(draft, buffer.getvalue())
+    draft.mkdir(parents=True)
+    with (draft / _ARRAYS).open("wb") as file:
+        write_arrays(file, arrays)
+        file.flush()
+        os.fsync(file.fileno())
+    return content_of(draft / _ARRAYS)
 
 
-def _unpacked(record: bytes, content: bytes, key: Key) -> Artifact | None:
+def _kept(draft: Path, content: bytes) -> bytes:
+    """Write the content of the arrays' file into a new folder."""
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    with (draft / _ARRAYS).open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return content
+
+
+def content_of(path: Path) -> Content:
+    """Return the content of a file, mapped if it is large. Raises OSError."""
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size < LARGE:
+            return file.read()
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _unpacked(record: bytes, content: Content, key: Key) -> Artifact | None:
     """The artifact of a record and its arrays; None if they are damaged, or those of another key."""
     try:
         known = json.loads(record)
@@ -217,5 +260,5 @@ def _unpacked(record: bytes, content: bytes, key: Key) -> Artifact | None:
     except (ValueError, RecursionError):
         return None
     loaded = read_arrays(content)
-    data = json.loads(loaded.pop("__data__").tobytes().decode("utf-8", "surrogatepass"))
+    data = json.loads(loaded.pop(_DATA).tobytes().decode("utf-8", "surrogatepass"))
     return Artifact(loaded, data)

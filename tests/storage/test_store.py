@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from harness.core.errors import StoreError
+from harness.storage import store as store_module
 from harness.storage.digest import canonical, digest
 from harness.storage.files import explained
 from harness.storage.locks import locked
@@ -254,3 +255,25 @@ def test_pickles_are_never_written_or_read(tmp_path: Path) -> None:
     (folder / "key.json").write_text(json.dumps({"key": KEY, "sha256": checksum}))
     with pytest.raises(ValueError, match="Python objects"):
         Store(tmp_path).get(KEY, never)
+
+
+def test_a_large_artifact_is_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its arrays are aligned views of the file, checked like any other, and take none of the store's memory."""
+    monkeypatch.setattr(store_module, "LARGE", 1000)
+    arrays = {"odd": np.arange(3, dtype=np.uint8), "large": np.arange(1000), "empty": np.zeros((0, 4))}
+    first = Store(tmp_path)
+    again = Store(tmp_path)
+    for found in (first.get(KEY, lambda: Artifact(arrays, {"é": 1})), again.get(KEY, never)):
+        assert found.data == {"é": 1}
+        assert {name: array.tolist() for name, array in found.arrays.items()} == {
+            name: array.tolist() for name, array in arrays.items()
+        }
+        assert all(array.ctypes.data % 64 == 0 for array in found.arrays.values() if len(array))
+        assert not found.arrays["large"].flags.writeable
+    assert (first._held, again._held) == (0, 0)
+    with (first.path(digest(KEY)) / "arrays.npz").open("r+b") as file:
+        file.seek(4000)
+        file.write(b"damaged")
+    third = Store(tmp_path)
+    assert third.get(KEY, lambda: Artifact(arrays, {"é": 1})).arrays["large"].tolist() == list(range(1000))
+    assert third.damaged == [digest(KEY)]
