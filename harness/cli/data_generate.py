@@ -59,8 +59,9 @@ def add_review_options(made: argparse.ArgumentParser) -> None:
 def generate(options: argparse.Namespace) -> int:
     """Write a generated query set and its review sheet. Raises ConfigError if no query is kept."""
     from harness.cli.arguments import dataset_folder
-    from harness.data.dataset import read_corpus, read_queries
+    from harness.data.dataset import read_corpus
     from harness.data.manifest import read_manifest
+    from harness.data.record_files import read_queries
     from harness.data.synthesis import AnswerChecker, GenerationModels, QueryWriter, write_sheet
     from harness.data.synthesis import generate as work
     from harness.data.write import write_set
@@ -104,7 +105,7 @@ def generate(options: argparse.Namespace) -> int:
 
 def _refuse_to_overwrite(manifest: "Manifest", name: str, sheet: Path, *, replace: bool) -> None:
     """Raise ConfigError or DataError, before any cost, if the set or the sheet must not be written."""
-    from harness.data.dataset import read_queries
+    from harness.data.record_files import read_queries
     from harness.data.synthesis.review import is_sheet
     from harness.data.write import writable_set
 

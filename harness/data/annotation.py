@@ -11,11 +11,12 @@ from harness.core.records import Chunk, Document
 from harness.core.sentences import sentence_spans
 from harness.core.text_files import Line
 from harness.data.checks.evidence import evidence_findings
-from harness.data.dataset import read_corpus, read_queries
+from harness.data.dataset import read_corpus
 from harness.data.manifest import Manifest, read_manifest
 from harness.data.quotes import loose_occurrences, occurrences
 from harness.data.raw_records import RawQuery
 from harness.data.raw_records import query as parse_query
+from harness.data.record_files import read_queries
 from harness.data.write import add_record
 
 

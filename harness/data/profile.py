@@ -1,5 +1,6 @@
 """Statistics of a data set: counts, lengths, positions of evidence, types of queries."""
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class Spread:
     @classmethod
     def of(cls, numbers: Iterable[float]) -> "Spread":
         """The distribution of these numbers."""
-        found = np.array(list(numbers), np.float64)
+        found = np.fromiter(numbers, np.float64)
         if not len(found):
             nan = float("nan")
             return cls(0, nan, nan, nan, nan, nan, nan, 0.0, (), ())
@@ -98,18 +99,18 @@ class CorpusProfile:
     metadata: Mapping[str, int]
 
 
-def corpus_profile(documents: Sequence[Document]) -> CorpusProfile:
-    """The statistics of a corpus."""
+def corpus_profile(documents: Iterable[Document]) -> CorpusProfile:
+    """The statistics of a corpus, from one pass over its documents."""
     values: dict[str, set[str]] = {}
+    words, characters, titled = array("q"), array("q"), 0
     for doc in documents:
+        words.append(len(doc.text.split()))
+        characters.append(len(doc.text))
+        titled += bool(doc.title)
         for key, value in doc.metadata.items():
             values.setdefault(key, set()).add(str(value))
-    return CorpusProfile(
-        Spread.of(len(doc.text.split()) for doc in documents),
-        Spread.of(len(doc.text) for doc in documents),
-        sum(bool(doc.title) for doc in documents),
-        {key: len(found) for key, found in values.items()},
-    )
+    distinct = {key: len(found) for key, found in values.items()}
+    return CorpusProfile(Spread.of(words), Spread.of(characters), titled, distinct)
 
 
 def query_profile(

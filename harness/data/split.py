@@ -10,9 +10,9 @@ from typing import Literal
 
 from harness.core.errors import ConfigError, DataError
 from harness.core.plurals import plural
-from harness.data.dataset import read_queries, verify
 from harness.data.manifest import MANIFEST, Manifest, PinnedFile, write_manifest
 from harness.data.raw_records import RawQuery
+from harness.data.record_files import read_queries, verify
 from harness.evaluation.stats import TESTABLE_CLUSTERS
 
 By = Literal["documents", "queries"]

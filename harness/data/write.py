@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.core.errors import ConfigError, DataError
-from harness.data.dataset import verify
 from harness.data.manifest import Manifest, PinnedFile, write_manifest
+from harness.data.record_files import verify
 
 _NAME = re.compile(r"\w[\w.-]*")
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from harness.core.records import Evidence, Ints
 from harness.data.checks import Finding
-from harness.data.dataset import Dataset, read_queries
+from harness.data.dataset import Dataset
+from harness.data.record_files import read_queries
 from harness.experiment.experiment import Experiment
 from harness.experiment.trial import Trial
 from harness.running.session import Session, store_folder

@@ -18,6 +18,7 @@ from harness.running.stages.model_access import PriceGiven
 from harness.running.stages.stage import Stage
 from harness.storage.digest import canonical, digest
 from harness.storage.sealed import read_sealed, write_sealed
+from harness.storage.store import object_name
 
 FORMAT = 2
 """Version of the format of a launch record."""
@@ -58,6 +59,9 @@ def used_by(session: Session) -> dict[str, list[str]]:
         left += stage.inputs
         for kind, name in stage.stored_as:
             found.setdefault(kind, {})[name] = None
+    for data in {id(data): data for trial in session.trials if (data := session.outputs(trial).data)}.values():
+        for key in data.stored:
+            found.setdefault(str(key["stage"]), {})[object_name(digest(key))] = None
     return {kind: sorted(names) for kind, names in sorted(found.items())}
 
 

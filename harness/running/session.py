@@ -9,8 +9,9 @@ from pathlib import Path
 from harness.core.errors import ConfigError
 from harness.core.project import project_folder
 from harness.core.tokenizer import Tokenizer, fault_of_name
-from harness.data.dataset import hashed, open_query_set, verify
+from harness.data.dataset import hashed, open_query_set
 from harness.data.manifest import Manifest, find_dataset, read_manifest
+from harness.data.record_files import verify
 from harness.evaluation.metrics.loss_attribution import ABSENT
 from harness.evaluation.results import TrialResult
 from harness.experiment.experiment import Experiment

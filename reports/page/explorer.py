@@ -114,9 +114,9 @@ class _Packer:
         self._with_dropped = with_dropped
         self._launch, self._metrics, session = launch, metrics, launch.session
         self._data: Dataset = session.outputs(session.trials[0]).data
-        lengths = [len(doc.text) + 1 for doc in self._data.documents]
-        self._base = np.cumsum([0, *lengths]).astype(np.int64)
-        self._extent = int(self._base[-1]), max(lengths, default=1)
+        lengths = self._data.documents.lengths + 1
+        self._base = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        self._extent = int(self._base[-1]), int(lengths.max(initial=1))
         trials = sorted(trials)
         selected = [self._selected(at) for at in trials]
         every, numbers = np.unique(np.concatenate([one.passage for one in selected]), return_inverse=True)
@@ -256,8 +256,8 @@ class _Packer:
             if not item.absent
             for place in item.places[:_PLACES]
         }
-        every = self._data.documents
-        named = {str(at): [every[at].id, where.get(at, -1), len(every[at].text)] for at in sorted(documents)}
+        ids, lengths = self._data.documents.ids, self._data.documents.lengths
+        named = {str(at): [ids[at], where.get(at, -1), int(lengths[at])] for at in sorted(documents)}
         return {
             "trials": [result.name for result in results],
             "queries": [self._query_row(query) for query in self._data.query_set.queries],

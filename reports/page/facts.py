@@ -22,7 +22,7 @@ def data_facts(launch: Launch) -> Iterator[tuple[str, str]]:
     assert session is not None
     manifest, trial = session.manifest, session.trials[0]
     data = session.outputs(trial).data
-    lengths = np.array([len(doc.text) for doc in data.documents])
+    lengths = data.documents.lengths
     yield "data set", manifest.name
     if manifest.licence:
         yield "licence", manifest.licence

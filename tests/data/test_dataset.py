@@ -12,8 +12,9 @@ from evidence_text import text_of
 from harness.core.errors import DataError
 from harness.core.records import Span
 from harness.data.checks import check_dataset
-from harness.data.dataset import hashed, load_dataset
+from harness.data.dataset import StoredAt, hashed, load_dataset
 from harness.data.manifest import read_manifest, sha256_of, write_manifest
+from harness.storage.store import Store
 
 DOC = {"id": "a", "text": "Salt the water until it tastes of the sea. Boil."}
 QUOTE = "Salt the water until it tastes of the sea."
@@ -211,7 +212,7 @@ def test_a_manifest_without_hashes_can_be_read_and_pinned(make_data: Callable[..
     assert read_manifest(root).queries == found.queries
 
 
-def test_an_unpinned_file_that_changes_during_a_run(make_data: Callable[..., Path]) -> None:
+def test_an_unpinned_file_that_changes_during_a_run(make_data: Callable[..., Path], tmp_path: Path) -> None:
     """What was stored under its first hash must not come from the changed file."""
     root = make_data([DOC], [query()])
     (root / "manifest.yaml").write_text(
@@ -219,11 +220,13 @@ def test_an_unpinned_file_that_changes_during_a_run(make_data: Callable[..., Pat
     )
     before = hashed(read_manifest(root))
     hashes = before.corpus.sha256, before.queries["validation"].sha256
-    assert len(load_dataset(root, "validation", hashes=hashes).documents) == 1
+    at = StoredAt(Store(tmp_path / "s"), *hashes)
+    assert len(load_dataset(root, "validation", at=at).documents) == 1
     with (root / "corpus.jsonl").open("a") as file:
         file.write('{"id": "late", "text": "x"}\n')
+    assert len(load_dataset(root, "validation", at=at).documents) == 1
     with pytest.raises(DataError, match="sha256 is"):
-        load_dataset(root, "validation", hashes=hashes)
+        load_dataset(root, "validation", at=StoredAt(Store(tmp_path / "t"), *hashes))
 
 
 @pytest.mark.parametrize(

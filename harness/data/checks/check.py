@@ -14,9 +14,9 @@ from harness.data.checks.leaks import leaking
 from harness.data.checks.near_duplicates import near_duplicate_documents, near_duplicate_queries
 from harness.data.checks.sizes import EFFECT, few_queries, short_documents
 from harness.data.checks.words import words
-from harness.data.dataset import verify
 from harness.data.manifest import PinnedFile, read_manifest
 from harness.data.raw_records import RawQuery, document, query
+from harness.data.record_files import verify
 
 
 def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 from harness.core.errors import DataError
 from harness.core.records import Document, Span
 from harness.core.text_files import Line, byte_lines, decoded, json_object
-from harness.data.dataset import read_corpus, verify
+from harness.data.dataset import read_corpus
 from harness.data.evidence_faults import place_fault
 from harness.data.manifest import Manifest, PinnedFile, read_manifest, write_manifest
 from harness.data.raw_records import Citation, query
+from harness.data.record_files import verify
 from harness.storage.files import appearing
 
 DIFF = "fixes.diff"

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from harness.core.records import Query
 from harness.core.tokenizer import Tokenizer, use_bundled_ranks
-from harness.data.dataset import Dataset, load_dataset, verify
+from harness.data.dataset import Dataset, StoredAt, load_dataset
 from harness.data.manifest import Copies, read_manifest
+from harness.data.record_files import verify
 from harness.llm import AnswerCache
 from harness.running.stages.embeddings import Embeddings
 from harness.storage.bucket import local_folder
@@ -70,10 +71,10 @@ class Workspace:
     def data(self) -> Dataset:
         """The documents and the query set."""
         context = self.context
-        hashes = (context.corpus_sha256, context.queries_sha256)
+        at = StoredAt(self.store, context.corpus_sha256, context.queries_sha256)
         root = Path(context.root)
         return load_dataset(
-            root, context.queries, copies=context.copies, final=context.final, hashes=hashes, limit=context.limit
+            root, context.queries, copies=context.copies, final=context.final, limit=context.limit, at=at
         )
 
     @property

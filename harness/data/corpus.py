@@ -1,0 +1,160 @@
+"""The documents of a corpus by number and by id, whether they are in memory or on disk."""
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.core.records import Document, Ints
+from harness.storage.store import Key
+
+Item = TypeVar("Item")
+Digests = npt.NDArray[np.uint64]
+
+
+class Documents(Sequence[Document]):
+    """The documents of a corpus, in its order. A document's number is its position, counted from 0."""
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        """The keys of what a store has of them."""
+        return ()
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Ints:
+        """The number of characters of each document, (documents,)."""
+
+    @property
+    @abstractmethod
+    def text_digests(self) -> Digests:
+        """`short_digest` of each text without the white space around it, (documents,)."""
+
+    @property
+    @abstractmethod
+    def number(self) -> Mapping[str, int]:
+        """The number of each document, by id."""
+
+    @property
+    def by_id(self) -> Mapping[str, Document]:
+        """The documents, by id."""
+        return ById(self)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The id of each document."""
+        return Made(len(self), lambda number: self[number].id)
+
+    def equal_to(self, number: int) -> list[int]:
+        """The numbers of all documents with the same text, including this one, ignoring white space around it."""
+        order, digests = self._by_digest
+        wanted = self.text_digests[number]
+        lo, hi = np.searchsorted(digests, wanted), np.searchsorted(digests, wanted, side="right")
+        text = self[number].text.strip()
+        return sorted(other for other in order[lo:hi].tolist() if self[other].text.strip() == text)
+
+    @cached_property
+    def _by_digest(self) -> tuple[Ints, Digests]:
+        order = np.argsort(self.text_digests, kind="stable")
+        return order, self.text_digests[order]
+
+    @overload
+    def __getitem__(self, number: int) -> Document: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Document]: ...
+
+    def __getitem__(self, number: int | slice) -> Document | list[Document]:
+        if isinstance(number, slice):
+            return [self[at] for at in range(*number.indices(len(self)))]
+        if number < 0:
+            number += len(self)
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        return self._document(number)
+
+    @abstractmethod
+    def _document(self, number: int) -> Document:
+        """The document of a number that exists."""
+
+
+class HeldDocuments(Documents):
+    """Documents in memory. Their ids must be distinct."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = documents
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(self._documents)
+
+    def _document(self, number: int) -> Document:
+        return self._documents[number]
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """The number of characters of each document, (documents,)."""
+        return np.array([len(doc.text) for doc in self._documents], np.int64)
+
+    @cached_property
+    def text_digests(self) -> Digests:
+        """`short_digest` of each text without the white space around it, (documents,)."""
+        return np.array([short_digest(doc.text.strip()) for doc in self._documents], np.uint64)
+
+    @cached_property
+    def number(self) -> Mapping[str, int]:
+        """The number of each document, by id."""
+        return {doc.id: at for at, doc in enumerate(self._documents)}
+
+
+class ById(Mapping[str, Document]):
+    """The documents of a corpus by id."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents, self._number = documents, documents.number
+
+    def __getitem__(self, name: str) -> Document:
+        return self._documents[self._number[name]]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._number
+
+    def __iter__(self) -> Iterator[str]:
+        return (doc.id for doc in self._documents)
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+
+class Made(Sequence[Item]):
+    """A sequence whose items are made when they are read."""
+
+    def __init__(self, count: int, make: Callable[[int], Item]) -> None:
+        self._count, self._make = count, make
+
+    @overload
+    def __getitem__(self, at: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Item]: ...
+
+    def __getitem__(self, at: int | slice) -> Item | list[Item]:
+        if isinstance(at, slice):
+            return [self._make(one) for one in range(*at.indices(self._count))]
+        if not -self._count <= at < self._count:
+            raise IndexError(at)
+        return self._make(at % self._count)
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def short_digest(text: str) -> int:
+    """The first 64 bits of a text's BLAKE2b. Equal texts have equal digests; others almost never do."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

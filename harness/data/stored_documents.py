@@ -1,0 +1,143 @@
+"""The documents of a corpus in the store: packed in one pass over the corpus file, then read as they are needed.
+
+No process holds the corpus in memory: the packed texts are memory-mapped, and only documents that were used lately are
+kept as Python objects.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from harness.core.records import Document, Ints
+from harness.data.corpus import Digests, Documents, Made, short_digest
+from harness.data.manifest import PinnedFile
+from harness.data.packing import FIELDS, key_of, pack, pack_part
+from harness.storage.store import Key, Store
+
+KEPT = 32_000_000
+"""Characters of documents that are kept as Python objects."""
+
+
+class StoredDocuments(Documents):
+    """The documents of a corpus file that is identified by its SHA-256, packed when they are first needed.
+
+    That raises DataError if the file is not the pinned one, is malformed, or repeats an id.
+    """
+
+    def __init__(self, store: Store, corpus: PinnedFile) -> None:
+        self._store, self._corpus = store, corpus
+        self._parts: dict[int, tuple[Any, Any]] = {}
+        self._kept: dict[int, Document] = {}
+        self._kept_characters = 0
+
+    @property
+    def keys(self) -> list[Key]:
+        """The keys of all that is stored."""
+        return [key_of(self._corpus, part) for part in (None, *range(len(self._first) - 1))]
+
+    @cached_property
+    def _head(self) -> Mapping[str, Any]:
+        return self._store.get(key_of(self._corpus), lambda: pack(self._store, self._corpus)).arrays
+
+    @cached_property
+    def _first(self) -> Ints:
+        return np.asarray(self._head["first"])
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    @property
+    def lengths(self) -> Ints:
+        """The number of characters of each document, (documents,)."""
+        return np.asarray(self._head["lengths"])
+
+    @property
+    def text_digests(self) -> Digests:
+        """`short_digest` of each text without the white space around it, (documents,)."""
+        return np.asarray(self._head["texts"])
+
+    @cached_property
+    def number(self) -> Mapping[str, int]:
+        """The number of each document, by id."""
+        return _Numbers(self.ids, np.asarray(self._head["ids"]), np.asarray(self._head["order"]))
+
+    @cached_property
+    def ids(self) -> Sequence[str]:
+        """The id of each document, read without its text."""
+        return Made(len(self), self._id)
+
+    def __iter__(self) -> Iterator[Document]:
+        if int(self.lengths.sum()) <= KEPT:
+            yield from map(self._document, range(len(self)))
+            return
+        for number in range(len(self)):
+            yield self._kept.get(number) or self._read(number)
+
+    def _document(self, number: int) -> Document:
+        known = self._kept.get(number)
+        if known is None:
+            known = self._read(number)
+            self._kept_characters += len(known.text)
+            if self._kept_characters > KEPT:
+                self._kept.clear()
+                self._kept_characters = len(known.text)
+            self._kept[number] = known
+        return known
+
+    def _id(self, number: int) -> str:
+        content, (begin, end, *_) = self._place(number)
+        return str(content[begin:end].tobytes(), "utf-8")
+
+    def _read(self, number: int) -> Document:
+        content, (begin, *ends) = self._place(number)
+        given = content[begin : ends[-1]].tobytes()
+        name, title, metadata, _ = (end - begin for end in ends)
+        return Document(
+            str(given[:name], "utf-8"),
+            str(given[metadata:], "utf-8"),
+            str(given[name:title], "utf-8"),
+            json.loads(given[title:metadata]) if metadata > title else {},
+        )
+
+    def _place(self, number: int) -> tuple[Any, list[int]]:
+        """The content of a document's part, and the bounds of the document's texts in it."""
+        part = int(np.searchsorted(self._first, number, side="right")) - 1 if len(self._first) > 2 else 0
+        first, last = int(self._first[part]), int(self._first[part + 1])
+        if part not in self._parts:
+            key = key_of(self._corpus, part)
+            arrays = self._store.get(key, lambda: pack_part(self._corpus, first, last)).arrays
+            self._parts[part] = arrays["content"], arrays["bounds"]
+        content, bounds = self._parts[part]
+        at = (number - first) * FIELDS
+        return content, bounds[at : at + FIELDS + 1].tolist()
+
+
+class _Numbers(Mapping[str, int]):
+    """The numbers of documents by id, found by the sorted digests of all ids."""
+
+    def __init__(self, ids: Sequence[str], digests: Digests, order: Ints) -> None:
+        self._ids, self._digests, self._order = ids, digests, order
+        self._known: dict[str, int] = {}
+
+    def __getitem__(self, name: str) -> int:
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = self._found(name)
+        return known
+
+    def _found(self, name: str) -> int:
+        wanted = np.uint64(short_digest(name))
+        lo, hi = np.searchsorted(self._digests, wanted), np.searchsorted(self._digests, wanted, side="right")
+        for number in self._order[lo:hi].tolist():
+            if self._ids[number] == name:
+                return int(number)
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
