@@ -2,17 +2,17 @@
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.core.records import Document, Ints
+from harness.core.sequences import Made
 from harness.storage.store import Key
 
-Item = TypeVar("Item")
 Digests = npt.NDArray[np.uint64]
 
 
@@ -130,29 +130,6 @@ class ById(Mapping[str, Document]):
 
     def __len__(self) -> int:
         return len(self._documents)
-
-
-class Made(Sequence[Item]):
-    """A sequence whose items are made when they are read."""
-
-    def __init__(self, count: int, make: Callable[[int], Item]) -> None:
-        self._count, self._make = count, make
-
-    @overload
-    def __getitem__(self, at: int) -> Item: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[Item]: ...
-
-    def __getitem__(self, at: int | slice) -> Item | list[Item]:
-        if isinstance(at, slice):
-            return [self._make(one) for one in range(*at.indices(self._count))]
-        if not -self._count <= at < self._count:
-            raise IndexError(at)
-        return self._make(at % self._count)
-
-    def __len__(self) -> int:
-        return self._count
 
 
 def short_digest(text: str) -> int:

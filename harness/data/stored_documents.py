@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from harness.core.records import Document, Ints
-from harness.data.corpus import Digests, Documents, Made, short_digest
+from harness.core.sequences import Made
+from harness.data.corpus import Digests, Documents, short_digest
 from harness.data.manifest import PinnedFile
 from harness.data.packing import FIELDS, key_of, pack, pack_part
 from harness.storage.store import Key, Store

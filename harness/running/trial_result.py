@@ -55,7 +55,7 @@ def dollars(outputs: TrialOutputs, given: PriceGiven = None) -> dict[str, float]
     if price:
         tokens = int(outputs.passages.tokens.sum()) if trial.embeds_queries else selection["embedded_tokens"]
         if trial.chunker.uses_vectors:
-            tokens += sum(len(token_map.starts) for token_map in outputs.stages.chunks.tokens.maps(work).values())
+            tokens += outputs.stages.chunks.tokens.maps(work).tokens
         queries = sum(map(work.tokenizer.count, work.query_texts)) if trial.embeds_queries else 0
         found = {"index_usd": tokens * price / 1e6, "queries_usd": queries * price / 1e6}
     reranking = selection["usd"]

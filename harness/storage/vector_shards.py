@@ -5,9 +5,11 @@ from collections.abc import Container, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.core.errors import DataError
 from harness.core.records import Embedded, Ints
+from harness.core.sequences import blocks, chosen
 from harness.storage.bucket import bucket_of
 from harness.storage.files import explained, free_name, keep_file
 from harness.storage.model_outputs import text_key
@@ -22,6 +24,9 @@ from harness.storage.vector_file import (
     packed,
     read_vectors,
 )
+
+_BLOCK = 65_536
+"""Texts looked up at once."""
 
 
 class VectorShards:
@@ -38,13 +43,22 @@ class VectorShards:
         """The number of damaged files that were set aside."""
         self._spaces: dict[str, _Space] = {}
 
-    def missing(self, namespace: str, texts: Sequence[str]) -> list[str]:
-        """The distinct texts without a vector in `namespace`, in order of first appearance."""
-        distinct: dict[bytes, str] = {}
-        for text in texts:
-            distinct.setdefault(text_key(text), text)
-        rows = self._refreshed(namespace).rows(keys_of(list(distinct)))
-        return [text for text, row in zip(distinct.values(), rows.tolist(), strict=True) if row < 0]
+    def missing(self, namespace: str, texts: Sequence[str]) -> Sequence[str]:
+        """The distinct texts without a vector in `namespace`, in order of first appearance.
+
+        If they are many, they are read from `texts` again when they are needed.
+        """
+        space = self._refreshed(namespace)
+        keys, numbers, seen = [np.empty(0, KEY)], [np.empty(0, np.int64)], 0
+        for block in blocks(texts, _BLOCK):
+            asked = keys_of([text_key(text) for text in block])
+            lacking = np.flatnonzero(space.rows(asked) < 0)
+            keys.append(asked[lacking])
+            numbers.append(seen + lacking)
+            seen += len(block)
+        _, first = np.unique(np.concatenate(keys), return_index=True)
+        left = chosen(texts, np.concatenate(numbers)[np.sort(first)])
+        return left if len(left) > _BLOCK else list(left)
 
     def size(self, namespace: str) -> tuple[int, int]:
         """The number of vectors and their dimensions; zeros if there are none."""
@@ -137,7 +151,7 @@ class _Space:
 
     def __init__(self) -> None:
         self.files: dict[str, VectorFile] = {}
-        self._index: tuple[Keys, Ints] | None = None
+        self._index: tuple[Keys, npt.NDArray[np.uint64], Ints] | None = None
 
     def add(self, name: str, content: VectorFile) -> None:
         """Add a file; its rows follow those of the files before it."""
@@ -148,12 +162,22 @@ class _Space:
         """The row of each key, counted over all files; -1 for a key in none of them."""
         if self._index is None:
             every = np.concatenate([np.empty(0, KEY), *(file.keys for file in self.files.values())])
-            self._index = np.unique(every, return_index=True)  # the first of equal keys
-        known, rows = self._index
-        if not len(known):
-            return np.full(len(keys), -1)
-        at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-        return np.where(known[at] == keys, rows[at], -1)
+            # Sorted by their first 8 bytes, which is ten times as fast; the first of equal keys stays the first.
+            order = np.argsort(_beginnings(every), kind="stable")
+            self._index = every, _beginnings(every)[order], order
+        every, beginnings, order = self._index
+        wanted = _beginnings(keys)
+        at = np.searchsorted(beginnings, wanted)
+        found = np.full(len(keys), -1)
+        left = np.flatnonzero(at < len(order))
+        while len(left):  # more than once only if different keys begin alike
+            left = left[beginnings[at[left]] == wanted[left]]
+            same = every[order[at[left]]] == keys[left]
+            found[left[same]] = order[at[left[same]]]
+            left = left[~same]
+            at[left] += 1
+            left = left[at[left] < len(order)]
+        return found
 
     def at(self, rows: Ints) -> Embedded:
         """The vectors of rows that exist."""
@@ -167,3 +191,8 @@ class _Space:
             inside = rows[here] - starts[number]
             vectors[here], truncated[here] = files[number].vectors[inside], files[number].truncated[inside]
         return Embedded(vectors, truncated)
+
+
+def _beginnings(keys: Keys) -> npt.NDArray[np.uint64]:
+    """The first 8 bytes of each key, (keys,)."""
+    return np.ascontiguousarray(np.ascontiguousarray(keys).view(np.uint64)[:: KEY.itemsize // 8])

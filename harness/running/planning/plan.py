@@ -112,10 +112,10 @@ def _counted(planned: Sequence[PlannedTrial], wanted: Mapping[str, TextsToEmbed]
     texts: dict[str, int] = {}
     tokens: dict[str, int] = {}
     usd: dict[str, float | None] = {}
-    for label, (_, embedder, work, documents, queries) in wanted.items():
-        texts[label] = len(documents) + len(queries)
-        tokens[label] = sum(map(work.tokenizer.count, (*documents, *queries)))
-        each = embedder.price_with(price)
+    for label, found in wanted.items():
+        texts[label] = len(found.both)
+        tokens[label] = sum(map(found.work.tokenizer.count, found.both))
+        each = found.embedder.price_with(price)
         usd[label] = None if each is None else tokens[label] * each / 1e6
     return Plan(planned, texts, tokens, usd)
 

@@ -109,8 +109,8 @@ def _stages(session: Session, graph: Graph, paces: Paces) -> Iterator[WorkPart]:
 
 
 def _embedding(wanted: TextsToEmbed, paces: Paces, engine: Engine) -> WorkPart:
-    embedder, count = wanted.embedder, len(wanted.documents) + len(wanted.queries)
-    length = sum(map(len, (*wanted.documents, *wanted.queries)))
+    embedder, count = wanted.embedder, len(wanted.both)
+    length = sum(map(len, wanted.both))
     _, dimensions = wanted.work.vectors.size(embedder)
     seconds = paces.expected(pace_kind(embedder), length)
     if seconds is None and not embedder.metered and length >= _WORTH:

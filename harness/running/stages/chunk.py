@@ -4,7 +4,6 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -23,7 +22,7 @@ from harness.running.stages.ask import AskStage
 from harness.running.stages.embed import EmbedStage
 from harness.running.stages.model_access import Questions
 from harness.running.stages.stage import Stage, StoredStage
-from harness.running.stages.tokenize import Tokenize
+from harness.running.stages.tokenize import Tokenize, part_of
 from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact, Key
 
@@ -77,7 +76,7 @@ class Chunk(StoredStage):
         self, work: Workspace, first: int = 0, last: int | None = None
     ) -> Iterator[tuple[Document, CutRequest]]:
         """Yield each document, from number `first` to before `last`, with what the chunker needs to know about it."""
-        for doc in islice(self.tokens.documents(work), first, last):
+        for doc in self.tokens.documents(work, first, last):
             with blamed(self.chunker, f"chunker {self.chunker.name()}: document '{doc.id}'"):
                 request = self.chunker.request(doc)
             yield doc, request
@@ -160,8 +159,7 @@ class ChunkPart(StoredStage):
 
     def build(self, work: Workspace) -> Artifact:
         """Return the chunks of the part, as in `Chunk`."""
-        count = len(work.data.documents)
-        first, last = (count * at // self.parts for at in (self.part, self.part + 1))
+        first, last = part_of(len(work.data.documents), self.part, self.parts)
         return Artifact(dict(zip(_COLUMNS, self.whole.cut(work, first, last)[0].T.copy(), strict=True)))
 
 

@@ -1,6 +1,6 @@
 """The contextualize stage: a context for each chunk, which is indexed with it but never counted as evidence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -15,7 +15,8 @@ from harness.core.errors import ConfigError
 from harness.core.plurals import plural
 from harness.core.records import BETWEEN, Document
 from harness.core.timing import TIMED_QUERIES, milliseconds
-from harness.llm import stored
+from harness.llm import Outcome as Answer
+from harness.llm import Task, stored
 from harness.running.stages.ask import AskStage
 from harness.running.stages.chunk import Chunk
 from harness.running.stages.embed import EmbedStage
@@ -72,6 +73,10 @@ class Contextualize(StoredStage):
             at = slice(bounds[number], bounds[number + 1])
             yield doc, list(zip(starts[at].tolist(), ends[at].tolist(), strict=True))
 
+    def questions(self, work: Workspace) -> list[Task]:
+        """Return the questions that the augmenter has for its language model, in corpus order."""
+        return [task for doc, spans in self.spans(work) for task in self.augmenter.questions(doc, spans)]
+
     def build(self, work: Workspace) -> Artifact:
         """Return one context per chunk, and `tokens`, the number of tokens that each adds to its chunk.
 
@@ -79,12 +84,14 @@ class Contextualize(StoredStage):
         missing.
         """
         augmenter = self.augmenter
-        rows = [(doc, spans, augmenter.questions(doc, spans)) for doc, spans in self.spans(work)]
-        tasks = [task for _, _, asked in rows for task in asked]
-        answers = stored(work.answers, augmenter.prompter, tasks) if augmenter.prompter else {}
-        few_enough(augmenter, [answers[task] for task in tasks], "chunks have no context")
+        answers: Mapping[Task, Answer] = {}
+        if augmenter.prompter:
+            tasks = self.questions(work)
+            answers = stored(work.answers, augmenter.prompter, tasks)
+            few_enough(augmenter, [answers[task] for task in tasks], "chunks have no context")
         contexts: list[str] = []
-        for doc, spans, asked in rows:
+        for doc, spans in self.spans(work):
+            asked = augmenter.questions(doc, spans) if answers else ()
             where = f"augmenter {augmenter.name()}: document '{doc.id}'"
             with blamed(augmenter, where, spans):
                 given = augmenter.contexts(doc, spans, [answers[task] for task in asked])
@@ -131,9 +138,7 @@ class AskContexts(AskStage):
 
     def questions(self, work: Workspace) -> Questions:
         """Return the questions that the augmenter has, in corpus order."""
-        augmenter = self.contexts.augmenter
-        rows = self.contexts.spans(work)
-        return augmenter, [task for doc, spans in rows for task in augmenter.questions(doc, spans)]
+        return self.contexts.augmenter, self.contexts.questions(work)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +166,7 @@ class EmbedCorpus(EmbedStage):
         """The trial's embedder."""
         return self.model
 
-    def texts(self, work: Workspace) -> list[str]:
+    def texts(self, work: Workspace) -> Sequence[str]:
         """Return the indexed texts."""
         return self.corpus.passages(work).texts
 

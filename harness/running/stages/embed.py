@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple, Self
 from harness.components.component import identity
 from harness.components.roles import Embedder
 from harness.core.progress import progress
+from harness.core.sequences import Joined
 from harness.running.stages.embeddings import namespace
 from harness.running.stages.model_access import ModelAccess
 from harness.running.stages.stage import ModelStage, StoredStage
@@ -25,8 +26,13 @@ class TextsToEmbed(NamedTuple):
     label: str
     embedder: Embedder
     work: Workspace
-    documents: list[str]
-    queries: list[str]
+    documents: Sequence[str]
+    queries: Sequence[str]
+
+    @property
+    def both(self) -> Sequence[str]:
+        """All texts."""
+        return Joined([self.documents, self.queries])
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +77,16 @@ class EmbedStage(ModelStage):
 
         On one machine, a single process embeds with all threads, as several would compete; else the workers do.
         """
-        for label, embedder, work, documents, queries in texts_to_embed(stages):
+        for wanted in texts_to_embed(stages):
+            embedder, work = wanted.embedder, wanted.work
             with work.vectors.alone(embedder):
                 # Another launch may have embedded some of them while this one waited for the lock.
-                documents = work.vectors.missing(embedder, documents)
-                queries = work.vectors.missing(embedder, queries, queries=True)
-                models.charge_embedding(embedder, [*documents, *queries], work.tokenizer)
-                size, seconds = sum(map(len, (*documents, *queries))), 0.0
-                with progress(cls.title.format(label=label), size, unit="characters") as advance:
+                documents = work.vectors.missing(embedder, wanted.documents)
+                queries = work.vectors.missing(embedder, wanted.queries, queries=True)
+                wanted = wanted._replace(documents=documents, queries=queries)
+                models.charge_embedding(embedder, wanted.both, work.tokenizer)
+                size, seconds = sum(map(len, wanted.both)), 0.0
+                with progress(cls.title.format(label=wanted.label), size, unit="characters") as advance:
                     for asked, texts in ((False, documents), (True, queries)):
                         if models.elsewhere and not embedder.metered:
                             seconds += models.elsewhere.embed(embedder, texts, work, queries=asked, advance=advance)
@@ -101,15 +109,15 @@ def pace_kind(embedder: Embedder) -> str:
 
 def texts_to_embed(stages: Sequence[tuple[EmbedStage, Workspace]]) -> list[TextsToEmbed]:
     """Return the texts that have no vector yet, by embedder, in the order of the stages."""
-    wanted: dict[str, tuple[Embedder, Workspace, dict[str, None], dict[str, None]]] = {}
+    wanted: dict[str, tuple[Embedder, Workspace, list[Sequence[str]], list[Sequence[str]]]] = {}
     for stage, work in stages:
-        known = wanted.setdefault(digest(identity(stage.embedder)), (stage.embedder, work, {}, {}))
-        known[2].update(dict.fromkeys(stage.texts(work)))
-        known[3].update(dict.fromkeys(stage.query_texts(work)))
+        known = wanted.setdefault(digest(identity(stage.embedder)), (stage.embedder, work, [], []))
+        known[2].append(stage.texts(work))
+        known[3].append(stage.query_texts(work))
     found: dict[str, TextsToEmbed] = {}
     for embedder, work, texts, asked in wanted.values():
         label = embedder.label if embedder.label not in found else f"{embedder.label} {len(found)}"
-        documents = work.vectors.missing(embedder, list(texts))
-        queries = work.vectors.missing(embedder, list(asked), queries=True)
+        documents = work.vectors.missing(embedder, Joined(texts))
+        queries = work.vectors.missing(embedder, Joined(asked), queries=True)
         found[label] = TextsToEmbed(label, embedder, work, documents, queries)
     return list(found.values())

@@ -13,6 +13,7 @@ from harness.core.blame import blamed, shown
 from harness.core.errors import ConfigError
 from harness.core.rankings import unit_rows
 from harness.core.records import Chunk, Embedded
+from harness.core.sequences import blocks
 from harness.storage.digest import digest
 from harness.storage.locks import locked
 from harness.storage.vector_shards import VectorShards
@@ -20,6 +21,9 @@ from harness.storage.vector_shards import VectorShards
 _SLAB, _LARGEST_SLAB = 256, 4096
 """The least and the greatest number of texts in a file of vectors. A killed launch loses those of the last file: its
 size grows with what is done, so that there are few files and at most a fifth of the work is lost."""
+
+_SORTED = 100_000
+"""Texts held in memory and sorted by length at once: texts of one length need no padding."""
 
 _GREATEST = 1e18
 """The square of a larger number overflows float32."""
@@ -52,8 +56,8 @@ class Embeddings:
         """The number of damaged files that were set aside."""
         return self._shards.damaged
 
-    def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> list[str]:
-        """Return the distinct texts that have no vector yet."""
+    def missing(self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Sequence[str]:
+        """Return the distinct texts that have no vector yet, in order of first appearance."""
         return self._shards.missing(namespace(embedder, queries=queries), texts)
 
     def size(self, embedder: Embedder) -> tuple[int, int]:
@@ -77,13 +81,17 @@ class Embeddings:
     def fill(
         self, embedder: Embedder, texts: Sequence[str], *, queries: bool = False, progress: Progress | None = None
     ) -> None:
-        """Compute the missing vectors, longest texts first, and store them in batches; `progress` gets the lengths."""
+        """Compute the missing vectors and store them in batches; `progress` gets the lengths of what is done.
+
+        The longest texts come first; of very many texts, the longest of each `_SORTED` texts.
+        """
         if self.missing(embedder, texts, queries=queries):
             with self.alone(embedder):
-                self._fill(embedder, texts, queries=queries, progress=progress)
+                for block in blocks(self.missing(embedder, texts, queries=queries), _SORTED):
+                    self._fill(embedder, block, queries=queries, progress=progress)
 
-    def _fill(self, embedder: Embedder, texts: Sequence[str], *, queries: bool, progress: Progress | None) -> None:
-        left = sorted(self.missing(embedder, texts, queries=queries), key=lambda text: (-len(text), text))
+    def _fill(self, embedder: Embedder, texts: list[str], *, queries: bool, progress: Progress | None) -> None:
+        left = sorted(texts, key=lambda text: (-len(text), text))
         done = 0
         while done < len(left):
             slab = left[done : done + min(max(_SLAB, done // 4), _LARGEST_SLAB)]

@@ -1,16 +1,22 @@
 """The chunks of a corpus with their contexts, as trials index and show them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import overload
 
 import numpy as np
 
 from harness.core.rankings import Rankings
-from harness.core.records import Chunk, Document, Ints, TokenMap, indexed_text
+from harness.core.records import Chunk, Document, Ints, indexed_text
+from harness.data.corpus import Documents
 from harness.data.dataset import Dataset
 from harness.evaluation.metrics.matching import Items, Passage
+from harness.running.stages.tokenize import TokenMaps, part_of
 from harness.storage.store import Artifact
+
+_BLOCK = 65_536
+"""Chunks whose offsets are converted to Python numbers at once."""
 
 
 class Passages:
@@ -19,9 +25,7 @@ class Passages:
     `doc`, `start`, `end`, `scale` and `tokens` (context included) have shape (chunks,); a chunk's number is its index.
     """
 
-    def __init__(
-        self, data: Dataset, maps: Mapping[str, TokenMap], chunks: Artifact, contexts: Artifact | None
-    ) -> None:
+    def __init__(self, data: Dataset, maps: TokenMaps, chunks: Artifact, contexts: Artifact | None) -> None:
         self._data = data
         self._maps = maps
         names = ("doc", "start", "end", "scale")
@@ -37,13 +41,14 @@ class Passages:
 
     def share_of_text(self) -> float:
         """Return the share of the corpus' characters that are in at least one chunk."""
-        covered, last, reached = 0, -1, 0
-        for at in np.lexsort((self.start, self.doc)):
-            doc, end = int(self.doc[at]), int(self.end[at])
-            reached = reached if doc == last else 0
-            covered += max(0, end - max(int(self.start[at]), reached))
-            last, reached = doc, max(reached, end)
-        return covered / max(1, sum(len(document.text) for document in self._data.documents))
+        lengths = self._data.documents.lengths
+        # All documents one after another; chunks are in the order of their starts, but may contain each other.
+        base = self.doc * int(lengths.max(initial=0))
+        starts, ends = base + self.start, base + self.end
+        reached = np.maximum.accumulate(ends)
+        reached = np.concatenate([np.zeros(1, np.int64), reached[:-1]])[: len(ends)]
+        covered = np.maximum(0, ends - np.maximum(starts, reached)).sum()
+        return float(covered / max(1, int(lengths.sum())))
 
     def chunk(self, number: int, reach: int = 0) -> Chunk:
         """Return chunk `number`, or with a `reach` the passage from its start to that offset. Results are cached."""
@@ -73,7 +78,7 @@ class Passages:
     def _document(self, number: int) -> Document:
         if number not in self._documents:
             doc = self._data.documents[number]
-            self._documents[number] = replace(doc, tokens=self._maps[doc.id])
+            self._documents[number] = replace(doc, tokens=self._maps.of(number))
         return self._documents[number]
 
     def count(self, doc: int, start: int, end: int) -> int:
@@ -85,12 +90,14 @@ class Passages:
         return not self._data.documents[doc].text[start:end].strip()
 
     @cached_property
-    def texts(self) -> list[str]:
+    def texts(self) -> "ChunkTexts":
         """The indexed texts: context and text of every chunk."""
-        documents = self._data.documents
-        rows = zip(self.doc.tolist(), self.start.tolist(), self.end.tolist(), strict=True)
-        texts = [documents[doc].text[start:end] for doc, start, end in rows]
-        return texts if self._contexts is None else list(map(indexed_text, self._contexts, texts))
+        return ChunkTexts(self._data.documents, (self.doc, self.start, self.end), self._contexts)
+
+    def part(self, part: int, parts: int) -> tuple[int, int]:
+        """Return the first chunk of a part of the corpus and the one after its last; see `part_of`."""
+        first, last = np.searchsorted(self.doc, part_of(len(self._data.documents), part, parts))
+        return int(first), int(last)
 
     def of_documents(self, ids: set[str]) -> dict[str, Ints]:
         """Return the chunk numbers of each of these documents."""
@@ -115,3 +122,48 @@ class Passages:
                 found |= {int(at) for at in lo + np.flatnonzero(near)}
         chunks = (self.chunk(number) for number in sorted(found))
         return [Passage(chunk.doc, chunk.start, chunk.end, chunk.tokens) for chunk in chunks]
+
+
+class ChunkTexts(Sequence[str]):
+    """The indexed texts of all chunks, cut out of the documents when they are read.
+
+    `columns` are document number, start and end of each chunk, (chunks,); `contexts` is None if chunks have none.
+    """
+
+    def __init__(
+        self, documents: Documents, columns: tuple[Ints, Ints, Ints], contexts: Sequence[str] | None = None
+    ) -> None:
+        self._documents, self._columns, self._contexts = documents, columns, contexts
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            first, last, step = at.indices(len(self))
+            return list(self._read(first, last)) if step == 1 else [self[one] for one in range(first, last, step)]
+        if not -len(self) <= at < len(self):
+            raise IndexError(at)
+        doc, start, end = (int(column[at]) for column in self._columns)
+        text = self._documents[doc].text[start:end]
+        return text if self._contexts is None else indexed_text(self._contexts[at], text)
+
+    def __iter__(self) -> Iterator[str]:
+        return self._read(0, len(self))
+
+    def _read(self, first: int, last: int) -> Iterator[str]:
+        text, of = "", -1
+        for begin in range(first, last, _BLOCK):
+            block = slice(begin, min(begin + _BLOCK, last))
+            rows = zip(*(column[block].tolist() for column in self._columns), strict=True)
+            for at, (doc, start, end) in enumerate(rows, begin):
+                if doc != of:
+                    text, of = self._documents[doc].text, doc
+                cut = text[start:end]
+                yield cut if self._contexts is None else indexed_text(self._contexts[at], cut)

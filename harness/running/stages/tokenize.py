@@ -6,46 +6,133 @@ from functools import cached_property
 
 import numpy as np
 
-from harness.core.records import Document, TokenMap
-from harness.running.stages.stage import StoredStage
+from harness.core.records import Document, Ints, TokenMap
+from harness.data.corpus import Documents
+from harness.running.stages.stage import Stage, StoredStage
 from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact, Key
 
 FORMAT = 2
 """Increased if stages store or score something differently, which invalidates everything stored before."""
 
+_KEPT = 8_000_000
+"""Tokens whose positions are kept as token maps."""
+
+
+def part_of(count: int, part: int, parts: int) -> tuple[int, int]:
+    """The first document of a part and the one after its last, if `count` documents are split into `parts`."""
+    return count * part // parts, count * (part + 1) // parts
+
 
 @dataclass(frozen=True, eq=False)
 class Tokenize(StoredStage):
-    """Tokenizes the corpus. `corpus` is the SHA-256 of its file, `tokenizer` the tokenizer's identity."""
+    """Tokenizes the corpus. `corpus` is the SHA-256 of its file, `tokenizer` the tokenizer's identity.
+
+    A large corpus is tokenized in several `parts`, which are stages of their own. They do not change the output.
+    """
 
     corpus: str
     tokenizer: str
+    parts: int = 1
 
     @cached_property
     def key(self) -> Key:
         """The corpus and the tokenizer."""
         return {"stage": "tokenize", "format": FORMAT, "corpus": self.corpus, "tokenizer": self.tokenizer}
 
+    @cached_property
+    def part_stages(self) -> "tuple[TokenizePart, ...]":
+        """The stages that tokenize a large corpus."""
+        count = self.parts if self.parts > 1 else 0
+        return tuple(TokenizePart(self, part, self.parts) for part in range(count))
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The parts, if there are several."""
+        return self.part_stages
+
     def build(self, work: Workspace) -> Artifact:
         """Return `starts`, the token starts of all documents, and `offsets`, (documents + 1,), where each begins."""
-        maps = [work.tokenizer.starts(doc.text) for doc in work.data.documents]
+        if not self.part_stages:
+            return self.tokenized(work, 0, len(work.data.documents))
+        parts = [part.read(work).arrays for part in self.part_stages]
+        lengths = np.concatenate([np.diff(part["offsets"]) for part in parts])
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        return Artifact({"starts": np.concatenate([part["starts"] for part in parts]), "offsets": offsets})
+
+    def tokenized(self, work: Workspace, first: int, last: int) -> Artifact:
+        """Return the token starts of the documents from number `first` to before `last`, as `build` does of all."""
+        documents = work.data.documents
+        maps = [work.tokenizer.starts(documents[number].text).astype(np.int32) for number in range(first, last)]
         offsets = np.cumsum([0, *(len(starts) for starts in maps)])
-        return Artifact({"starts": np.concatenate(maps).astype(np.int32), "offsets": offsets})
+        return Artifact({"starts": np.concatenate([np.zeros(0, np.int32), *maps]), "offsets": offsets})
 
-    def maps(self, work: Workspace) -> Mapping[str, TokenMap]:
-        """Return the token map of each document, by id."""
+    def maps(self, work: Workspace) -> "TokenMaps":
+        """Return the token maps of all documents."""
 
-        def read() -> Mapping[str, TokenMap]:
+        def read() -> TokenMaps:
             arrays = self.read(work).arrays
-            starts, offsets = arrays["starts"].astype(np.int64), arrays["offsets"].tolist()
-            bounds = zip(work.data.documents, offsets, offsets[1:], strict=False)
-            return {doc.id: TokenMap(starts[lo:hi]) for doc, lo, hi in bounds}
+            return TokenMaps(work.data.documents, arrays["starts"], arrays["offsets"])
 
         return work.kept("maps", self.address, read)
 
-    def documents(self, work: Workspace) -> Iterator[Document]:
-        """Yield the documents with their token maps."""
-        maps = self.maps(work)
-        for doc in work.data.documents:
-            yield replace(doc, tokens=maps[doc.id])
+    def documents(self, work: Workspace, first: int = 0, last: int | None = None) -> Iterator[Document]:
+        """Yield the documents from number `first` to before `last`, with their token maps."""
+        maps, documents = self.maps(work), work.data.documents
+        for number in range(first, len(documents) if last is None else last):
+            yield replace(documents[number], tokens=maps.of(number))
+
+
+@dataclass(frozen=True, eq=False)
+class TokenizePart(StoredStage):
+    """Tokenizes a part of a large corpus: the documents of part number `part` of `parts`."""
+
+    whole: Tokenize
+    part: int
+    parts: int
+
+    @cached_property
+    def key(self) -> Key:
+        """The corpus, the tokenizer, and which documents."""
+        return {**self.whole.key, "stage": "tokenize_part", "part": [self.part, self.parts]}
+
+    def build(self, work: Workspace) -> Artifact:
+        """Return the token starts of the part, as in `Tokenize`."""
+        return self.whole.tokenized(work, *part_of(len(work.data.documents), self.part, self.parts))
+
+
+class TokenMaps(Mapping[str, TokenMap]):
+    """The token maps of all documents, by id, made of the stored positions when they are read."""
+
+    def __init__(self, documents: Documents, starts: Ints, offsets: Ints) -> None:
+        self._documents, self._starts, self._offsets = documents, starts, offsets
+        self._kept: dict[int, TokenMap] = {}
+        self._kept_tokens = 0
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens of all documents."""
+        return len(self._starts)
+
+    def of(self, number: int) -> TokenMap:
+        """Return the token map of document `number`."""
+        known = self._kept.get(number)
+        if known is None:
+            # int64, as otherwise every search would convert all positions of the document.
+            lo, hi = self._offsets[number : number + 2]
+            known = TokenMap(self._starts[lo:hi].astype(np.int64))
+            self._kept_tokens += len(known.starts)
+            if self._kept_tokens > _KEPT:
+                self._kept.clear()
+                self._kept_tokens = len(known.starts)
+            self._kept[number] = known
+        return known
+
+    def __getitem__(self, name: str) -> TokenMap:
+        return self.of(self._documents.number[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._documents.ids)
+
+    def __len__(self) -> int:
+        return len(self._documents)

@@ -15,7 +15,7 @@ from harness.running.stages.tokenize import Tokenize
 from harness.storage.digest import digest
 
 PART_BYTES = 32_000_000
-"""Documents of about so many bytes are cut in one task."""
+"""Documents of about so many bytes are tokenized, cut, indexed and searched in one task."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class TrialStages:
     def chunks(self) -> Chunk:
         """The chunk stage."""
         chunker = self.trial.chunker
-        tokens = Tokenize(self.manifest.corpus.sha256, self.tokenizer)
         parts = max(1, self.manifest.corpus.path.stat().st_size // PART_BYTES)
+        tokens = Tokenize(self.manifest.corpus.sha256, self.tokenizer, parts)
         return Chunk(tokens, chunker, self.trial.embedder if chunker.uses_vectors else None, parts)
 
     @cached_property
