@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 _DECIDING = (
-    *("retrieval-harness", "numpy", "scipy", "bm25s", "PyStemmer", "faiss-cpu", "nltk", "tiktoken", "tokenizers"),
+    *("retrieval-harness", "numpy", "scipy", "PyStemmer", "faiss-cpu", "nltk", "tiktoken", "tokenizers"),
     *("torch", "transformers", "sentence-transformers"),
 )
 """Packages whose version may change a number."""

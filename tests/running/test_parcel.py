@@ -65,9 +65,9 @@ def test_another_version(context: StageContext, monkeypatch: pytest.MonkeyPatch)
     versions = parcel.deciding_versions()
     monkeypatch.setattr(parcel, "deciding_versions", lambda: {**versions, "numpy": "1.0"})
     assert fault(context) == f"numpy is 1.0, but {versions['numpy']} in the launching process; install the same version"
-    without = {name: version for name, version in versions.items() if name != "bm25s"}
+    without = {name: version for name, version in versions.items() if name != "PyStemmer"}
     monkeypatch.setattr(parcel, "deciding_versions", lambda: without)
-    assert fault(context).startswith("bm25s is missing, but")
+    assert fault(context).startswith("PyStemmer is missing, but")
     monkeypatch.setattr(parcel, "deciding_versions", lambda: versions)
     monkeypatch.setattr(parcel.platform, "python_version", lambda: "3.8.1")
     assert fault(context).startswith("Python is 3.8, but 3.1")

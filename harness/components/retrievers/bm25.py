@@ -1,7 +1,6 @@
 """Lexical retrieval with scores computed at indexing time."""
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -10,7 +9,8 @@ from pydantic import Field
 
 from harness.components.component import Fraction, Positive
 from harness.components.retrievers.index_cache import Latest
-from harness.components.roles import Retriever
+from harness.components.retrievers.term_counts import TermCounts, term_counts
+from harness.components.roles import PartedIndex
 from harness.components.text_analysis import Analyzer, Stemmer, StopWords
 from harness.core.errors import ConfigError
 from harness.core.rankings import Rankings, best_first
@@ -20,25 +20,19 @@ from harness.storage.store import Artifact
 Variant = Literal["lucene", "okapi"]
 
 _REFERENCE: Latest[Any] = Latest()
-_NUMBERS: Latest[dict[str, int]] = Latest()
-
-_NO_POSTINGS: Mapping[str, Any] = {
-    "chunks": np.empty(0, np.int32),
-    "scores": np.empty(0),
-    "offsets": np.zeros(1, np.int64),
-}
+_POSTINGS: "Latest[_Postings]" = Latest()
 
 
 @dataclass(frozen=True)
-class BM25(Retriever):
+class BM25(PartedIndex):
     """BM25 over stemmed words without stop words; a chunk that shares no word with the query is not retrieved.
 
     score(t, d) = idf(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * |d| / mean |d|)), Robertson & Zaragoza, The
     Probabilistic Relevance Framework, 2009. `variant: lucene` has idf = ln(1 + (N - n + 0.5) / (n + 0.5)) and leaves
     out the constant factor k1 + 1, which changes no ranking; `okapi` is rank_bm25's BM25Okapi: idf = ln((N - n + 0.5)
     / (n + 0.5)), where negative a quarter of the mean idf. Each query word counts as often as it occurs in the query.
-    The library bm25s computes the scores when the corpus is indexed; `engine: rank_bm25` lets that library do it,
-    slowly, with the same ranking.
+    Scores are computed when the corpus is indexed, part by part, and memory-mapped when it is searched. `engine:
+    rank_bm25` lets that library do it, slowly and in memory, with the same ranking.
     """
 
     depth: Positive = 50
@@ -58,25 +52,30 @@ class BM25(Retriever):
         return None
 
     def index(self, texts: Sequence[str], corpus: Vectors | None = None) -> Artifact:
-        analyze = Analyzer(self.stemmer, self.stop_words)
         if self.engine == "rank_bm25":
-            return Artifact(data=[analyze(text) for text in texts])
-        vocabulary: dict[str, int] = {}
-        terms = [[vocabulary.setdefault(word, len(vocabulary)) for word in analyze(text)] for text in texts]
-        # bm25s has no index of no words.
-        postings = self._postings(terms, vocabulary) if vocabulary else _NO_POSTINGS
-        return Artifact(postings, list(vocabulary))
+            return Artifact(data=list(map(Analyzer(self.stemmer, self.stop_words), texts)))
+        return super().index(texts)
 
-    def _postings(self, terms: list[list[int]], vocabulary: dict[str, int]) -> Mapping[str, Any]:
-        """Chunks and scores, by term: those of term t are `[offsets[t]:offsets[t + 1]]`."""
-        engine = _bm25s().BM25(method="lucene", k1=self.k1, b=self.b, dtype="float64")
-        engine.index((terms, vocabulary), create_empty_token=False, show_progress=False)
-        chunks, scores, offsets = (engine.scores[name] for name in ("indices", "data", "indptr"))
-        if self.variant == "okapi":
-            found_in = np.diff(offsets)
-            lucene = np.log1p((len(terms) - found_in + 0.5) / (found_in + 0.5))
-            scores = scores * np.repeat(_okapi_idf(found_in, len(terms)) / lucene * (self.k1 + 1), found_in)
-        return {"chunks": chunks.astype(np.int32), "scores": scores, "offsets": offsets.astype(np.int64)}
+    @property
+    def in_parts(self) -> PartedIndex | None:
+        """This retriever, unless rank_bm25 holds the words of all chunks in memory."""
+        return self if self.engine == "arrays" else None
+
+    def index_part(self, texts: Sequence[str]) -> Artifact:
+        """Count the words of each chunk; see `TermCounts`."""
+        return term_counts(map(Analyzer(self.stemmer, self.stop_words), texts))
+
+    def joined(self, parts: Sequence[Artifact]) -> Artifact:
+        """Return chunks and scores by term, those of term t in `[offsets[t]:offsets[t + 1]]`, and the terms."""
+        counts = TermCounts(parts)
+        idf = _IDF[self.variant](counts.found_in, counts.chunks)
+        mean_length = counts.lengths.mean() if counts.chunks else 0.0
+
+        def scores(terms: Ints, times: Floats, lengths: Floats) -> Floats:
+            saturated: Floats = times / (self.k1 * (1 - self.b + self.b * lengths / mean_length) + times)
+            return idf[terms] * saturated * (1.0 if self.variant == "lucene" else self.k1 + 1)
+
+        return counts.postings(scores)
 
     def search(
         self, index: Artifact, corpus: Vectors | None, texts: Sequence[str], vectors: Vectors | None
@@ -85,21 +84,8 @@ class BM25(Retriever):
         if self.engine == "rank_bm25":
             reference = _REFERENCE.get((index,), (self.k1, self.b), lambda: _reference(index, self.k1, self.b))
             return Rankings.of([self._by_reference(reference, analyze(text)) for text in texts])
-        number = _NUMBERS.get((index,), None, lambda: {word: at for at, word in enumerate(index.data)})
-        engine = _engine(index)
-        return Rankings.of([self._rank(engine, [number[w] for w in analyze(t) if w in number]) for t in texts])
-
-    def _rank(self, engine: Any, terms: list[int]) -> tuple[Ints, Floats]:
-        if not terms:
-            return np.empty(0, np.int64), np.empty(0)
-        chunks, offsets = engine.scores["indices"], engine.scores["indptr"]
-        scores = engine.get_scores_from_ids(terms)
-        # A chunk is found if it has a query word, even one that is too common to score (okapi).
-        found = np.zeros(len(scores), np.bool_)
-        for term in terms:
-            found[chunks[offsets[term] : offsets[term + 1]]] = True
-        matched = np.flatnonzero(found)
-        return best_first(matched, scores[matched], self.depth, decimals=9)
+        postings = _POSTINGS.get((index,), None, lambda: _Postings(index))
+        return Rankings.of([best_first(*postings.matches(analyze(text)), self.depth, decimals=9) for text in texts])
 
     def _by_reference(self, reference: Any, words: list[str]) -> tuple[Ints, Floats]:
         if reference is None:
@@ -109,32 +95,39 @@ class BM25(Retriever):
         return best_first(matched.astype(np.int64), scores[matched], self.depth, decimals=9)
 
 
+def _lucene_idf(found_in: Ints, total: int) -> Floats:
+    """Lucene's idf of terms that occur in so many of `total` chunks."""
+    idf: Floats = np.log(1 + (total - found_in + 0.5) / (found_in + 0.5))
+    return idf
+
+
 def _okapi_idf(found_in: Ints, total: int) -> Floats:
     """rank_bm25's idf of terms that occur in so many of `total` chunks: where negative, a quarter of the mean idf."""
     idf = np.log((total - found_in + 0.5) / (found_in + 0.5))
     return np.where(idf < 0, 0.25 * idf.mean() if len(idf) else 0.0, idf)
 
 
-def _bm25s() -> Any:
-    """The library; without tqdm's warning that a notebook lacks widgets, which nothing here uses."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="IProgress not found")
-        import bm25s
-    return bm25s
+_IDF = {"lucene": _lucene_idf, "okapi": _okapi_idf}
 
 
-def _engine(index: Artifact) -> Any:
-    """bm25s on the postings of an index."""
-    engine = _bm25s().BM25(dtype="float64")
-    chunks = index.arrays["chunks"]
-    engine.scores = {
-        "data": index.arrays["scores"],
-        "indices": chunks,
-        "indptr": index.arrays["offsets"],
-        "num_docs": int(chunks.max(initial=-1)) + 1,
-    }
-    engine.nonoccurrence_array = None
-    return engine
+class _Postings:
+    """The postings of an index, of which a search reads those of its words."""
+
+    def __init__(self, index: Artifact) -> None:
+        self._number = {word: at for at, word in enumerate(index.data)}
+        self._chunks, self._scores, self._offsets = (index.arrays[name] for name in ("chunks", "scores", "offsets"))
+        self._total = int(self._chunks.max(initial=-1)) + 1
+
+    def matches(self, words: Sequence[str]) -> tuple[Ints, Floats]:
+        """The chunks that have any of the words, even one that is too common to score (okapi), and their scores."""
+        scores, found = np.zeros(self._total), np.zeros(self._total, np.bool_)
+        for term in (self._number[word] for word in words if word in self._number):
+            at = slice(self._offsets[term], self._offsets[term + 1])
+            chunks = self._chunks[at]
+            scores[chunks] += self._scores[at]
+            found[chunks] = True
+        matched = np.flatnonzero(found)
+        return matched, scores[matched]
 
 
 def _reference(index: Artifact, k1: float, b: float) -> Any:

@@ -10,7 +10,7 @@ from harness.components.component import Positive
 from harness.components.retrievers.index_cache import Latest
 from harness.components.roles import Retriever, Scale
 from harness.core.rankings import Rankings, best_first, unit_rows
-from harness.core.records import Floats, Vectors
+from harness.core.records import Floats, Ints, Vectors
 from harness.storage.store import Artifact
 
 _SPARE = 16
@@ -22,10 +22,8 @@ _TRAINING_PER_LIST = 39
 
 _OPENED: Latest[Any] = Latest()
 
-
-def _tied_at_the_cut(scores: Vectors, depth: int) -> bool:
-    """Whether a query's last fetched neighbour ties with the one at `depth`: then more neighbours may tie too."""
-    return bool((np.round(scores[:, -1].astype(float), 5) == np.round(scores[:, depth - 1].astype(float), 5)).any())
+_SCORES = 32_000_000
+"""Scores of chunks for queries that are in memory at once, where many chunks tie at the depth."""
 
 
 def _products(rows: Vectors, vector: Vectors) -> Floats:
@@ -63,6 +61,16 @@ class Dense(Retriever):
     def scale(self) -> Scale:
         """`cosine`, or `raw` for inner products."""
         return "cosine" if self.similarity == "cosine" else "raw"
+
+    @property
+    def indexes(self) -> bool:
+        """Whether search is approximate; an exact one needs only the vectors."""
+        return self.ann != "flat"
+
+    @property
+    def searches_parts(self) -> bool:
+        """Whether search is exact."""
+        return self.ann == "flat"
 
     def index_settings(self) -> dict[str, Any]:
         """The similarity, and the settings that the index of this kind is built with."""
@@ -109,26 +117,38 @@ class Dense(Retriever):
             raise TypeError("dense retrieval needs vectors")
         if not len(corpus):
             return Rankings.of([(np.empty(0, np.int64), np.empty(0)) for _ in texts])
-        prepared, fetch = self._prepared(vectors), self.depth + _SPARE
+        prepared, fetch = self._prepared(vectors), min(self.depth + _SPARE, len(corpus))
         searched = _OPENED.get((index, corpus), self, lambda: self._opened(index, corpus))
-        scores, ids = searched.search(prepared, min(fetch, len(corpus)))
-        while self.ann == "flat" and fetch < len(corpus) and _tied_at_the_cut(scores, self.depth):
-            fetch *= 2
-            scores, ids = searched.search(prepared, min(fetch, len(corpus)))
-        rows = []
-        for near, vector in zip(ids, prepared, strict=True):
+        if self.ann == "flat":
+            found = self._nearest(searched, prepared, fetch)
+        else:
             # An approximate index that finds fewer neighbours returns -1 for the rest.
-            found = near[near >= 0].astype(np.int64)
-            rows.append(best_first(found, _products(self._prepared(corpus[found]), vector), self.depth))
-        return Rankings.of(rows)
+            found = [near[near >= 0].astype(np.int64) for near in searched.search(prepared, fetch)[1]]
+        scores = (_products(self._prepared(corpus[near]), vector) for near, vector in zip(found, prepared, strict=True))
+        return Rankings.of([best_first(*hits, self.depth) for hits in zip(found, scores, strict=True)])
+
+    def _nearest(self, corpus: Vectors, vectors: Vectors, fetch: int) -> list[Ints]:
+        """The `fetch` nearest chunks of each query, or more: all that may tie with the one at `depth`."""
+        import faiss
+
+        scores, ids = faiss.knn(vectors, corpus, fetch, metric=faiss.METRIC_INNER_PRODUCT)
+        found = [near.astype(np.int64) for near in ids]
+        if fetch < len(corpus):
+            cut = np.round(scores[:, self.depth - 1].astype(float), 5)
+            tied = np.flatnonzero(np.round(scores[:, -1].astype(float), 5) == cut)
+            for queries in np.array_split(tied, -(-len(tied) * len(corpus) // _SCORES) or 1):
+                every = corpus @ vectors[queries].T
+                for at, query in enumerate(queries.tolist()):
+                    # More than half a unit of the last decimal, and the error of a product in single precision.
+                    found[query] = np.flatnonzero(every[:, at] > cut[query] - 2e-5 - 1e-6 * abs(cut[query]))
+        return found
 
     def _opened(self, index: Artifact, corpus: Vectors) -> Any:
+        """The vectors to compare with, or the approximate index."""
         import faiss
 
         if self.ann == "flat":
-            flat = faiss.IndexFlatIP(corpus.shape[1])
-            flat.add(self._prepared(corpus))
-            return flat
+            return self._prepared(corpus)
         opened: Any = faiss.deserialize_index(index.arrays["faiss"])
         if self.ann == "hnsw":
             opened.hnsw.efSearch = max(self.ef_search, self.depth + _SPARE)

@@ -76,6 +76,20 @@ class BaseRetriever(Component):
         """Whether it needs an index besides the vectors."""
         return False
 
+    @property
+    def in_parts(self) -> "PartedIndex | None":
+        """This retriever if its index can be built of parts of the corpus; else None."""
+        return None
+
+    @property
+    def searches_parts(self) -> bool:
+        """Whether parts of a large corpus can be searched alone: the score of a chunk depends on no other chunk.
+
+        The harness then searches part by part, each with its own vectors, and merges what is found; ties must be in
+        chunk order. What `index` returns must be empty.
+        """
+        return False
+
     def index_settings(self) -> dict[str, Any]:
         """The settings that decide the index; trials that differ only in other settings share it."""
         return {name: value for name, value in settings(self).items() if name != "depth"}
@@ -120,6 +134,27 @@ class Retriever(BaseRetriever):
         asked = list(given.texts)
         with blamed(self, f"retriever {self.name()}: {plural(len(asked), 'query')}", asked):
             return self.search(given.index, given.corpus_vectors, asked, given.query_vectors)
+
+
+class PartedIndex(Retriever):
+    """A retriever without vectors whose index can be built of parts of the corpus: none must hold all texts at once."""
+
+    @abstractmethod
+    def index_part(self, texts: Sequence[str]) -> Artifact:
+        """Return what the index needs to know about a part of the corpus; `texts` are its chunks."""
+
+    @abstractmethod
+    def joined(self, parts: Sequence[Artifact]) -> Artifact:
+        """Return the index, of the artifacts of all parts in corpus order."""
+
+    @property
+    def in_parts(self) -> "PartedIndex | None":
+        """This retriever."""
+        return self
+
+    def index(self, texts: Sequence[str], corpus: Vectors | None = None) -> Artifact:
+        """Return the index of a corpus of one part."""
+        return self.joined([self.index_part(texts)])
 
 
 class Replay(BaseRetriever):

@@ -1,4 +1,4 @@
-"""The index and retrieve stages: rank the chunks of a corpus for all queries, and time single ones."""
+"""The retrieve stage: rank the chunks of a corpus for all queries, and time single ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,49 +10,16 @@ import numpy as np
 from harness.components.component import identity
 from harness.components.roles import BaseRetriever, Embedder, SearchInputs
 from harness.core.blame import blamed
-from harness.core.rankings import Rankings, Row, unit_rows
-from harness.core.records import Embedded, Query, Vectors
+from harness.core.rankings import Rankings, Row, best_first, unit_rows
+from harness.core.records import Floats, Ints, Query, Vectors
 from harness.core.timing import TIMED_QUERIES, milliseconds
 from harness.running.stages.contextualize import Contextualize, EmbedCorpus
+from harness.running.stages.index import Index, corpus_vectors, embedded_corpus
 from harness.running.stages.passages import Passages
-from harness.running.stages.ranking_checks import check_rankings, checked_artifact, overlap, read_rankings
+from harness.running.stages.ranking_checks import check_rankings, overlap, read_rankings
 from harness.running.stages.stage import Stage, StoredStage
 from harness.running.stages.workspace import Workspace
-from harness.storage.digest import digest
 from harness.storage.store import Artifact, Key
-
-
-@dataclass(frozen=True, eq=False)
-class Index(StoredStage):
-    """Builds what a retriever needs besides vectors. `embedder` is None unless the retriever uses vectors."""
-
-    corpus: Contextualize
-    retriever: BaseRetriever
-    embedder: Embedder | None
-    queries: str
-
-    @cached_property
-    def key(self) -> Key:
-        """The corpus and the settings that decide the index."""
-        known = {**identity(self.retriever), "settings": self.retriever.index_settings()}
-        embedder = {"embedder": identity(self.embedder)} if self.embedder else {}
-        return {"stage": "index", "passages": self.corpus.address, "retriever": known, **embedder}
-
-    @property
-    def inputs(self) -> tuple[Stage, ...]:
-        """The corpus, and its vectors if the retriever uses them."""
-        embedded = (EmbedCorpus(self.corpus, self.embedder, self.queries),) if self.embedder else ()
-        return (self.corpus, *embedded)
-
-    def build(self, work: Workspace) -> Artifact:
-        """Return what the retriever's `index` returns. Raises ConfigError if it cannot be stored."""
-        where = f"retriever {self.retriever.name()}: index"
-        texts = list(self.corpus.passages(work).texts)
-        vectors = None
-        if self.embedder is not None:
-            vectors = corpus_vectors(self.corpus, self.embedder, work, unit=self.retriever.unit_vectors)
-        with blamed(self.retriever, where, texts):
-            return checked_artifact(where, self.retriever.index(texts, vectors))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,37 +75,66 @@ class Retrieve(StoredStage):
         index = Index(self.corpus, self.retriever, self.own_embedder, self.queries)
         return index if self.retriever.indexes else None
 
+    @cached_property
+    def searched_parts(self) -> "tuple[RetrievePart, ...]":
+        """The stages that each search a part of a large corpus, if the retriever can."""
+        parts = self.corpus.chunks.parts
+        count = parts if parts > 1 and self.retriever.searches_parts else 0
+        return tuple(RetrievePart(self, part, parts) for part in range(count))
+
+    @property
+    def embedded(self) -> tuple[Stage, ...]:
+        """The vectors of the corpus and the queries, if the retriever itself uses any."""
+        return (EmbedCorpus(self.corpus, self.own_embedder, self.queries),) if self.own_embedder else ()
+
     @property
     def inputs(self) -> tuple[Stage, ...]:
-        """The corpus, its vectors, the index, the parts' rankings and the exact ranking, as far as they are used."""
-        embedded = (EmbedCorpus(self.corpus, self.own_embedder, self.queries),) if self.own_embedder else ()
-        others = (self.index, *self.parts, self.exact)
-        return (self.corpus, *embedded, *(stage for stage in others if stage is not None))
+        """The corpus, its vectors, the index, other rankings on which this one is based, as far as they are used."""
+        others = (self.index, *self.parts, *self.searched_parts, self.exact)
+        return (self.corpus, *self.embedded, *(stage for stage in others if stage is not None))
 
     def build(self, work: Workspace) -> Artifact:
         """Return the arrays of `Rankings`, and `ms`, the latency of each timed query.
 
         Raises ConfigError if the rankings are invalid.
         """
-        retriever, queries, passages = self.retriever, work.queries, self.corpus.passages(work)
+        if self.searched_parts:
+            return self._merged(work)
+        retriever, passages = self.retriever, self.corpus.passages(work)
         parts = [part.read(work) for part in self.parts]
-        given = self._inputs(work, parts)
+        corpus = None
+        if self.own_embedder is not None:
+            corpus = corpus_vectors(self.corpus, self.own_embedder, work, unit=retriever.unit_vectors)
+        given = self.search_inputs(work, corpus, parts)
         with blamed(retriever, f"retriever {retriever.name()}"):
-            ranked = retriever.rank(given) if parts else _without_ignored(retriever, queries, passages, given)
-        check_rankings(retriever, ranked, len(passages), [query.id for query in queries])
-        ms = np.zeros(0)
-        if retriever.timed:
-            single = map(given.only, range(min(TIMED_QUERIES, len(queries))))
-            # A fused query waits for all its parts.
-            ms = np.array(milliseconds(retriever.rank, single)) + sum(part.arrays["ms"] for part in parts)
+            if parts:
+                ranked = retriever.rank(given)
+            else:
+                ranked = ranked_without(retriever, ignored_chunks(work.queries, passages), given)
+        check_rankings(retriever, ranked, len(passages), given.ids)
+        ms = latencies(retriever, given)
+        if len(ms):
+            ms += sum(part.arrays["ms"] for part in parts)  # a fused query waits for all its parts
         facts = _facts_of_parts(parts, given.index) if parts else self._facts(work, ranked, given)
         return Artifact({**ranked._asdict(), "ms": ms}, facts)
 
-    def _inputs(self, work: Workspace, parts: Sequence[Artifact]) -> SearchInputs:
+    def _merged(self, work: Workspace) -> Artifact:
+        """The best of what was found in each part of the corpus; a query takes as long as all parts together."""
+        parts = [part.read(work) for part in self.searched_parts]
+        found = [read_rankings(part) for part in parts]
+        depth, rows = self.retriever.depth, []
+        for query in range(len(work.queries)):
+            ids, scores = zip(*(ranked.row(query) for ranked in found), strict=True)
+            rows.append(best_first(np.concatenate(ids), np.concatenate(scores), depth, decimals=9))
+        ms = np.sum([part.arrays["ms"] for part in parts], axis=0)
+        facts = {name: sum(part.data[name] for part in parts) for name in ("chunks", "index_bytes", "truncated")}
+        return Artifact({**Rankings.of(rows)._asdict(), "ms": ms}, facts)
+
+    def search_inputs(self, work: Workspace, corpus: Vectors | None, parts: Sequence[Artifact] = ()) -> SearchInputs:
+        """Return what the harness provides to the retriever; `corpus` has the vectors of the chunks to search."""
         passages, embedder = self.corpus.passages(work), self.own_embedder
-        corpus = queries = None
+        queries = None
         if embedder is not None:
-            corpus = corpus_vectors(self.corpus, embedder, work, unit=self.retriever.unit_vectors)
             queries = work.vectors.embed(embedder, work.query_texts, queries=True).vectors
             queries = unit_rows(queries) if self.retriever.unit_vectors else queries
             queries.setflags(write=False)
@@ -167,6 +163,46 @@ class Retrieve(StoredStage):
         return facts
 
 
+@dataclass(frozen=True, eq=False)
+class RetrievePart(StoredStage):
+    """Ranks the chunks of part number `part` of `parts` of a large corpus for all queries."""
+
+    whole: Retrieve
+    part: int
+    parts: int
+
+    @cached_property
+    def key(self) -> Key:
+        """The rankings, and which chunks are ranked."""
+        return {**self.whole.key, "stage": "retrieve_part", "part": [self.part, self.parts]}
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The corpus and its vectors."""
+        return (self.whole.corpus, *self.whole.embedded)
+
+    def build(self, work: Workspace) -> Artifact:
+        """Return what `Retrieve` does, for the chunks of the part; their numbers are those in the corpus.
+
+        Only their vectors are in memory. Raises ConfigError if the rankings are invalid.
+        """
+        retriever, passages = self.whole.retriever, self.whole.corpus.passages(work)
+        first, last = passages.part(self.part, self.parts)
+        corpus, facts = None, {"chunks": last - first, "index_bytes": 0, "truncated": 0}
+        if self.whole.own_embedder is not None:
+            embedded = work.vectors.embed(self.whole.own_embedder, passages.texts[first:last])
+            corpus = unit_rows(embedded.vectors) if retriever.unit_vectors else embedded.vectors
+            corpus.setflags(write=False)
+            facts |= {"index_bytes": corpus.nbytes, "truncated": int(embedded.truncated.sum())}
+        given = self.whole.search_inputs(work, corpus)
+        here = [row[(row >= first) & (row < last)] - first for row in ignored_chunks(work.queries, passages)]
+        with blamed(retriever, f"retriever {retriever.name()}"):
+            ranked = ranked_without(retriever, here, given)
+        check_rankings(retriever, ranked, last - first, given.ids)
+        found = {**ranked._asdict(), "ids": ranked.ids + first}
+        return Artifact({**found, "ms": latencies(retriever, given)}, facts)
+
+
 def _facts_of_parts(parts: Sequence[Artifact], index: Artifact) -> dict[str, float]:
     """The facts of a fusion, from those of its parts and the size of its own index."""
     facts: dict[str, float] = {
@@ -184,41 +220,28 @@ def _first_chunks(work: Workspace, passages: Passages) -> dict[str, int]:
     return {work.data.documents[doc].id: at for doc, at in zip(*(part.tolist() for part in starts), strict=True)}
 
 
-def _without_ignored(
-    retriever: BaseRetriever, queries: Sequence[Query], passages: Passages, given: SearchInputs
-) -> Rankings:
-    """The ranking without the documents that a query ignores, searched deeper to make up for them."""
-    ignored = [query.ignore for query in queries]
-    if not any(ignored):
+def latencies(retriever: BaseRetriever, given: SearchInputs) -> Floats:
+    """Return the milliseconds that each timed query takes alone; empty if the retriever is not timed."""
+    single = map(given.only, range(min(TIMED_QUERIES, len(given.ids)) if retriever.timed else 0))
+    return np.array(milliseconds(retriever.rank, single))
+
+
+def ignored_chunks(queries: Sequence[Query], passages: Passages) -> list[Ints]:
+    """Return the numbers of the chunks that each query ignores."""
+    chunks = passages.of_documents({doc for query in queries for doc in query.ignore})
+    return [np.concatenate([np.zeros(0, np.int64), *(chunks[doc] for doc in query.ignore)]) for query in queries]
+
+
+def ranked_without(retriever: BaseRetriever, ignored: Sequence[Ints], given: SearchInputs) -> Rankings:
+    """Return the ranking without the chunks that a query ignores, searched deeper to make up for them."""
+    most = max(map(len, ignored), default=0)
+    if not most:
         return retriever.rank(given)
-    chunks = passages.of_documents({doc for row in ignored for doc in row})
-    gone = [np.concatenate([np.zeros(0, np.int64), *(chunks[doc] for doc in row)]) for row in ignored]
-    deeper = cast(BaseRetriever, replace(cast(Any, retriever), depth=retriever.depth + max(map(len, gone))))
+    deeper = cast(BaseRetriever, replace(cast(Any, retriever), depth=retriever.depth + most))
     found = deeper.rank(given)
     rows: list[Row] = []
-    for at, left_out in enumerate(gone):
+    for at, left_out in enumerate(ignored):
         ids, scores = found.row(at)
         kept = np.flatnonzero(~np.isin(ids, left_out))[: retriever.depth]
         rows.append((ids[kept], scores[kept], found.reaches(at)[kept]))
     return Rankings.of(rows)
-
-
-def embedded_corpus(corpus: Contextualize, embedder: Embedder, work: Workspace) -> Embedded:
-    """Return the vectors of a corpus, which must not be changed, and which of its chunks were truncated."""
-
-    def read() -> Embedded:
-        embedded = work.vectors.embed(embedder, corpus.passages(work).texts)
-        embedded.vectors.setflags(write=False)
-        return embedded
-
-    address = digest([corpus.address, identity(embedder)])
-    return work.kept("vectors", address, read, limit=1)
-
-
-def corpus_vectors(corpus: Contextualize, embedder: Embedder, work: Workspace, *, unit: bool) -> Vectors:
-    """Return the vectors of a corpus, (chunks, dimensions), scaled to unit length if asked."""
-    vectors = embedded_corpus(corpus, embedder, work).vectors
-    if unit:
-        vectors = unit_rows(vectors)
-        vectors.setflags(write=False)
-    return vectors

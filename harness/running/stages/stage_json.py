@@ -10,15 +10,19 @@ from harness.components.component import Component
 from harness.experiment.catalog import component, to_spec
 from harness.running.stages.chunk import Chunk, ChunkPart
 from harness.running.stages.contextualize import Contextualize, QueryLatency
-from harness.running.stages.retrieve import Index, Retrieve
+from harness.running.stages.index import Index, IndexPart
+from harness.running.stages.retrieve import Retrieve, RetrievePart
 from harness.running.stages.score import Score
 from harness.running.stages.select import Select
 from harness.running.stages.stage import StoredStage
-from harness.running.stages.tokenize import Tokenize
+from harness.running.stages.tokenize import Tokenize, TokenizePart
 
 _KINDS: Mapping[str, type[StoredStage]] = {
     kind.__name__: kind
-    for kind in (Tokenize, Chunk, ChunkPart, Contextualize, QueryLatency, Index, Retrieve, Select, Score)
+    for kind in (
+        *(Tokenize, TokenizePart, Chunk, ChunkPart, Contextualize, QueryLatency),
+        *(Index, IndexPart, Retrieve, RetrievePart, Select, Score),
+    )
 }
 
 

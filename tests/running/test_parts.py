@@ -1,6 +1,8 @@
-"""A large corpus is cut in several tasks, which changes nothing."""
+"""A large corpus is tokenized, cut, indexed and searched in several tasks, which changes nothing."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,8 @@ import pytest
 
 from harness import Chunker, ConfigError, Document, Experiment, Spans, Trial, run
 from harness.components.chunkers import Fixed, Recursive
-from harness.components.retrievers import BM25
+from harness.components.embedders import Hashing
+from harness.components.retrievers import BM25, Dense, Hybrid
 from harness.running.session import Session
 from harness.running.stages import trial_stages
 from harness.running.stages.chunk import ChunkPart
@@ -32,12 +35,16 @@ def base(garden_data: Path) -> Trial:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_parts_make_the_same_chunks(base: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     """In this process and in others, at the same address; each part is made once."""
-    experiment = Experiment("parts", base, {"chunker": [Fixed(size=20), Recursive(size=10)]})
+    retrievers = [BM25(depth=5), BM25(depth=5, variant="okapi"), Dense(5), Dense(5, similarity="dot"), Hybrid(5)]
+    grid = {"chunker": [Fixed(size=20), Recursive(size=10)], "retriever": retrievers}
+    experiment = Experiment("parts", replace(base, embedder=Hashing(64)), grid)
     run(experiment, store=tmp_path / "whole", log=False)
     size = Session(experiment, tmp_path / "whole").corpus_bytes
     monkeypatch.setattr(trial_stages, "PART_BYTES", size // 7)
     launch = run(experiment, store=tmp_path / "parts", log=False, workers=workers)
-    assert (launch.work["chunk"], launch.work["chunk_part"]) == (2, 14)
+    made = {name: launch.work[name] for name in ("tokenize_part", "chunk", "chunk_part", "index_part", "retrieve_part")}
+    # Of each chunking, two indexes of BM25, one of them shared with the hybrid, and three dense rankings.
+    assert made == {"tokenize_part": 7, "chunk": 2, "chunk_part": 14, "index_part": 28, "retrieve_part": 42}
     whole, parts = (Session(experiment, tmp_path / name) for name in ("whole", "parts"))
     for one, other in zip(whole.trials, parts.trials, strict=True):
         first, second = whole.outputs(one), parts.outputs(other)
@@ -67,3 +74,28 @@ def test_no_chunk_in_any_part(base: Trial, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(trial_stages, "PART_BYTES", 1000)
     with pytest.raises(ConfigError, match="chunker nothing: returned no chunk for any of"):
         run(Experiment("parts", replace(base, chunker=Nothing()), []), store=tmp_path / "s", log=False)
+
+
+def test_ignored_documents_in_any_part(
+    make_data: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are left out, and others take their places, wherever they are."""
+    documents = [{"id": f"d{at}", "text": f"Salt water number {at}."} for at in range(12)]
+    queries = [{"id": f"q{at}", "text": "salt water", "ignore": [f"d{at}", "d11"]} for at in (0, 5, 11)]
+    queries.append({"id": "q", "text": "salt number 7", "evidence": [{"doc": "d7"}]})
+    root = make_data(documents, queries)
+    retrievers = [BM25(depth=4), Dense(4)]
+    trial = replace(BASE, data=str(root), embedder=Hashing(64), chunker=Fixed(size=100), metrics=("recall@3",))
+    experiment = Experiment("ignored", trial, {"retriever": retrievers})
+    found = []
+    for bytes_, store in ((10**9, "whole"), (100, "parts")):
+        monkeypatch.setattr(trial_stages, "PART_BYTES", bytes_)
+        launch = run(experiment, store=tmp_path / store, log=False)
+        assert launch.session is not None
+        outputs = [launch.session.outputs(one) for one in launch.session.trials]
+        found.append([one.rankings.arrays for one in outputs])
+    for before, after in zip(*found, strict=True):
+        assert all(np.array_equal(before[key], after[key]) for key in before if key != "ms")
+        rows = [before["ids"][lo:hi].tolist() for lo, hi in pairwise(before["offsets"])]
+        assert [len(set(row)) for row in rows[:3]] == [4, 4, 4]
+        assert not any({at, 11} & set(row) for at, row in zip((0, 5, 11), rows, strict=False))

@@ -1,0 +1,110 @@
+"""The index stage: what a retriever builds of the corpus before it searches, and the vectors of the corpus."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from harness.components.component import identity
+from harness.components.roles import BaseRetriever, Embedder
+from harness.core.blame import blamed
+from harness.core.rankings import unit_rows
+from harness.core.records import Embedded, Vectors
+from harness.running.stages.contextualize import Contextualize, EmbedCorpus
+from harness.running.stages.ranking_checks import checked_artifact
+from harness.running.stages.stage import Stage, StoredStage
+from harness.running.stages.workspace import Workspace
+from harness.storage.digest import digest
+from harness.storage.store import Artifact, Key
+
+
+@dataclass(frozen=True, eq=False)
+class Index(StoredStage):
+    """Builds what a retriever needs besides vectors. `embedder` is None unless the retriever uses vectors."""
+
+    corpus: Contextualize
+    retriever: BaseRetriever
+    embedder: Embedder | None
+    queries: str
+
+    @cached_property
+    def key(self) -> Key:
+        """The corpus and the settings that decide the index."""
+        known = {**identity(self.retriever), "settings": self.retriever.index_settings()}
+        embedder = {"embedder": identity(self.embedder)} if self.embedder else {}
+        return {"stage": "index", "passages": self.corpus.address, "retriever": known, **embedder}
+
+    @cached_property
+    def part_stages(self) -> "tuple[IndexPart, ...]":
+        """The stages that each index a part of a large corpus, if the retriever can."""
+        parts = self.corpus.chunks.parts
+        count = parts if parts > 1 and self.retriever.in_parts else 0
+        return tuple(IndexPart(self, part, parts) for part in range(count))
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The corpus, its vectors if the retriever uses them, and the parts if there are several."""
+        embedded = (EmbedCorpus(self.corpus, self.embedder, self.queries),) if self.embedder else ()
+        return (self.corpus, *embedded, *self.part_stages)
+
+    def build(self, work: Workspace) -> Artifact:
+        """Return what the retriever's `index` returns. Raises ConfigError if it cannot be stored."""
+        where = f"retriever {self.retriever.name()}: index"
+        if self.part_stages and self.retriever.in_parts:
+            with blamed(self.retriever, where):
+                joined = self.retriever.in_parts.joined([part.read(work) for part in self.part_stages])
+            return checked_artifact(where, joined)
+        texts = self.corpus.passages(work).texts
+        vectors = None
+        if self.embedder is not None:
+            vectors = corpus_vectors(self.corpus, self.embedder, work, unit=self.retriever.unit_vectors)
+        with blamed(self.retriever, where, texts):
+            return checked_artifact(where, self.retriever.index(texts, vectors))
+
+
+@dataclass(frozen=True, eq=False)
+class IndexPart(StoredStage):
+    """Indexes part number `part` of `parts` of a large corpus."""
+
+    whole: Index
+    part: int
+    parts: int
+
+    @cached_property
+    def key(self) -> Key:
+        """The index, and which chunks."""
+        return {**self.whole.key, "stage": "index_part", "part": [self.part, self.parts]}
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The corpus."""
+        return (self.whole.corpus,)
+
+    def build(self, work: Workspace) -> Artifact:
+        """Return what the retriever's `index_part` returns. Raises ConfigError if it cannot be stored."""
+        retriever, passages = self.whole.retriever, self.whole.corpus.passages(work)
+        where = f"retriever {retriever.name()}: index_part"
+        first, last = passages.part(self.part, self.parts)
+        texts = passages.texts[first:last]
+        assert retriever.in_parts is not None
+        with blamed(retriever, where, texts):
+            return checked_artifact(where, retriever.in_parts.index_part(texts))
+
+
+def embedded_corpus(corpus: Contextualize, embedder: Embedder, work: Workspace) -> Embedded:
+    """Return the vectors of a corpus, which must not be changed, and which of its chunks were truncated."""
+
+    def read() -> Embedded:
+        embedded = work.vectors.embed(embedder, corpus.passages(work).texts)
+        embedded.vectors.setflags(write=False)
+        return embedded
+
+    address = digest([corpus.address, identity(embedder)])
+    return work.kept("vectors", address, read, limit=1)
+
+
+def corpus_vectors(corpus: Contextualize, embedder: Embedder, work: Workspace, *, unit: bool) -> Vectors:
+    """Return the vectors of a corpus, (chunks, dimensions), scaled to unit length if asked."""
+    vectors = embedded_corpus(corpus, embedder, work).vectors
+    if unit:
+        vectors = unit_rows(vectors)
+        vectors.setflags(write=False)
+    return vectors
