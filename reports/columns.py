@@ -52,6 +52,8 @@ def shown(name: str, number: float) -> str:
         return f"{number / 1e6:.1f} MB"
     if unit == "ms":
         return f"{number:.1f}"
+    if unit == "s":
+        return f"{number:,.1f} s"
     if unit == "usd":
         return f"${float(f'{number:.2g}'):.8f}".rstrip("0").rstrip(".") if number < 0.01 else f"${number:.4f}"
     if unit == "count":

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-Unit = Literal["bytes", "ms", "usd", "count", "fraction"]
+Unit = Literal["bytes", "ms", "s", "usd", "count", "fraction"]
 
 
 class Fact(NamedTuple):
@@ -26,6 +26,7 @@ FACTS: dict[str, Fact] = {
     "queries_usd": Fact("usd", "dollars for embedding the queries"),
     "rerank_usd": Fact("usd", "dollars for reranking"),
     "empty_results": Fact("count", "number of queries with an empty selection"),
+    "build_s": Fact("s", "time to build the index in a vector database", in_report=False),
     "ann_recall": Fact("fraction", "fraction of the exact nearest chunks that the index finds", in_report=False),
     **{
         f"{stage}_p{at}_ms": Fact("ms", f"percentile {at} of the time of a query's {stage} stage", in_report=False)

@@ -14,13 +14,15 @@ from typing import NamedTuple
 from harness.running.launch_history import records_of
 from harness.running.parcel import FOLDER as PARCELS
 from harness.running.planning.sample_timing import SAMPLES
+from harness.running.stages.database_index import RECORDS, drop_noted, noted_bytes
 from harness.storage.array_file import Content
 from harness.storage.bucket import bucket_of
 from harness.storage.files import explained
+from harness.storage.mapped import sha256_of
 from harness.storage.store import content_of
 from harness.storage.vector_file import SUFFIX, is_sound
 
-_KINDS = ("objects", "vectors", PARCELS, "damaged", "drafts", SAMPLES)
+_KINDS = ("objects", "vectors", PARCELS, "damaged", "drafts", SAMPLES, RECORDS)
 """The folders whose content can be made again. Answers, launches and accesses to locked sets are never removed."""
 
 DAY = datetime.timedelta(days=1)
@@ -103,11 +105,16 @@ def inventory(store: Path) -> Inventory:
 
 
 def remove(store: Path, items: Iterable[Item]) -> None:
-    """Remove items from the folder of a store and from its bucket. Raises StoreError."""
+    """Remove items from the folder of a store and from its bucket, and indexes from their databases.
+
+    Raises StoreError, and HarnessError if a database cannot be used.
+    """
     there = []
     with explained(store):
         for item in items:
             path = store / item.name
+            if item.name.startswith(f"{RECORDS}/"):
+                drop_noted(store, path)
             if path.is_dir():
                 shutil.rmtree(path)
             else:
@@ -142,7 +149,7 @@ def _here(store: Path, kind: str) -> Iterator[Item]:
                 parts = path.relative_to(store).parts
                 # The folder of an artifact, or a set-aside one, is one item; so is every other file.
                 name = "/".join(parts[:3] if kind in ("objects", "damaged") else parts)
-                sizes[name] += status.st_size
+                sizes[name] += status.st_size if kind != RECORDS else noted_bytes(path)
                 times[name] = max(times.get(name, 0.0), status.st_mtime)
     for name, size in sizes.items():
         yield Item(name, size, datetime.datetime.fromtimestamp(times[name], datetime.UTC), True, False)
@@ -172,6 +179,6 @@ def _is_sound(name: str, content: bytes) -> bool:
 
 def _is_sound_artifact(record: bytes, arrays: Content) -> bool:
     try:
-        return bool(json.loads(record)["sha256"] == hashlib.sha256(arrays).hexdigest())
+        return bool(json.loads(record)["sha256"] == sha256_of(arrays))
     except (ValueError, KeyError, TypeError, RecursionError):
         return False

@@ -2,10 +2,8 @@
 
 import contextlib
 import errno
-import hashlib
 import io
 import json
-import mmap
 import os
 import shutil
 import tempfile
@@ -24,6 +22,7 @@ from harness.storage.bucket import bucket_of
 from harness.storage.digest import canonical, digest
 from harness.storage.files import explained
 from harness.storage.locks import locked
+from harness.storage.mapped import mapped, sha256_of
 
 Key = Mapping[str, Any]
 """JSON-serializable settings and upstream digests; equal keys mean equal output."""
@@ -136,7 +135,7 @@ class Store:
             content = _drafted(draft, artifact)
         stage = str(key.get("stage", ""))
         self.written[stage] = self.written.get(stage, 0) + len(content)
-        record = canonical({"format": FORMAT, "key": key, "sha256": hashlib.sha256(content).hexdigest()})
+        record = canonical({"format": FORMAT, "key": key, "sha256": sha256_of(content)})
         if self._bucket is not None:
             whole = f"{record}\n".encode() + content[:]
             if not self._bucket.create(object_name(address), whole):
@@ -244,17 +243,14 @@ def _kept(draft: Path, content: bytes) -> bytes:
 
 def content_of(path: Path) -> Content:
     """Return the content of a file, mapped if it is large. Raises OSError."""
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size < LARGE:
-            return file.read()
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return path.read_bytes() if path.stat().st_size < LARGE else mapped(path)
 
 
 def _unpacked(record: bytes, content: Content, key: Key) -> Artifact | None:
     """The artifact of a record and its arrays; None if they are damaged, or those of another key."""
     try:
         known = json.loads(record)
-        intact = isinstance(known, dict) and known.get("sha256") == hashlib.sha256(content).hexdigest()
+        intact = isinstance(known, dict) and known.get("sha256") == sha256_of(content)
         if not intact or canonical(known.get("key")) != canonical(key):
             return None
     except (ValueError, RecursionError):

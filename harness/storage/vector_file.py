@@ -1,6 +1,7 @@
 """One Arrow file of vectors: written whole, named by its SHA-256, read by memory mapping."""
 
 import hashlib
+import mmap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from harness.core.errors import StoreError
 from harness.core.records import Vectors
+from harness.storage.mapped import mapped, sha256_of
 
 Keys = npt.NDArray[np.bytes_]
 """SHA-256 of texts, (texts,). Numpy ignores zeros at the end, but all have 32 bytes, so no two of them become equal."""
@@ -26,6 +28,8 @@ class VectorFile(NamedTuple):
     keys: Keys
     vectors: Vectors
     truncated: npt.NDArray[np.bool_]
+    mapping: mmap.mmap | None = None
+    """The mapped file that keys and vectors are views of; None if they are in memory."""
 
 
 def packed(content: VectorFile) -> tuple[str, bytes]:
@@ -61,10 +65,10 @@ def read_vectors(path: Path) -> VectorFile | None:
     """
     import pyarrow as pa
 
-    with path.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != path.stem:
-            return None
-    with pa.ipc.open_file(pa.memory_map(str(path))) as reader:
+    content = mapped(path) if path.stat().st_size else None
+    if content is None or sha256_of(content) != path.stem:
+        return None
+    with pa.ipc.open_file(pa.py_buffer(content)) as reader:
         version, batch = (reader.schema.metadata or {}).get(b"format"), reader.get_batch(0)
     if version != FORMAT:
         message = f"store {path}: is of version {(version or b'?').decode()}, this harness knows {FORMAT.decode()}"
@@ -72,7 +76,7 @@ def read_vectors(path: Path) -> VectorFile | None:
     dimensions = batch.column("vector").type.list_size
     keys = np.frombuffer(batch.column("key").buffers()[1], KEY, batch.num_rows)
     vectors = batch.column("vector").flatten().to_numpy().reshape(-1, dimensions)
-    return VectorFile(keys, vectors, batch.column("truncated").to_numpy().astype(np.bool_))
+    return VectorFile(keys, vectors, batch.column("truncated").to_numpy().astype(np.bool_), content)
 
 
 def keys_of(digests: Sequence[bytes]) -> Keys:

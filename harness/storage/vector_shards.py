@@ -12,6 +12,7 @@ from harness.core.records import Embedded, Ints
 from harness.core.sequences import blocks, chosen
 from harness.storage.bucket import bucket_of
 from harness.storage.files import explained, free_name, keep_file
+from harness.storage.mapped import release
 from harness.storage.model_outputs import text_key
 from harness.storage.sqlite_vectors import SqliteVectors
 from harness.storage.vector_file import (
@@ -27,6 +28,10 @@ from harness.storage.vector_file import (
 
 _BLOCK = 65_536
 """Texts looked up at once."""
+
+
+_RESIDENT = 64
+"""Files of vectors, each of some megabytes, that may stay in the memory of a process after they were read."""
 
 
 class VectorShards:
@@ -190,6 +195,9 @@ class _Space:
             here = owner == number
             inside = rows[here] - starts[number]
             vectors[here], truncated[here] = files[number].vectors[inside], files[number].truncated[inside]
+            mapping = files[number].mapping
+            if mapping is not None and len(self.files) > _RESIDENT:
+                release(mapping)
         return Embedded(vectors, truncated)
 
 

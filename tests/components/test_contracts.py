@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import tempfile
 from dataclasses import FrozenInstanceError, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,12 @@ from harness.components.llm_roles import LlmChunker
 from harness.components.retrievers import BM25, Dense, Hybrid
 from harness.components.retrievers import BUILTINS as RETRIEVERS
 from harness.components.roles import (
+    Batch,
     Chunker,
+    DatabaseRetriever,
     EmbeddingChunker,
     FusionContext,
+    IndexPlace,
     Replay,
     ScalesChunker,
     Selector,
@@ -298,6 +302,8 @@ class Lines:
 def ranked(retriever: Any, texts: list[str], queries: list[str]) -> list[tuple[list[int], list[float]]]:
     vectors = Hashing(64).embed(texts).vectors if texts else np.empty((0, 64), np.float32)
     asked = Hashing(64).embed(queries).vectors
+    if retriever.database:
+        return in_database(retriever.database, texts, vectors, queries, asked)
     own = retriever.index(texts, vectors)
     if retriever.parts:
         parts = [ranked(part, texts, queries) for part in retriever.parts]
@@ -307,6 +313,28 @@ def ranked(retriever: Any, texts: list[str], queries: list[str]) -> list[tuple[l
             rows.append(retriever.fuse(lists, FusionContext(queries[at], own, Lines(texts), asked[at], vectors))[:2])
         return [(ids.tolist(), scores.tolist()) for ids, scores in rows]
     found = retriever.search(own, vectors, queries, asked)
+    return [(found.row(at)[0].tolist(), found.row(at)[1].tolist()) for at in range(len(queries))]
+
+
+def in_database(
+    retriever: DatabaseRetriever, texts: list[str], vectors: Any, queries: list[str], asked: Any
+) -> list[tuple[list[int], list[float]]]:
+    """What a database finds in an index of its own, fed by batches of eight chunks."""
+    if not texts:
+        return [([], []) for _ in queries]
+    parts = [slice(begin, begin + 8) for begin in range(0, len(texts), 8)]
+    batches = (Batch(np.arange(len(texts))[at], texts[at], vectors[at]) for at in parts)
+    with tempfile.TemporaryDirectory() as folder:
+        place = IndexPlace("harness_contract", Path(folder))
+        assert not retriever.is_built(place, len(texts))
+        assert retriever.build(place, batches) > 0
+        assert retriever.is_built(place, len(texts))
+        assert not retriever.is_built(place, len(texts) + 1)
+        with retriever.opened(place) as opened:
+            found = retriever.nearest(opened, queries, asked)
+        retriever.drop(place)
+        retriever.drop(place)
+        assert not retriever.is_built(place, len(texts))
     return [(found.row(at)[0].tolist(), found.row(at)[1].tolist()) for at in range(len(queries))]
 
 

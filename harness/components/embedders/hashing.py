@@ -28,14 +28,17 @@ class Hashing(Embedder):
 
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Embedded:
         """Return one unit vector per text, (texts, dimensions); a text without words has the zero vector."""
-        vectors = np.zeros((len(texts), self.dimensions), np.float64)
-        for row, text in zip(vectors, texts, strict=True):
-            words = _WORD.findall(text.lower())
-            features = words + [f"{a} {b}" for a, b in itertools.pairwise(words)] if self.pairs else words
-            for feature in features:
-                code = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
-                row[(code >> 1) % self.dimensions] += 1 if code & 1 else -1
+        rows = [[zlib.crc32(feature.encode("utf-8", "surrogatepass")) for feature in self._features(t)] for t in texts]
+        codes = np.fromiter(itertools.chain.from_iterable(rows), np.int64)
+        places = np.repeat(np.arange(len(texts)), list(map(len, rows))) * self.dimensions
+        places += (codes >> 1) % self.dimensions
+        sums = np.bincount(places, np.where(codes & 1, 1.0, -1.0), len(texts) * self.dimensions)
+        vectors = sums.reshape(len(texts), self.dimensions)
         vectors = np.sign(vectors) * np.sqrt(np.abs(vectors))
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
         return Embedded(unit.astype(np.float32), np.zeros(len(texts), np.bool_))
+
+    def _features(self, text: str) -> list[str]:
+        words = _WORD.findall(text.lower())
+        return words + [f"{a} {b}" for a, b in itertools.pairwise(words)] if self.pairs else words

@@ -4,8 +4,10 @@ from harness.components.retrievers.bm25 import BM25
 from harness.components.retrievers.dense import Dense
 from harness.components.retrievers.ensemble import Ensemble
 from harness.components.retrievers.hybrid import Hybrid
+from harness.components.retrievers.lancedb import Lancedb
+from harness.components.retrievers.milvus import Milvus
 from harness.components.retrievers.trec_run import TrecRun
 
-BUILTINS = (Dense, BM25, Hybrid, Ensemble, TrecRun)
+BUILTINS = (Dense, BM25, Hybrid, Ensemble, Lancedb, Milvus, TrecRun)
 
-__all__ = ["BM25", "BUILTINS", "Dense", "Ensemble", "Hybrid", "TrecRun"]
+__all__ = ["BM25", "BUILTINS", "Dense", "Ensemble", "Hybrid", "Lancedb", "Milvus", "TrecRun"]

@@ -45,7 +45,6 @@ class Dense(Retriever):
     million chunks they save nothing.
     """
 
-    uses_vectors: ClassVar[bool] = True
     version: ClassVar[int] = 2
 
     depth: Positive = 50
@@ -56,6 +55,11 @@ class Dense(Retriever):
     ef_search: Positive = 100
     lists: Positive = 100
     probes: Positive = 8
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Always true."""
+        return True
 
     @property
     def scale(self) -> Scale:

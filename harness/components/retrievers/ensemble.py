@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -45,8 +45,6 @@ class Ensemble(Fusion):
     `merge_tokens` tokens and the result overlaps no third passage.
     """
 
-    uses_vectors: ClassVar[bool] = True
-
     depth: Positive = 50
     fetch: Positive = 100
     fused: Weight = 0.4
@@ -59,6 +57,11 @@ class Ensemble(Fusion):
     c: Annotated[float, Field(ge=0)] = 60.0
     dense: Dense = field(default_factory=Dense)
     bm25: BM25 = field(default_factory=BM25)
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Always true."""
+        return True
 
     @property
     def scale(self) -> Scale:

@@ -1,10 +1,13 @@
 """The retriever role: rank chunks for queries."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
 
 from harness.components.component import Component, settings
 from harness.core.blame import blamed
@@ -24,7 +27,8 @@ class SearchInputs:
     `ids` and `texts` are those of the queries. `index` is what the retriever's `index` returned. `corpus_vectors` has
     one vector per chunk, (chunks, dimensions), `query_vectors` one per query, (queries, dimensions); both are None
     unless the retriever sets `uses_vectors`. `parts` are the rankings of its `parts`, `run_file` is the file of its
-    `run`, and `first_chunks` returns the first chunk of each document, by document id.
+    `run`, and `first_chunks` returns the first chunk of each document, by document id. `opened` is the index in a
+    vector database.
     """
 
     ids: Sequence[str]
@@ -36,6 +40,7 @@ class SearchInputs:
     parts: Sequence[Rankings] = ()
     run_file: Path | None = None
     first_chunks: Callable[[], Mapping[str, int]] = dict
+    opened: Any = None
 
     def only(self, query: int) -> "SearchInputs":
         """Return the inputs of one query; its parts are the same rankings, reduced to it."""
@@ -49,12 +54,26 @@ class BaseRetriever(Component):
     """The role of all retrievers; derive a new one from Retriever, Fusion or Replay."""
 
     role: ClassVar[str] = "retriever"
-    uses_vectors: ClassVar[bool] = False
     unit_vectors: ClassVar[bool] = False
     """Whether the vectors it gets must have unit length."""
     timed: ClassVar[bool] = True
     """Whether its latency is that of a search and worth reporting."""
     depth: int
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Whether it needs vectors of chunks and queries; a class may set the attribute instead."""
+        return False
+
+    @property
+    def holds_vectors(self) -> bool:
+        """Whether a search needs the vectors of all chunks in memory, or of those of a part: see `searches_parts`."""
+        return self.uses_vectors
+
+    @property
+    def database(self) -> "DatabaseRetriever | None":
+        """This retriever if a vector database has its index; else None."""
+        return None
 
     @property
     def scale(self) -> Scale:
@@ -155,6 +174,75 @@ class PartedIndex(Retriever):
     def index(self, texts: Sequence[str], corpus: Vectors | None = None) -> Artifact:
         """Return the index of a corpus of one part."""
         return self.joined([self.index_part(texts)])
+
+
+class Batch(NamedTuple):
+    """Consecutive chunks to index: numbers and texts, (chunks,), and vectors, (chunks, dimensions).
+
+    `vectors` is None unless the retriever sets `uses_vectors`.
+    """
+
+    numbers: Ints
+    texts: list[str]
+    vectors: Vectors | None
+
+
+class IndexPlace(NamedTuple):
+    """Where an index is: its name in the database, and the folder for a database that has no address of its own.
+
+    The name has letters, digits and underscores, and is unique to everything that decides the index.
+    """
+
+    name: str
+    folder: Path
+
+
+class DatabaseRetriever(BaseRetriever):
+    """A retriever that has a vector database index the chunks and search them.
+
+    All methods raise HarnessError, in one line, if the database cannot be used.
+    """
+
+    @property
+    def database(self) -> "DatabaseRetriever":
+        """This retriever."""
+        return self
+
+    @property
+    def indexes(self) -> bool:
+        """Always true."""
+        return True
+
+    @property
+    def holds_vectors(self) -> bool:
+        """Always false: the database does."""
+        return False
+
+    @abstractmethod
+    def build(self, place: IndexPlace, batches: Iterator[Batch]) -> int:
+        """Index chunks, in place of what a killed build has left; return the size of the index in bytes."""
+
+    @abstractmethod
+    def is_built(self, place: IndexPlace, chunks: int) -> bool:
+        """Whether the index is there with so many chunks."""
+
+    @abstractmethod
+    def drop(self, place: IndexPlace) -> None:
+        """Remove the index, if it is there."""
+
+    @abstractmethod
+    def opened(self, place: IndexPlace) -> AbstractContextManager[Any]:
+        """Open the index for searching."""
+
+    @abstractmethod
+    def nearest(self, opened: Any, texts: list[str], vectors: Vectors | None) -> Rankings:
+        """Rank chunks in an opened index for all queries; `texts` are theirs, `vectors` (queries, dimensions)."""
+
+    def rank(self, given: SearchInputs) -> Rankings:
+        """Return what `nearest` returns; nothing if there is no chunk, and so no index."""
+        if given.opened is None:
+            return Rankings.of([(np.empty(0, np.int64), np.empty(0)) for _ in given.texts])
+        return self.nearest(given.opened, list(given.texts), given.query_vectors)
 
 
 class Replay(BaseRetriever):

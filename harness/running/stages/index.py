@@ -1,14 +1,19 @@
 """The index stage: what a retriever builds of the corpus before it searches, and the vectors of the corpus."""
 
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from harness.components.component import identity
-from harness.components.roles import BaseRetriever, Embedder
+from harness.components.roles import BaseRetriever, DatabaseRetriever, Embedder
 from harness.core.blame import blamed
 from harness.core.rankings import unit_rows
 from harness.core.records import Embedded, Vectors
 from harness.running.stages.contextualize import Contextualize, EmbedCorpus
+from harness.running.stages.database_index import RECORDS, Feed, note, place_of, record_name
 from harness.running.stages.ranking_checks import checked_artifact
 from harness.running.stages.stage import Stage, StoredStage
 from harness.running.stages.workspace import Workspace
@@ -45,9 +50,42 @@ class Index(StoredStage):
         embedded = (EmbedCorpus(self.corpus, self.embedder, self.queries),) if self.embedder else ()
         return (self.corpus, *embedded, *self.part_stages)
 
+    @property
+    def stored_as(self) -> Sequence[tuple[str, str]]:
+        """The artifact, and the record of an index in a database."""
+        recorded = ((RECORDS, record_name(self.address)),) if self.retriever.database else ()
+        return (*super().stored_as, *recorded)
+
+    def _in_database(self, database: DatabaseRetriever, work: Workspace) -> Artifact:
+        """Have a database index the corpus; return the size of the index and how long that took."""
+        begin, store = time.perf_counter(), work.store.root
+        note(store, self.address, database)
+        passages = self.corpus.passages(work)
+        feed = Feed(passages, self.embedder, work)
+        size = database.build(place_of(store, self.address), iter(feed)) if len(passages) else 0
+        note(store, self.address, database, size)
+        seconds = time.perf_counter() - begin
+        facts = {"chunks": len(passages), "bytes": size, "seconds": seconds, "truncated": feed.truncated}
+        return Artifact(data=facts)
+
+    @contextmanager
+    def opened(self, work: Workspace) -> Iterator[Any]:
+        """Open the index in a database for searching, and build it again if it is gone; None without a database."""
+        database, built = self.retriever.database, self.read(work)
+        if database is None or not built.data["chunks"]:
+            yield None
+            return
+        place = place_of(work.store.root, self.address)
+        if not database.is_built(place, built.data["chunks"]):
+            self._in_database(database, work)
+        with database.opened(place) as opened:
+            yield opened
+
     def build(self, work: Workspace) -> Artifact:
         """Return what the retriever's `index` returns. Raises ConfigError if it cannot be stored."""
         where = f"retriever {self.retriever.name()}: index"
+        if self.retriever.database:
+            return self._in_database(self.retriever.database, work)
         if self.part_stages and self.retriever.in_parts:
             with blamed(self.retriever, where):
                 joined = self.retriever.in_parts.joined([part.read(work) for part in self.part_stages])

@@ -1,6 +1,7 @@
 """The retrieve stage: rank the chunks of a corpus for all queries, and time single ones."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -103,16 +104,15 @@ class Retrieve(StoredStage):
         retriever, passages = self.retriever, self.corpus.passages(work)
         parts = [part.read(work) for part in self.parts]
         corpus = None
-        if self.own_embedder is not None:
+        if self.own_embedder is not None and retriever.holds_vectors:
             corpus = corpus_vectors(self.corpus, self.own_embedder, work, unit=retriever.unit_vectors)
-        given = self.search_inputs(work, corpus, parts)
-        with blamed(retriever, f"retriever {retriever.name()}"):
-            if parts:
-                ranked = retriever.rank(given)
-            else:
-                ranked = ranked_without(retriever, ignored_chunks(work.queries, passages), given)
-        check_rankings(retriever, ranked, len(passages), given.ids)
-        ms = latencies(retriever, given)
+        ignored = [] if parts else ignored_chunks(work.queries, passages)
+        with self.index.opened(work) if self.index else nullcontext() as opened:
+            given = replace(self.search_inputs(work, corpus, parts), opened=opened)
+            with blamed(retriever, f"retriever {retriever.name()}"):
+                ranked = ranked_without(retriever, ignored, given)
+            check_rankings(retriever, ranked, len(passages), given.ids)
+            ms = latencies(retriever, given)
         if len(ms):
             ms += sum(part.arrays["ms"] for part in parts)  # a fused query waits for all its parts
         facts = _facts_of_parts(parts, given.index) if parts else self._facts(work, ranked, given)
@@ -152,8 +152,11 @@ class Retrieve(StoredStage):
         )
 
     def _facts(self, work: Workspace, ranked: Rankings, given: SearchInputs) -> dict[str, float]:
-        """The number of chunks, the size of the index, truncated chunks, and the recall of an approximate search."""
+        """The number of chunks, the size of the index, truncated chunks, and the recall against exact search."""
         facts: dict[str, float] = {"chunks": len(given.corpus.doc), "index_bytes": given.index.nbytes, "truncated": 0}
+        if self.retriever.database:
+            built = given.index.data
+            facts |= {"index_bytes": built["bytes"], "build_s": built["seconds"], "truncated": built["truncated"]}
         if given.corpus_vectors is not None and self.own_embedder is not None:
             # An approximate index contains the vectors, so they are not counted twice.
             facts["index_bytes"] += 0 if self.exact else given.corpus_vectors.nbytes

@@ -225,8 +225,7 @@ def efficiency(ranked: Artifact, selection: Artifact, scores: Artifact, embeddin
     facts |= percentiles("latency", np.sum([ms for ms in stages.values() if len(ms)], axis=0))
     for stage, ms in stages.items():
         facts |= percentiles(stage, ms)
-    if "ann_recall" in ranked.data:
-        facts["ann_recall"] = float(ranked.data["ann_recall"])
+    facts |= {name: float(ranked.data[name]) for name in ("ann_recall", "build_s") if name in ranked.data}
     for label, statistics in zip(selection.data["steps"], selection.data["statistics"], strict=False):
         facts |= {f"step_{label}_{fact}": value for fact, value in statistics.items()}
     return facts

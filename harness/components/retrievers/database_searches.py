@@ -1,0 +1,86 @@
+"""What the retrievers of vector databases share: hits as rankings, and failures in one line."""
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+
+from harness.components.retrievers.dense import Dense
+from harness.components.roles import DatabaseRetriever, Scale
+from harness.components.text_analysis import Analyzer
+from harness.core.errors import HarnessError
+from harness.core.rankings import Rankings, best_first, unit_rows
+from harness.core.records import Floats, Ints, Vectors
+from harness.core.secrecy import redact
+
+SPARE = 16
+"""Hits fetched beyond the depth, so that ties at the cut-off can be broken after rounding."""
+
+QUERIES = 64
+"""Queries sent to a database at once."""
+
+_ANALYZE = Analyzer("porter", "lucene")
+
+_DETAILS = re.compile(r"[,:;]? *(?:Caused by|Backtrace|Traceback|source:|Detail:|/rustc/|\{).*", re.DOTALL)
+
+
+def similar(vectors: Vectors | None, similarity: str) -> Vectors:
+    """Vectors whose inner products are the similarities: for cosines, they have unit length. Raises TypeError if None.
+
+    A database asked for cosines itself would leave out vectors of zeros.
+    """
+    if vectors is None:
+        raise TypeError("a search by vectors needs vectors")
+    return unit_rows(vectors) if similarity == "cosine" else np.ascontiguousarray(vectors, np.float32)
+
+
+def rankings(found: Sequence[tuple[Ints, Floats]], depth: int, decimals: int) -> Rankings:
+    """Rankings of the hits of each query, at most `depth` deep, with ties in chunk order."""
+    return Rankings.of([best_first(ids, scores, depth, decimals) for ids, scores in found])
+
+
+def analyzed(text: str) -> str:
+    """The words of a text as `bm25` counts them, separated by spaces, for a database that splits texts at spaces."""
+    # The stemmer leaves nothing of the word `s`, which counts as a word nevertheless.
+    return " ".join(word or "_" for word in _ANALYZE(text))
+
+
+@contextlib.contextmanager
+def one_line(database: str, place: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn an error of a database, of one of the `kinds`, into a HarnessError of one line."""
+    try:
+        yield
+    except HarnessError:
+        raise
+    except kinds as error:
+        said = _DETAILS.sub("", " ".join(str(error).split()))[:200].rstrip(" .,:;") or type(error).__name__
+        message = f"retriever {database}: {redact(place)} cannot be used ({redact(said)})"
+        raise HarnessError(f"{message}; nothing finished is lost, run again to go on") from error
+
+
+class DatabaseSearch(DatabaseRetriever):
+    """A retriever whose settings say whether a database searches by vectors or by words."""
+
+    search: str
+    similarity: Literal["cosine", "dot"]
+    analyzer: str
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Whether it searches by vectors."""
+        return self.search != "full_text"
+
+    @property
+    def scale(self) -> Scale:
+        """`cosine`, or `raw` for inner products and BM25."""
+        return "cosine" if self.uses_vectors and self.similarity == "cosine" else "raw"
+
+    def exact(self) -> Dense | None:
+        """Exact search over the same vectors; None for full text."""
+        return Dense(self.depth, self.similarity) if self.uses_vectors else None
+
+    def words(self, text: str) -> str:
+        """Return what the database indexes of a text, or searches: the words of `bm25`, or the text itself."""
+        return analyzed(text) if self.analyzer == "harness" else text

@@ -1,0 +1,32 @@
+"""Files mapped into memory: read where they are needed, and taken out of the process's memory when they are not."""
+
+import contextlib
+import hashlib
+import mmap
+from pathlib import Path
+
+_BLOCK = 2**24
+
+
+def mapped(path: Path) -> mmap.mmap:
+    """Return the content of a file that is not empty, mapped for reading. Raises OSError."""
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def release(content: mmap.mmap) -> None:
+    """Let go of the memory that a mapped file takes; what is read again comes from the system's cache or the disk."""
+    with contextlib.suppress(OSError, AttributeError):  # not every system can
+        content.madvise(mmap.MADV_DONTNEED)
+
+
+def sha256_of(content: bytes | mmap.mmap) -> str:
+    """Return the SHA-256 of a content; a mapped one takes no memory afterwards."""
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).hexdigest()
+    digest = hashlib.sha256()
+    with memoryview(content) as view:
+        for begin in range(0, len(view), _BLOCK):
+            digest.update(view[begin : begin + _BLOCK])
+            release(content)
+    return digest.hexdigest()
