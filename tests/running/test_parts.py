@@ -12,6 +12,7 @@ from harness import Chunker, ConfigError, Document, Experiment, Spans, Trial, ru
 from harness.components.chunkers import Fixed, Recursive
 from harness.components.embedders import Hashing
 from harness.components.retrievers import BM25, Dense, Hybrid
+from harness.core import memory
 from harness.running.session import Session
 from harness.running.stages import trial_stages
 from harness.running.stages.chunk import ChunkPart
@@ -99,3 +100,15 @@ def test_ignored_documents_in_any_part(
         rows = [before["ids"][lo:hi].tolist() for lo, hi in pairwise(before["offsets"])]
         assert [len(set(row)) for row in rows[:3]] == [4, 4, 4]
         assert not any({at, 11} & set(row) for at, row in zip((0, 5, 11), rows, strict=False))
+
+
+def test_vectors_beyond_memory(base: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A retriever that holds them all is refused in one line; exact search by parts is not."""
+    monkeypatch.setattr(memory, "machine_memory", lambda: 10_000)
+    monkeypatch.setattr(trial_stages, "PART_BYTES", 1000)
+    hnsw, flat = (replace(base, retriever=Dense(5, ann=ann), embedder=Hashing(64)) for ann in ("hnsw", "flat"))
+    with pytest.raises(
+        ConfigError, match="the retriever holds the vectors of all .* chunks in memory, .*; use `dense`"
+    ):
+        run(Experiment("hnsw", hnsw, []), store=tmp_path / "s", log=False)
+    assert run(Experiment("flat", flat, []), store=tmp_path / "s", log=False).results

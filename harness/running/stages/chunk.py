@@ -13,6 +13,7 @@ from harness.components.llm_roles import few_enough
 from harness.components.roles import BaseChunker, CutInputs, CutRequest, Embedder
 from harness.core.blame import blamed
 from harness.core.errors import ConfigError
+from harness.core.memory import require_memory
 from harness.core.plurals import plural
 from harness.core.rankings import unit_rows
 from harness.core.records import Document, Ints, Spans, Vectors
@@ -27,6 +28,9 @@ from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact, Key
 
 _COLUMNS = ("doc", "start", "end", "tokens", "scale")
+
+_HELD = 8
+"""Bytes in memory per character of a corpus whose documents, pieces and vectors or answers are held at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +115,13 @@ class Chunk(StoredStage):
 
         The second value has the answers of a language model to the chunker's questions.
         """
+        if self.uses_models:
+            held = int(work.data.documents.lengths.sum())
+            require_memory(
+                f"chunker {self.chunker.name()}: holds all documents and what models say of them",
+                _HELD * held,
+                "use a chunker that needs no model, or a part of the corpus",
+            )
         requests = list(self.requests(work, first, last))
         answers = self._answers([task for _, request in requests for task in request.tasks], work)
         vectors = self._vectors(requests, work)

@@ -10,6 +10,7 @@ from typing import Any
 from harness.components.component import identity
 from harness.components.roles import BaseRetriever, DatabaseRetriever, Embedder
 from harness.core.blame import blamed
+from harness.core.memory import require_memory
 from harness.core.rankings import unit_rows
 from harness.core.records import Embedded, Vectors
 from harness.running.stages.contextualize import Contextualize, EmbedCorpus
@@ -140,7 +141,17 @@ def embedded_corpus(corpus: Contextualize, embedder: Embedder, work: Workspace) 
 
 
 def corpus_vectors(corpus: Contextualize, embedder: Embedder, work: Workspace, *, unit: bool) -> Vectors:
-    """Return the vectors of a corpus, (chunks, dimensions), scaled to unit length if asked."""
+    """Return the vectors of a corpus, (chunks, dimensions), scaled to unit length if asked.
+
+    Raises ConfigError if this machine's memory is too small for them.
+    """
+    chunks, dimensions = len(corpus.passages(work)), work.vectors.size(embedder)[1]
+    # Twice: as they are stored, and scaled.
+    require_memory(
+        f"the retriever holds the vectors of all {chunks:,} chunks",
+        2 * 4 * chunks * dimensions,
+        "use `dense` with `ann: flat`, which goes through them part by part, `lancedb` or `milvus`",
+    )
     vectors = embedded_corpus(corpus, embedder, work).vectors
     if unit:
         vectors = unit_rows(vectors)
