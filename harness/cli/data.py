@@ -47,8 +47,13 @@ def _pin_options(parser: argparse.ArgumentParser) -> None:
 
 def _pin(options: argparse.Namespace) -> int:
     from harness.data.manifest import read_manifest, write_manifest
+    from harness.data.remote_files import fetch
 
     root = dataset_folder(options.dataset)
-    write_manifest(read_manifest(root))
+    manifest = read_manifest(root)
+    for file in (manifest.corpus, *manifest.queries.values(), *manifest.runs.values()):
+        if file.url:
+            fetch(file.url, file.path)
+    write_manifest(manifest)
     print(f"{root / 'manifest.yaml'}: hashes updated")
     return OK

@@ -1,17 +1,31 @@
-"""Lines of a text file with their locations; handles gzip, byte order marks, line ends and encodings."""
+"""Lines of a text file with their locations; handles gzip, Zstandard, byte order marks, line ends and encodings."""
 
 import gzip
+import io
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from harness.core.errors import DataError
 from harness.core.json_text import keys_once
 
 Advance = Callable[[int], None]
 """Called with the number of bytes read since the last call."""
+
+
+COMPRESSED = (".gz", ".zst", ".zstd")
+"""The suffixes of compressed text files."""
+
+
+def bare_name(path: Path) -> str:
+    """The name of a file without the suffix of its compression.
+
+    >>> bare_name(Path("a/corpus.jsonl.zst")), bare_name(Path("b.csv"))
+    ('corpus.jsonl', 'b.csv')
+    """
+    return path.name.removesuffix(path.suffix) if path.suffix in COMPRESSED else path.name
 
 
 class Line(NamedTuple):
@@ -35,22 +49,45 @@ class Line(NamedTuple):
 
 
 def byte_lines(path: Path, advance: Advance | None = None) -> Iterator[tuple[Line, bytes]]:
-    """The lines of a file, gzipped or not. Raises DataError if it cannot be read."""
+    """The lines of a file, compressed or not. Raises DataError if it cannot be read."""
     number = done = 0
     try:
         with path.open("rb") as raw:
-            file = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
-            for number, content in enumerate(file, 1):
+            for number, content in enumerate(_unpacked(raw, path.suffix), 1):
                 yield Line(path, number), content
                 if advance and number % 256 == 0:
                     done, before = raw.tell(), done
                     advance(done - before)
             if advance:
                 advance(raw.tell() - done)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise Line(path, number + 1).fault("the gzip file is damaged or cut short") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile, _BadZstandardError):
+        kind = "gzip" if path.suffix == ".gz" else "Zstandard"
+        raise Line(path, number + 1).fault(f"the {kind} file is damaged or cut short") from None
     except OSError as error:
         raise DataError(f"{path}: {_unreadable(error)}") from None
+
+
+class _BadZstandardError(Exception):
+    """The content of a file is not a whole Zstandard file."""
+
+
+def _unpacked(raw: BinaryIO, suffix: str) -> Iterable[bytes]:
+    """The lines of a file that may be compressed, by its suffix."""
+    if suffix == ".gz":
+        return gzip.GzipFile(fileobj=raw)
+    return _zstandard(raw) if suffix in (".zst", ".zstd") else raw
+
+
+def _zstandard(raw: BinaryIO) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    lines = io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd"))
+    try:
+        yield from lines
+    except OSError as error:
+        if error.errno:
+            raise
+        raise _BadZstandardError from error
 
 
 def _unreadable(error: OSError) -> str:

@@ -132,7 +132,7 @@ def hashed(manifest: Manifest) -> Manifest:
     """The manifest with the current hash of each file that it does not pin."""
 
     def known(file: PinnedFile) -> PinnedFile:
-        return file if file.sha256 or not file.path.is_file() else replace(file, sha256=sha256_of(file.path))
+        return file if file.sha256 or not file.path.exists() else replace(file, sha256=sha256_of(file.path))
 
     queries = {name: known(file) for name, file in manifest.queries.items()}
     runs = {name: known(file) for name, file in manifest.runs.items()}

@@ -10,6 +10,8 @@ import yaml
 
 from harness.core.errors import DataError, did_you_mean
 from harness.core.strict_yaml import StrictDumper, load_yaml
+from harness.data.remote_files import is_remote, local_path
+from harness.storage.files import folder_digest
 
 MANIFEST = "manifest.yaml"
 Copies = Literal["credit", "ignore"]
@@ -19,8 +21,9 @@ _FILE_KEYS = {"file", "sha256", "locked", "synthetic"}
 
 @dataclass(frozen=True)
 class PinnedFile:
-    """A file of the data set and the sha256 it must have.
+    """A file of the data set and the sha256 it must have: JSON lines, plain, compressed or as Parquet.
 
+    A corpus may also be a folder of such files. `path` is where a file at a `url` is kept on this machine.
     A locked query set is opened only by `run --final`; the queries of a synthetic one were written by a language model.
     """
 
@@ -28,6 +31,13 @@ class PinnedFile:
     sha256: str
     locked: bool = False
     synthetic: bool = False
+    url: str = ""
+
+    @property
+    def size(self) -> int:
+        """The size in bytes, of a folder that of its files; the file must be there."""
+        parts = self.path.rglob("*") if self.path.is_dir() else (self.path,)
+        return sum(path.stat().st_size for path in parts if path.is_file())
 
 
 @dataclass(frozen=True)
@@ -96,8 +106,13 @@ def find_dataset(name: str, beside: Path) -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """The sha256 of a file in hexadecimal, read in blocks. Raises DataError if it cannot be read."""
+    """The sha256 of a file in hexadecimal, or of the names and contents of a folder's files.
+
+    Raises DataError if it cannot be read.
+    """
     try:
+        if path.is_dir():
+            return folder_digest(path)
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
@@ -151,7 +166,7 @@ def write_manifest(manifest: Manifest) -> None:
 
     def entry(file: PinnedFile) -> dict[str, Any]:
         pinned: dict[str, Any] = {
-            "file": file.path.relative_to(manifest.root).as_posix(),
+            "file": file.url or file.path.relative_to(manifest.root).as_posix(),
             "sha256": sha256_of(file.path),
         }
         return pinned | {flag: True for flag in ("locked", "synthetic") if getattr(file, flag)}
@@ -197,8 +212,10 @@ def _pinned(path: Path, where: str, entry: Any) -> PinnedFile:
         raise DataError(f"{path}: {where}: expected {{file: NAME}}; `harness data pin` adds its sha256")
     if not isinstance(entry.get("sha256", ""), str):
         raise DataError(f"{path}: {where}.sha256: expected text, not {entry['sha256']!r}")
-    if "\0" in entry["file"] or Path(entry["file"]).is_absolute() or ".." in Path(entry["file"]).parts:
-        raise DataError(f"{path}: {where}.file: expected a path inside the data set, got {entry['file']!r}")
+    remote = is_remote(entry["file"])
+    if not remote and ("\0" in entry["file"] or Path(entry["file"]).is_absolute() or ".." in Path(entry["file"]).parts):
+        message = "expected a path inside the data set, or a URL"
+        raise DataError(f"{path}: {where}.file: {message}, got {entry['file']!r}")
     unknown = set(entry) - _FILE_KEYS
     if unknown:
         known = ", ".join(sorted(_FILE_KEYS))
@@ -207,4 +224,7 @@ def _pinned(path: Path, where: str, entry: Any) -> PinnedFile:
     for flag, value in zip(("locked", "synthetic"), flags, strict=True):
         if not isinstance(value, bool):
             raise DataError(f"{path}: {where}.{flag}: expected true or false")
-    return PinnedFile(path.parent / entry["file"], entry.get("sha256", ""), *flags)
+    url = entry["file"] if remote else ""
+    file = local_path(url) if remote else path.parent / entry["file"]
+    locked, synthetic = flags
+    return PinnedFile(file, entry.get("sha256", ""), locked, synthetic, url)

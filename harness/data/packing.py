@@ -2,7 +2,6 @@
 
 import json
 from array import array
-from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
@@ -12,7 +11,7 @@ from harness.core.records import Document, Ints
 from harness.core.text_files import Line
 from harness.data.corpus import Digests, short_digest
 from harness.data.manifest import PinnedFile
-from harness.data.record_files import corpus_lines, verify
+from harness.data.record_files import corpus_lines, repeated, verify
 from harness.storage.store import LARGE, Artifact, Key, Store
 
 FORMAT = 1
@@ -38,27 +37,26 @@ def pack(store: Store, corpus: PinnedFile) -> Artifact:
     not the pinned one, is malformed, or repeats an id.
     """
     verify(corpus)
-    lines, lengths, ids, texts = array("q"), array("q"), array("Q"), array("Q")
+    lengths, ids, texts = array("q"), array("Q"), array("Q")
     first = [0]
     part = _Part()
-    for line, doc in corpus_lines(corpus):
-        lines.append(line.number)
+    for _, doc in corpus_lines(corpus):
         lengths.append(len(doc.text))
         ids.append(short_digest(doc.id))
         texts.append(short_digest(doc.text.strip()))
         part.add(doc)
         if part.size >= PART:
             store.get(key_of(corpus, len(first) - 1), part.finished)
-            first.append(len(lines))
+            first.append(len(lengths))
             part = _Part()
     if part.size:
         store.get(key_of(corpus, len(first) - 1), part.finished)
-        first.append(len(lines))
-    if not lines:
+        first.append(len(lengths))
+    if not lengths:
         raise DataError(f"{corpus.path}: contains no document")
     digests = np.frombuffer(ids, np.uint64)
     order = np.argsort(digests, kind="stable")
-    _refuse_repeated(corpus, digests[order], order, lines)
+    _refuse_repeated(corpus, digests[order], order)
     return Artifact(
         {
             "first": np.array(first),
@@ -99,23 +97,20 @@ class _Part:
         return Artifact({"content": content, "bounds": np.frombuffer(self._bounds, np.int64)})
 
 
-def _refuse_repeated(corpus: PinnedFile, digests: Digests, order: Ints, lines: "array[int]") -> None:
+def _refuse_repeated(corpus: PinnedFile, digests: Digests, order: Ints) -> None:
     """Raise DataError if an id occurs twice; different ids rarely share a digest. The file is read again only then."""
     suspects = set(digests[1:][digests[1:] == digests[:-1]].tolist())
     if not suspects:
         return
-    numbers = {lines[int(number)] for digest in suspects for number in order[_equal(digests, digest)].tolist()}
-    seen: dict[str, int] = {}
-    for line, doc in _at(corpus, numbers):
-        if doc.id in seen:
-            raise line.fault(f"id '{doc.id}' already occurs in line {seen[doc.id]}")
-        seen[doc.id] = line.number
+    numbers = {number for digest in suspects for number in order[_equal(digests, digest)].tolist()}
+    seen: dict[str, Line] = {}
+    for number, (line, doc) in enumerate(corpus_lines(corpus)):
+        if number in numbers:
+            if doc.id in seen:
+                raise repeated(line, doc.id, seen[doc.id])
+            seen[doc.id] = line
 
 
 def _equal(digests: Digests, digest: int) -> slice:
     wanted = np.uint64(digest)
     return slice(np.searchsorted(digests, wanted), np.searchsorted(digests, wanted, side="right"))
-
-
-def _at(corpus: PinnedFile, numbers: set[int]) -> Iterator[tuple[Line, Document]]:
-    return ((line, doc) for line, doc in corpus_lines(corpus) if line.number in numbers)

@@ -100,7 +100,7 @@ class Session:
     @property
     def corpus_bytes(self) -> int:
         """The size of the corpus, to which the time of most stages is in proportion."""
-        return self.manifest.corpus.path.stat().st_size
+        return self.manifest.corpus.size
 
     @property
     def query_sets(self) -> list[str]:

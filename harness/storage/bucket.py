@@ -95,6 +95,12 @@ class Bucket:
             except FileNotFoundError:
                 return None
 
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """Yield the content of an object that exists, in blocks of some megabytes."""
+        with self._explained():
+            for block in self._obstore.get(self._client, name).stream(min_chunk_size=2**22):
+                yield bytes(block)
+
     def create(self, name: str, content: bytes) -> bool:
         """Write an object unless there is one of this name, by a conditional put; return whether it was written."""
         with self._explained():

@@ -7,7 +7,7 @@ from harness.components.retrievers.trec_run import read_run
 from harness.core.errors import DataError
 from harness.core.progress import progress
 from harness.core.records import Document
-from harness.core.text_files import Line, json_lines
+from harness.core.text_files import Line
 from harness.data.checks.evidence import evidence_findings
 from harness.data.checks.findings import Finding
 from harness.data.checks.leaks import leaking
@@ -16,7 +16,7 @@ from harness.data.checks.sizes import EFFECT, few_queries, short_documents
 from harness.data.checks.words import words
 from harness.data.manifest import PinnedFile, read_manifest
 from harness.data.raw_records import RawQuery, document, query
-from harness.data.record_files import verify
+from harness.data.record_files import records, verify
 
 
 def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
@@ -81,7 +81,7 @@ def _refused(code: str, error: DataError, more: str = "") -> Finding:
 
 def _documents(pinned: PinnedFile, documents: dict[str, Document], places: dict[str, Line]) -> Iterator[Finding]:
     try:
-        for line, value in json_lines(pinned.path):
+        for line, value in records(pinned.path):
             doc = document(line, value)
             if doc.id in documents:
                 message = f"document '{doc.id}' already occurs in {places[doc.id].short}"
@@ -114,7 +114,7 @@ def _near_duplicate_documents(documents: Sequence[Document], places: dict[str, L
 def _queries(pinned: PinnedFile, documents: dict[str, Document], queries: list[RawQuery]) -> Iterator[Finding]:
     lines: dict[str, Line] = {}
     try:
-        for line, value in json_lines(pinned.path):
+        for line, value in records(pinned.path):
             item = query(line, value)
             if item.id in lines:
                 message = f"query '{item.id}' already occurs in {lines[item.id].short}"

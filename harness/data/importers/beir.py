@@ -3,7 +3,7 @@
 from typing import Any
 
 from harness.core.errors import DataError
-from harness.core.text_files import Line
+from harness.core.text_files import Line, bare_name
 from harness.data.importers.dataset_writer import DatasetWriter
 from harness.data.importers.fields import id_of, object_of, text_of
 from harness.data.importers.judgments import Asked, read_judgments, write_judged
@@ -43,4 +43,4 @@ def import_beir(source: Source, writer: DatasetWriter, options: Options) -> None
         raise DataError(f"{source.folder / 'qrels'}: contains no .tsv file")
     for path in files:
         judged = read_judgments(source, path, writer)
-        write_judged(writer, path.name.removesuffix(".gz").removesuffix(".tsv"), asked, judged, path)
+        write_judged(writer, bare_name(path).removesuffix(".tsv"), asked, judged, path)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from harness.core.errors import DataError
-from harness.core.text_files import Line
+from harness.core.text_files import Line, bare_name
 from harness.data.importers.dataset_writer import DatasetWriter, NewQuery, span
 from harness.data.importers.fields import text_of, whole_number
 from harness.data.importers.options import Options
@@ -17,7 +17,7 @@ def import_chroma(source: Source, writer: DatasetWriter, options: Options) -> No
     if not paths:
         raise DataError(f"{source.folder / 'corpora'}: contains no .md file")
     for path in paths:
-        name = path.name.removesuffix(".gz").removesuffix(".md")
+        name = bare_name(path).removesuffix(".md")
         writer.document(Line(path, 1), name, source.whole_text(path), name)
     numbers: dict[str, int] = {}
     for line, row in source.rows(source.file("questions_df.csv")):

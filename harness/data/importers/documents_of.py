@@ -5,16 +5,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from harness.core.columnar import SUFFIXES
 from harness.core.errors import DataError
-from harness.core.text_files import Line
+from harness.core.text_files import COMPRESSED, Line
 from harness.data.documents import KINDS, extracted
 from harness.data.importers.dataset_writer import DatasetWriter
 from harness.data.importers.options import Options
 from harness.data.importers.source import Source
 from harness.data.importers.tables import add_documents
 from harness.data.manifest import MANIFEST, read_manifest
+from harness.data.record_files import records, verify
 
-_TABLES = (".csv", ".tsv", ".jsonl", ".json", ".gz")
+_TABLES = (".csv", ".tsv", ".jsonl", ".json", *SUFFIXES, *COMPRESSED)
 
 
 def import_text(source: Source, writer: DatasetWriter, options: Options) -> None:
@@ -34,7 +36,10 @@ def add_corpus(source: Source, writer: DatasetWriter, options: Options) -> None:
     if path is None:
         raise DataError(f"--corpus {options.corpus}: no such file or folder")
     if (path / MANIFEST).is_file():
-        add_documents(writer, {}, source.rows(read_manifest(path).corpus.path))
+        corpus = read_manifest(path).corpus
+        verify(corpus)
+        source.used_file(corpus.path)
+        add_documents(writer, {}, records(corpus.path))
     elif path.is_dir() or path.suffix not in _TABLES:
         add_folder(source, path, writer, options)
     else:

@@ -1,14 +1,14 @@
 """Data sets of the Hugging Face Hub, downloaded or in a folder: Parquet, Arrow, CSV and JSON files read as tables."""
 
-import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import NamedTuple
 
+from harness.core.columnar import SUFFIXES, columnar_rows
 from harness.core.errors import ConfigError, DataError
 from harness.core.plurals import plural
-from harness.core.text_files import Line
+from harness.core.text_files import COMPRESSED, Line, bare_name
 from harness.data.importers import hotpotqa, squad
 from harness.data.importers.beir import add_documents, read_queries
 from harness.data.importers.dataset_writer import DatasetWriter
@@ -91,11 +91,11 @@ def _tables(source: Source) -> Iterator[Table]:
     found: dict[tuple[str, str], list[Path]] = {}
     paths = [source.path] if source.path.is_file() else sorted(p for p in source.folder.rglob("*") if p.is_file())
     for path in paths:
-        form = path.name.removesuffix(".gz").rpartition(".")[2]
-        if path.suffix == ".gz" and form in _FORMS[:2]:
+        form = bare_name(path).rpartition(".")[2]
+        if path.suffix in COMPRESSED and form in _FORMS[:2]:
             raise DataError(f"{path}: is gzipped, which is not supported for {form} files; unpack it")
         if form in _FORMS and path.name not in _LEFT_OUT:
-            stem = _SHARD.sub("", path.name.removesuffix(".gz").removesuffix(f".{form}"))
+            stem = _SHARD.sub("", bare_name(path).removesuffix(f".{form}"))
             folder = path.parent.relative_to(source.folder).parts
             # Shards of one split are in a folder of its name, or have its name and a number.
             parts = [part for part in (*folder, stem) if part and part != "data"]
@@ -118,53 +118,10 @@ def _by_split(tables: list[Table], default: str) -> dict[str, Table]:
 
 def _rows(source: Source, table: Table) -> Iterator[tuple[Line, Row]]:
     for path in table.files:
-        if path.suffix in (".parquet", ".arrow"):
-            yield from _columnar(source, path)
+        if path.suffix in SUFFIXES:
+            yield from columnar_rows(source.used_file(path))
         else:
             yield from source.rows(path)
-
-
-def _columnar(source: Source, path: Path) -> Iterator[tuple[Line, Row]]:
-    """Rows of a Parquet or Arrow file, a batch in memory at a time; row numbers count from 1."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    number = 0
-    try:
-        with source.used_file(path).open("rb") as file:
-            if path.suffix == ".parquet":
-                batches = pq.ParquetFile(file).iter_batches(batch_size=4096)
-            else:
-                batches = _record_batches(file)
-            for batch in batches:
-                for row in batch.to_pylist():
-                    number += 1
-                    yield Line(path, number, f"row {number}"), _plain(row)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read: {' '.join(str(error).split())[:160]}") from None
-
-
-def _record_batches(file: BinaryIO) -> Iterator[Any]:
-    """The batches of an Arrow file, with a footer (Feather) or as a stream."""
-    import pyarrow as pa
-
-    footed = file.read(6) == b"ARROW1"
-    file.seek(0)
-    if not footed:
-        return iter(pa.ipc.open_stream(file))
-    opened = pa.ipc.open_file(file)
-    return (opened.get_batch(at) for at in range(opened.num_record_batches))
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON: dates and the like as text, without bytes, NaN and infinity as null."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items() if not isinstance(inner, bytes)}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 def _head(source: Source, table: Table) -> set[str]:

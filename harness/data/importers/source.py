@@ -1,13 +1,22 @@
 """Reading the files of an import: errors with their place, progress in bytes, and a record of all files read."""
 
 import csv
-import gzip
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from harness.core.columnar import SUFFIXES, columnar_rows
 from harness.core.errors import DataError
-from harness.core.text_files import Line, byte_lines, decoded, json_file, json_lines, text_lines
+from harness.core.text_files import (
+    COMPRESSED,
+    Line,
+    bare_name,
+    byte_lines,
+    decoded,
+    json_file,
+    json_lines,
+    text_lines,
+)
 
 Row = dict[str, Any]
 """One record of a table or of a JSON file, by column."""
@@ -36,8 +45,8 @@ class Source:
         return self.path if self.path.is_dir() else self.path.parent
 
     def file(self, name: str) -> Path:
-        """A file by its path in the folder, or its gzipped form (`.gz`). Raises DataError if there is neither."""
-        for candidate in (name, f"{name}.gz"):
+        """A file by its path in the folder, or its compressed form. Raises DataError if there is none."""
+        for candidate in (name, *(f"{name}{suffix}" for suffix in COMPRESSED)):
             if (self.folder / candidate).is_file():
                 return self.folder / candidate
         raise DataError(f"{self.folder / name}: no such file")
@@ -58,8 +67,8 @@ class Source:
         raise DataError(f"{self.path}: {many if found else none}; {remedy}")
 
     def all(self, pattern: str) -> list[Path]:
-        """The files that match, including gzipped ones, sorted by name."""
-        return sorted({*self.folder.glob(pattern), *self.folder.glob(f"{pattern}.gz")})
+        """The files that match, including compressed ones, sorted by name."""
+        return sorted({path for suffix in ("", *COMPRESSED) for path in self.folder.glob(f"{pattern}{suffix}")})
 
     def text_lines(self, path: Path) -> Iterator[tuple[Line, str]]:
         """The lines of a text file, in the encoding of the source. Raises DataError."""
@@ -82,8 +91,10 @@ class Source:
             raise DataError(f"{path}: not {self._encoding.upper()} (byte {error.start}); see --encoding") from None
 
     def rows(self, path: Path) -> Iterator[tuple[Line, Row]]:
-        """The records of a CSV, TSV or JSONL file, or of the array in a JSON file. Raises DataError."""
-        suffix = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+        """The records of a CSV, TSV, JSONL, Parquet or Arrow file, or of the array in a JSON file. Raises DataError."""
+        suffix = bare_name(path).rpartition(".")[2].lower()
+        if path.suffix in SUFFIXES:
+            return columnar_rows(self.used_file(path), self._advance)
         if suffix in ("csv", "tsv"):
             return self._table(path, "\t" if suffix == "tsv" else ",")
         if suffix == "json" and self._begins_with(path, b"["):
@@ -121,12 +132,8 @@ class Source:
             yield line, row
 
     def _begins_with(self, path: Path, start: bytes) -> bool:
-        opener = gzip.open if path.suffix == ".gz" else open
-        try:
-            with opener(path, "rb") as file:
-                return bytes(file.read(64)).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(start)
-        except (OSError, EOFError):
-            return False
+        first = next((content for _, content in byte_lines(path) if content.strip(b"\xef\xbb\xbf \t\r\n")), b"")
+        return first.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(start)
 
     def count(self, path: Path) -> None:
         """Count a file that was read by other means towards the progress."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.core.errors import DataError
-from harness.core.text_files import Line, is_comment
+from harness.core.text_files import Line, bare_name, is_comment
 from harness.data.importers.dataset_writer import DatasetWriter
 from harness.data.importers.fields import text_of
 from harness.data.importers.judgments import Asked, Judged, read_judgments, write_judged
@@ -103,7 +103,7 @@ def _stand_ins(
 
 def _documents(source: Source, path: Path) -> Iterator[tuple[Line, str, str, str]]:
     """Place, id, title and text of each document, one at a time: `<DOC>` elements, or lines of id and text."""
-    if path.name.removesuffix(".gz").endswith((".tsv", ".jsonl")):
+    if bare_name(path).endswith((".tsv", ".jsonl")):
         yield from _rows(source, path)
         return
     first: Line | None = None
@@ -180,7 +180,7 @@ def _bare(markup: str) -> str:
 
 def _rows(source: Source, path: Path) -> Iterator[tuple[Line, str, str, str]]:
     """Place, id, title and text of each line: id and text separated by a tab, or JSON with `id` and `text`."""
-    if path.name.removesuffix(".gz").endswith(".jsonl"):
+    if bare_name(path).endswith(".jsonl"):
         for line, record in source.json_lines(path):
             key = next((key for key in ("id", "_id", "docid", "doc_id", "qid") if key in record), "id")
             text = next((key for key in ("text", "contents", "title") if key in record), "text")

@@ -108,7 +108,7 @@ def _traffic(
     read += min(workers, vectors) * (new + old)
     files = (session.manifest.corpus, *(session.manifest.query_set(name) for name in session.query_sets))
     sent = sum(len(text.encode("utf-8", "surrogatepass")) for one in texts for text in one.both)
-    data = sum(file.path.stat().st_size for file in files)
+    data = sum(file.size for file in files)
     return Traffic(data, sent, sum(part or 0.0 for part in written), read)
 
 

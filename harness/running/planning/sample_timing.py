@@ -18,6 +18,7 @@ from harness.components.embedders.hashing import Hashing
 from harness.components.roles import BaseReranker
 from harness.core.text_files import json_lines
 from harness.data.manifest import Manifest, PinnedFile, write_manifest
+from harness.data.record_files import records
 from harness.experiment.experiment import Experiment, TrialSet
 from harness.experiment.settings import Compare
 from harness.experiment.trial import Trial
@@ -179,7 +180,7 @@ def _sample(session: Session, size: Size, folder: Path) -> Manifest:
         queries[name] = PinnedFile(folder / f"{len(queries)}.jsonl", "")
         _write(queries[name].path, kept)
     share = size.documents / session.corpus_bytes * 2**32
-    documents = (value for _, value in json_lines(session.manifest.corpus.path))
+    documents = (value for _, value in records(session.manifest.corpus.path))
     corpus = PinnedFile(folder / "corpus.jsonl", "")
     _write(corpus.path, (one for one in documents if one["id"] in cited or zlib.crc32(_bytes(one["id"])) < share))
     write_manifest(Manifest(folder, "sample", corpus, queries, copies=session.manifest.copies))

@@ -35,7 +35,7 @@ class TrialStages:
     def chunks(self) -> Chunk:
         """The chunk stage."""
         chunker = self.trial.chunker
-        parts = max(1, self.manifest.corpus.path.stat().st_size // PART_BYTES)
+        parts = max(1, self.manifest.corpus.size // PART_BYTES)
         tokens = Tokenize(self.manifest.corpus.sha256, self.tokenizer, parts)
         return Chunk(tokens, chunker, self.trial.embedder if chunker.uses_vectors else None, parts)
 
