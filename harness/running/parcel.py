@@ -159,10 +159,13 @@ def _needed(store: Path, sha256: str, name: str) -> bytes:
 
 
 def _files_of(manifest: Manifest, sets: Iterable[str]) -> Iterator[Path]:
-    """The files that the trials read; a locked set is among them only if they do."""
+    """The files that the trials read; a locked set is among them only if they do.
+
+    The corpus is not: workers read the documents that they need from the store. A file at a URL is fetched from there.
+    """
     yield manifest.root / MANIFEST
-    pinned = (manifest.corpus, *(manifest.queries[name] for name in sorted(sets)), *manifest.runs.values())
-    yield from (file.path for file in pinned if file.path.is_file())
+    pinned = (*(manifest.queries[name] for name in sorted(sets)), *manifest.runs.values())
+    yield from (file.path for file in pinned if file.path.is_file() and not file.url)
 
 
 def _own_places(value: Any) -> Iterator[str]:

@@ -152,6 +152,8 @@ class Session:
         Raises ConfigError, in one line, if a worker would compute something else than this process.
         """
         if engine.far:
+            for trial in self.trials:
+                self.outputs(trial).data.documents.lengths  # noqa: B018 - packs the corpus, of which workers have no file
             engine.parcel = pack(self.store, self.manifest, self.trials)
             for context in dict.fromkeys(map(self.context, self.trials)):
                 engine.require(engine.sent(context))

@@ -48,12 +48,12 @@ def test_a_machine_with_everything_uses_its_own_files(context: StageContext, tmp
 
 
 def test_a_machine_with_nothing_gets_all_from_the_store(context: StageContext, tmp_path: Path) -> None:
-    """The data and own code, with the same content; not the locked set, which the trials do not read."""
+    """Queries and own code, with the same content; workers read what they need of the corpus from the store."""
     shutil.move(tmp_path / "datasets", tmp_path / "away")
     (tmp_path / "own.py").unlink()
     found = opened(context)
     names = {path.relative_to(found.context.root).as_posix() for path in Path(found.context.root).rglob("*.*")}
-    assert names == {"manifest.yaml", "corpus.jsonl", "queries/validation.jsonl"}
+    assert names == {"manifest.yaml", "queries/validation.jsonl"}
     for name in names:
         assert Path(found.context.root, name).read_bytes() == (tmp_path / "away/garden" / name).read_bytes()
     (code,) = found.code.values()
@@ -81,9 +81,9 @@ def test_other_content(context: StageContext, tmp_path: Path) -> None:
     (code,) = opened(context).code.values()
     assert Path(code).read_text() == OWN
     parcel._opened.cache_clear()
-    corpus = Path(context.root, "corpus.jsonl")
-    corpus.write_text(corpus.read_text() + "\n")
-    assert fault(context).startswith(f"data {corpus}: is not the file of the launching process; copy that one")
+    queries = Path(context.root, "queries", "validation.jsonl")
+    queries.write_text(queries.read_text() + "\n")
+    assert fault(context).startswith(f"data {queries}: is not the file of the launching process; copy that one")
 
 
 def test_another_store(context: StageContext, tmp_path: Path) -> None:
