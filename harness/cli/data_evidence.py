@@ -14,6 +14,8 @@ from harness.core.plurals import plural
 
 if TYPE_CHECKING:
     from harness.core.records import Chunk, Document
+    from harness.data.corpus import Documents
+    from harness.data.manifest import Manifest
     from harness.data.passage_search import PassageSearch
 
 _HELP = """\
@@ -45,16 +47,23 @@ def add_evidence_options(made: argparse.ArgumentParser) -> None:
 def evidence(options: argparse.Namespace) -> int:
     """Search, or print queries with evidence from `--quote` or the dialogue. Raises ConfigError or DataError."""
     from harness.cli.arguments import dataset_folder
-    from harness.data.annotation import only_place
-    from harness.data.dataset import read_corpus
     from harness.data.manifest import read_manifest
-    from harness.data.passage_search import PassageSearch
+    from harness.data.open_corpus import open_corpus
     from harness.data.write import writable_set
 
     manifest = read_manifest(dataset_folder(options.dataset))
     if options.to:
         writable_set(manifest, options.to)  # said before anything is marked
-    documents = read_corpus(manifest)
+    with open_corpus(manifest) as documents:
+        return _marked(manifest, documents, options)
+
+
+def _marked(manifest: "Manifest", documents: "Documents", options: argparse.Namespace) -> int:
+    """Search, or print queries with evidence in these documents."""
+    from harness.data.annotation import only_place
+    from harness.data.manifest import read_manifest
+    from harness.data.passage_search import PassageSearch
+
     if options.search:
         _show([hit.chunk for hit in PassageSearch(documents).search(options.search, _FOUND)])
         return OK

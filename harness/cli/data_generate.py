@@ -59,8 +59,8 @@ def add_review_options(made: argparse.ArgumentParser) -> None:
 def generate(options: argparse.Namespace) -> int:
     """Write a generated query set and its review sheet. Raises ConfigError if no query is kept."""
     from harness.cli.arguments import dataset_folder
-    from harness.data.dataset import read_corpus
     from harness.data.manifest import read_manifest
+    from harness.data.open_corpus import open_corpus
     from harness.data.record_files import read_queries
     from harness.data.synthesis import AnswerChecker, GenerationModels, QueryWriter, write_sheet
     from harness.data.synthesis import generate as work
@@ -77,30 +77,30 @@ def generate(options: argparse.Namespace) -> int:
     for prompter in (writer, checker):
         if problem := prompter.problem():
             raise ConfigError(f"data generate: {problem}")
-    documents = read_corpus(manifest)
     # Locked queries must not be repeated either; reading them reveals nothing about any trial.
     others = [raw.text for other, pinned in manifest.queries.items() if other != name for raw in read_queries(pinned)]
-
-    def notify(line: str) -> None:
-        print(line, flush=True)
-
-    caller = models.caller(AnswerCache(store_folder(options.store) / ANSWERS), notify)
-    made = work(documents, others, plan, GenerationModels(writer, checker, caller, models.price, notify))
-    for reason, count in made.dropped.items():
-        print(f"{count:>5,} dropped: {reason}")
-    if made.example:
-        print(f"      example: {made.example}")
-    if caller.spend.calls:
-        print(f"{caller.spend.calls:>5,} calls sent in total, ${caller.spend.usd:.4f}")
-    if not made.records:
-        raise ConfigError("data generate: no query is left; nothing was written")
-    write_set(manifest, name, made.records, synthetic=True)
-    write_sheet(sheet, made.records, {doc.id: doc for doc in documents})
+    caller = models.caller(AnswerCache(store_folder(options.store) / ANSWERS), _notify)
+    with open_corpus(manifest) as documents:
+        made = work(documents, others, plan, GenerationModels(writer, checker, caller, models.price, _notify))
+        for reason, count in made.dropped.items():
+            print(f"{count:>5,} dropped: {reason}")
+        if made.example:
+            print(f"      example: {made.example}")
+        if caller.spend.calls:
+            print(f"{caller.spend.calls:>5,} calls sent in total, ${caller.spend.usd:.4f}")
+        if not made.records:
+            raise ConfigError("data generate: no query is left; nothing was written")
+        write_set(manifest, name, made.records, synthetic=True)
+        write_sheet(sheet, made.records, documents.by_id)
     short = f", of {plan.count:,} requested" if len(made.records) < plan.count else ""
     print(f"{len(made.records):>5,} kept{short}: query set '{name}' of {manifest.name}, marked as synthetic")
     review = f"harness data review {options.dataset} {sheet} --set {name}"
     print(f"{sheet}: fill `verdict` with keep or drop, then `{review}`")
     return OK
+
+
+def _notify(line: str) -> None:
+    print(line, flush=True)
 
 
 def _refuse_to_overwrite(manifest: "Manifest", name: str, sheet: Path, *, replace: bool) -> None:

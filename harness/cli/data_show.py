@@ -28,20 +28,22 @@ def add_show_options(parser: argparse.ArgumentParser) -> None:
 def show(options: argparse.Namespace) -> int:
     """Print the statistics of a data set; exit code 0."""
     from harness.cli.arguments import dataset_folder
-    from harness.data.dataset import load_dataset, read_corpus
+    from harness.data.dataset import read_query_set
     from harness.data.manifest import read_manifest
+    from harness.data.open_corpus import open_corpus
     from harness.data.profile import corpus_profile, query_profile
 
     manifest = read_manifest(dataset_folder(options.dataset))
     names = [options.queries] if options.queries else list(manifest.queries)
     profiles = []
-    for name in names:
-        pinned = manifest.query_set(name)
-        # Statistics of a locked set reveal nothing about which trial is better on it.
-        data = load_dataset(manifest.root, name, copies="ignore", final=True)
-        flags = {"locked": pinned.locked, "synthetic": pinned.synthetic}
-        profiles.append(query_profile(name, data.query_set.queries, data.by_id, **flags))
-    corpus = corpus_profile(read_corpus(manifest))
+    with open_corpus(manifest) as documents:
+        for name in names:
+            pinned = manifest.query_set(name)
+            # Statistics of a locked set reveal nothing about which trial is better on it.
+            queries = read_query_set(manifest, name, documents)
+            flags = {"locked": pinned.locked, "synthetic": pinned.synthetic}
+            profiles.append(query_profile(name, queries, documents.by_id, **flags))
+        corpus = corpus_profile(documents)
     if options.json:
         record = {"name": manifest.name, "corpus": _plain(corpus), "queries": [_plain(one) for one in profiles]}
         print(json.dumps(record, ensure_ascii=False, indent=1))

@@ -11,8 +11,8 @@ from harness.core.records import Chunk, Document
 from harness.core.sentences import sentence_spans
 from harness.core.text_files import Line
 from harness.data.checks.evidence import evidence_findings
-from harness.data.dataset import read_corpus
 from harness.data.manifest import Manifest, read_manifest
+from harness.data.open_corpus import open_corpus
 from harness.data.quotes import loose_occurrences, occurrences
 from harness.data.raw_records import RawQuery
 from harness.data.raw_records import query as parse_query
@@ -93,7 +93,7 @@ def only_place(documents: Sequence[Document], quote: str, doc: str | None = None
 
     Raises DataError if there is none, or several.
     """
-    chosen = [one for one in documents if doc in (None, one.id)]
+    chosen = documents if doc is None else [one for one in documents if one.id == doc]
     if not chosen:
         ids = [one.id for one in documents]
         ends = [name for name in ids if name.endswith(f"/{doc}")]
@@ -132,8 +132,8 @@ def add_query(
     written; nothing has changed then.
     """
     manifest = read_manifest(Path(dataset))
-    documents = read_corpus(manifest)
-    marks = [only_place(documents, quote, doc) for quote in quotes]
+    with open_corpus(manifest) as documents:
+        marks = [only_place(documents, quote, doc) for quote in quotes]
     line = query_line(manifest, queries, text, marks, answer=answer)
     add_record(manifest, queries, line)
     return str(line["id"])

@@ -61,6 +61,15 @@ class Dataset:
         return self.documents.number
 
 
+def read_query_set(manifest: Manifest, name: str, documents: Documents) -> list[Query]:
+    """The queries of a set, also of a locked one, with the evidence that they list, without copies.
+
+    Raises DataError as `load_dataset` does.
+    """
+    raw = read_queries(manifest.query_set(name))
+    return _resolved(raw, documents, _located(manifest.root, raw, documents, "ignore"))
+
+
 class StoredAt(NamedTuple):
     """A store, and the SHA-256 that corpus and queries had when they were first looked at, for files not pinned."""
 
@@ -99,10 +108,7 @@ def load_dataset(
     credited = copies or manifest.copies
 
     def located() -> Artifact:
-        for item in raw:
-            for fault in (*evidence_faults(item, documents.by_id), *unknown_ignored(item, documents.by_id)):
-                raise DataError(f"{item.line}: {fault}; `harness data check {root}` lists every finding")
-        return _located(raw, documents, credited)
+        return _located(root, raw, documents, credited)
 
     key: Key = {
         "stage": "evidence",
@@ -154,11 +160,15 @@ def sample(queries: Sequence[RawQuery], count: int) -> list[RawQuery]:
     return [query for query in queries if query.id in chosen]
 
 
-def _located(raw: Sequence[RawQuery], documents: Documents, copies: Copies) -> Artifact:
+def _located(root: Path, raw: Sequence[RawQuery], documents: Documents, copies: Copies) -> Artifact:
     """The places of all items of evidence, one after another: document number, start and end.
 
-    `offsets`, (items + 1,), says where those of each item begin. Evidence that is not in the corpus has none.
+    `offsets`, (items + 1,), says where those of each item begin. Evidence that is not in the corpus has none. Raises
+    DataError at the first place that cannot be used.
     """
+    for query in raw:
+        for fault in (*evidence_faults(query, documents.by_id), *unknown_ignored(query, documents.by_id)):
+            raise DataError(f"{query.line}: {fault}; `harness data check {root}` lists every finding")
     items = [(query, item) for query in raw for item in query.evidence]
     found: Mapping[str, list[Span]] = {}
     if copies == "credit":

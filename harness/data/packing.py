@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.core.errors import DataError
 from harness.core.records import Document, Ints
-from harness.core.text_files import Line
+from harness.core.text_files import Advance, Line
 from harness.data.corpus import Digests, short_digest
 from harness.data.manifest import PinnedFile
 from harness.data.record_files import corpus_lines, repeated, verify
@@ -29,18 +29,18 @@ def key_of(corpus: PinnedFile, part: int | None = None) -> Key:
     return key if part is None else {**key, "stage": "document_part", "part": part}
 
 
-def pack(store: Store, corpus: PinnedFile) -> Artifact:
+def pack(store: Store, corpus: PinnedFile, advance: Advance | None = None) -> Artifact:
     """Store the documents in parts, and return what is known about all of them, in arrays of shape (documents,).
 
     `lengths` are in characters, `texts` are `Documents.text_digests`, `ids` are the sorted digests of the ids and
     `order` their documents; `first`, (parts + 1,), is the first document of each part. Raises DataError if the file is
-    not the pinned one, is malformed, or repeats an id.
+    not the pinned one, is malformed, or repeats an id. `advance` gets the bytes read.
     """
     verify(corpus)
     lengths, ids, texts = array("q"), array("Q"), array("Q")
     first = [0]
     part = _Part()
-    for _, doc in corpus_lines(corpus):
+    for _, doc in corpus_lines(corpus, advance):
         lengths.append(len(doc.text))
         ids.append(short_digest(doc.id))
         texts.append(short_digest(doc.text.strip()))

@@ -1,10 +1,18 @@
 """Keyword search in a corpus: passages of a few paragraphs, ranked by BM25."""
 
 import re
+from array import array
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from harness.components.retrievers import BM25
+from harness.core.progress import progress
 from harness.core.records import Chunk, Document, Hit
+from harness.storage.store import Artifact
+
+_PART = 10_000
+"""Documents whose passages are indexed at once."""
 
 LENGTH = 800
 """Maximum length of a passage, in characters."""
@@ -44,15 +52,27 @@ def _paragraphs(text: str, length: int) -> Iterator[tuple[int, int]]:
 
 
 class PassageSearch:
-    """Searches the passages of all documents; the index is built once."""
+    """Searches the passages of all documents; the index is built once, and no text is kept."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
-        self._snippets = [part for doc in documents for part in snippets(doc, LENGTH)]
-        self._texts = [f"{part.known_document().title}\n{part.text}" for part in self._snippets]
-        self._index = BM25().index(self._texts)
+        self._documents = documents
+        places = array("q")
+        parts: list[Artifact] = []
+        with progress("index the corpus", len(documents), unit="documents") as advance:
+            for first in range(0, len(documents), _PART):
+                texts = []
+                for number in range(first, min(first + _PART, len(documents))):
+                    doc = documents[number]
+                    for part in snippets(doc, LENGTH):
+                        texts.append(f"{doc.title}\n{part.text}")
+                        places.extend((number, part.start, part.end))
+                parts.append(BM25().index_part(texts))
+                advance(min(_PART, len(documents) - first))
+        self._places = np.frombuffer(places, np.int64).reshape(-1, 3)
+        self._index = BM25().joined(parts)
 
     def search(self, words: str, k: int = 10) -> list[Hit]:
         """The `k` best passages, best first; passages that share no word with the search are left out."""
         ids, scores = BM25(depth=k).search(self._index, None, [words], None).row(0)
-        pairs = zip(ids.tolist(), scores.tolist(), strict=True)
-        return [Hit(self._snippets[at], score) for at, score in pairs]
+        places = zip(self._places[ids].tolist(), scores.tolist(), strict=True)
+        return [Hit(Chunk.of(self._documents[number], start, end), score) for (number, start, end), score in places]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from harness.core.columnar import SUFFIXES, columnar_rows
 from harness.core.errors import DataError
 from harness.core.records import Document
-from harness.core.text_files import Line, bare_name, json_lines
+from harness.core.text_files import Advance, Line, bare_name, json_lines
 from harness.data.manifest import MANIFEST, PinnedFile, sha256_of
 from harness.data.raw_records import RawQuery, document, query
 from harness.data.remote_files import fetch
@@ -38,28 +38,29 @@ def verify(pinned: PinnedFile) -> None:
         )
 
 
-def records(path: Path) -> Iterator[tuple[Line, dict[str, Any]]]:
+def records(path: Path, advance: Advance | None = None) -> Iterator[tuple[Line, dict[str, Any]]]:
     """Yield the records of a file of JSON lines or Parquet, or of all such files in a folder, by name.
 
-    Raises DataError at the first line that cannot be read, and for a folder without such a file.
+    Raises DataError at the first line that cannot be read, and for a folder without such a file. `advance` gets the
+    bytes read.
     """
     if path.is_dir():
         parts = [part for part in sorted(path.rglob("*")) if bare_name(part).endswith((".jsonl", *SUFFIXES))]
         if not parts:
             raise DataError(f"{path}: contains no file of documents (.jsonl, compressed or not, or .parquet)")
         for part in parts:
-            yield from records(part)
+            yield from records(part, advance)
     elif path.suffix in SUFFIXES:
-        for line, row in columnar_rows(path):
+        for line, row in columnar_rows(path, advance):
             # A column that is empty in a row is like a key that is left out.
             yield line, {name: value for name, value in row.items() if value is not None}
     else:
-        yield from json_lines(path)
+        yield from json_lines(path, advance)
 
 
-def corpus_lines(pinned: PinnedFile) -> Iterator[tuple[Line, Document]]:
+def corpus_lines(pinned: PinnedFile, advance: Advance | None = None) -> Iterator[tuple[Line, Document]]:
     """Yield the documents of a corpus file. Raises DataError at the first malformed line."""
-    for line, value in records(pinned.path):
+    for line, value in records(pinned.path, advance):
         yield line, document(line, value)
 
 

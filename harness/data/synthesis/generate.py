@@ -9,6 +9,7 @@ from harness.components.llm_roles import prompt_digest
 from harness.components.text_analysis import Analyzer
 from harness.core.errors import DataError
 from harness.core.records import Chunk, Document
+from harness.core.sequences import Made
 from harness.data.checks.near_duplicates import near_duplicate_queries
 from harness.data.passage_search import PassageSearch, snippets
 from harness.data.quotes import occurrences
@@ -128,20 +129,25 @@ def generate(documents: Sequence[Document], known: Sequence[str], plan: Plan, mo
     return made
 
 
-def _texts(documents: Sequence[Document], plan: Plan) -> list[Chunk]:
+def _texts(documents: Sequence[Document], plan: Plan) -> Sequence[Chunk]:
     """The texts to ask about, in random order: one from each document, then a second one from each, and so on."""
     chance = random.Random(f"texts {plan.seed}")
     piles = []
-    for doc in documents:
-        parts = list(snippets(doc, plan.window))
-        parts = [part for part in parts if len(part.text) >= min(_SHORTEST_TEXT, plan.window)]
+    for number, doc in enumerate(documents):
+        long = [part for part in snippets(doc, plan.window) if len(part.text) >= min(_SHORTEST_TEXT, plan.window)]
+        parts = [(number, part.start, part.end) for part in long]
         chance.shuffle(parts)
         piles.append(parts)
     chance.shuffle(piles)
     texts = [pile[nth] for nth in range(max(map(len, piles), default=0)) for pile in piles if nth < len(pile)]
     if not texts:
         raise DataError(f"no document has {_SHORTEST_TEXT} characters to ask about")
-    return texts
+
+    def text(at: int) -> Chunk:
+        number, start, end = texts[at]
+        return Chunk.of(documents[number], start, end)
+
+    return Made(len(texts), text)
 
 
 def _draw(texts: Sequence[Chunk], kinds: Sequence[str], first: int) -> dict[Task, Chunk]:
