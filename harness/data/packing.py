@@ -2,6 +2,7 @@
 
 import json
 from array import array
+from collections.abc import Iterable
 from itertools import islice
 
 import numpy as np
@@ -30,17 +31,28 @@ def key_of(corpus: PinnedFile, part: int | None = None) -> Key:
 
 
 def pack(store: Store, corpus: PinnedFile, advance: Advance | None = None) -> Artifact:
-    """Store the documents in parts, and return what is known about all of them, in arrays of shape (documents,).
+    """Store the documents of a corpus file, as `packed` does; `advance` gets the bytes read.
 
-    `lengths` are in characters, `texts` are `Documents.text_digests`, `ids` are the sorted digests of the ids and
-    `order` their documents; `first`, (parts + 1,), is the first document of each part. Raises DataError if the file is
-    not the pinned one, is malformed, or repeats an id. `advance` gets the bytes read.
+    Raises DataError if the file is not the pinned one, is malformed, or repeats an id.
     """
     verify(corpus)
+    made = packed(store, corpus, (doc for _, doc in corpus_lines(corpus, advance)))
+    if not len(made.arrays["lengths"]):
+        raise DataError(f"{corpus.path}: contains no document")
+    _refuse_repeated(corpus, made.arrays["ids"], made.arrays["order"])
+    return made
+
+
+def packed(store: Store, corpus: PinnedFile, documents: Iterable[Document]) -> Artifact:
+    """Store documents in parts, and return what is known about all of them, in arrays of shape (documents,).
+
+    `lengths` are in characters, `texts` are `Documents.text_digests`, `ids` are the sorted digests of the ids and
+    `order` their documents; `first`, (parts + 1,), is the first document of each part.
+    """
     lengths, ids, texts = array("q"), array("Q"), array("Q")
     first = [0]
     part = _Part()
-    for _, doc in corpus_lines(corpus, advance):
+    for doc in documents:
         lengths.append(len(doc.text))
         ids.append(short_digest(doc.id))
         texts.append(short_digest(doc.text.strip()))
@@ -52,11 +64,8 @@ def pack(store: Store, corpus: PinnedFile, advance: Advance | None = None) -> Ar
     if part.size:
         store.get(key_of(corpus, len(first) - 1), part.finished)
         first.append(len(lengths))
-    if not lengths:
-        raise DataError(f"{corpus.path}: contains no document")
     digests = np.frombuffer(ids, np.uint64)
     order = np.argsort(digests, kind="stable")
-    _refuse_repeated(corpus, digests[order], order)
     return Artifact(
         {
             "first": np.array(first),

@@ -53,6 +53,8 @@ def test_documents(garden_data: Path, both: Both) -> None:
     [
         ("show",),
         ("show", "--json"),
+        ("check",),
+        ("check", "--all", "--json"),
         ("evidence", "--search", "amber basil"),
         ("evidence", "--query", "What?", "--quote", "nothing like this"),
     ],

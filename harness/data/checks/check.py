@@ -1,12 +1,13 @@
 """All findings of a data set folder, each with its file and line."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.components.retrievers.trec_run import read_run
 from harness.core.errors import DataError
 from harness.core.progress import progress
 from harness.core.records import Document
+from harness.core.sequences import Made
 from harness.core.text_files import Line
 from harness.data.checks.evidence import evidence_findings
 from harness.data.checks.findings import Finding
@@ -14,9 +15,11 @@ from harness.data.checks.leaks import leaking
 from harness.data.checks.near_duplicates import near_duplicate_documents, near_duplicate_queries
 from harness.data.checks.sizes import EFFECT, few_queries, short_documents
 from harness.data.checks.words import words
-from harness.data.manifest import PinnedFile, read_manifest
-from harness.data.raw_records import RawQuery, document, query
-from harness.data.record_files import records, verify
+from harness.data.corpus import Documents
+from harness.data.manifest import Manifest, PinnedFile, read_manifest
+from harness.data.open_corpus import kept_aside
+from harness.data.raw_records import RawQuery, query
+from harness.data.record_files import corpus_lines, records, verify
 
 
 def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
@@ -26,15 +29,21 @@ def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
     cannot be read.
     """
     manifest = read_manifest(root)
-    places: dict[str, Line] = {}
-    documents: dict[str, Document] = {}
     yield from _pins(manifest.corpus)
-    whole = True
-    for finding in _documents(manifest.corpus, documents, places):
-        whole = whole and finding.code != "malformed"
-        yield finding
-    yield from _near_duplicate_documents(list(documents.values()), places)
-    yield from short_documents(manifest.corpus.path, list(documents.values()))
+    found: list[Finding] = []
+    lines: list[Line] = []
+    with kept_aside(manifest.corpus, _documents(manifest.corpus, lines, found)) as documents:
+        yield from found
+        yield from _near_duplicate_documents(documents, lines)
+        yield from short_documents(manifest.corpus.path, documents)
+        # If the corpus was not read to its end, missing documents are not known.
+        whole = all(finding.code != "malformed" for finding in found)
+        yield from _of_queries(manifest, documents, effect, whole=whole)
+
+
+def _of_queries(manifest: Manifest, documents: Documents, effect: float, *, whole: bool) -> Iterator[Finding]:
+    """The findings on query sets and runs; `whole` says whether all documents of the corpus are known."""
+    root = manifest.root
     for pinned in (*manifest.queries.values(), *manifest.runs.values()):
         yield from _pins(pinned)
     if not manifest.queries:
@@ -42,14 +51,13 @@ def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
         yield Finding("no-queries", str(root), f"`harness data evidence {where} --to validation` makes the first one")
     files = list(manifest.queries.values())
     sets: list[list[RawQuery]] = [[] for _ in files]
-    found = [list(_queries(pinned, documents, queries)) for pinned, queries in zip(files, sets, strict=True)]
+    found = [list(_queries(pinned, documents.by_id, queries)) for pinned, queries in zip(files, sets, strict=True)]
     # One pass over the corpus for all sets.
     texts = {(number, item.id): item.text for number, queries in enumerate(sets) for item in queries}
-    leaks = leaking(texts, documents.values())
+    leaks = leaking(texts, documents)
     for number, (pinned, queries) in enumerate(zip(files, sets, strict=True)):
-        # If the corpus was not read to its end, missing documents are not known.
         yield from (finding for finding in found[number] if whole or finding.code != "unknown-document")
-        yield from _leaks(queries, documents, [leaks.get((number, item.id), []) for item in queries])
+        yield from _leaks(queries, documents.by_id, [leaks.get((number, item.id), []) for item in queries])
         yield from few_queries(pinned.path, queries, effect)
     yield from _near_duplicate_queries(sets)
     for pinned in manifest.runs.values():
@@ -79,31 +87,36 @@ def _refused(code: str, error: DataError, more: str = "") -> Finding:
     return Finding(code, where, what + more)
 
 
-def _documents(pinned: PinnedFile, documents: dict[str, Document], places: dict[str, Line]) -> Iterator[Finding]:
+def _documents(pinned: PinnedFile, lines: list[Line], found: list[Finding]) -> Iterator[Document]:
+    """The documents with distinct ids; adds the line of each to `lines`, and the findings on all to `found`."""
+    number: dict[str, int] = {}
+    size = pinned.size if pinned.path.exists() else 0
     try:
-        for line, value in records(pinned.path):
-            doc = document(line, value)
-            if doc.id in documents:
-                message = f"document '{doc.id}' already occurs in {places[doc.id].short}"
-                yield Finding("duplicate-id", str(line), message)
-                continue
-            documents[doc.id] = doc
-            places[doc.id] = line
-            if not doc.text.strip():
-                yield Finding("empty-document", str(line), f"document '{doc.id}' has no text")
-            elif "\x00" in doc.text:
-                yield Finding("nul", str(line), f"document '{doc.id}' contains a NUL character")
-        if not documents:
-            yield Finding("empty-file", str(pinned.path), "contains no document")
+        with progress("read the corpus", max(1, size), unit="bytes") as advance:
+            for line, doc in corpus_lines(pinned, advance):
+                if doc.id in number:
+                    message = f"document '{doc.id}' already occurs in {lines[number[doc.id]].short}"
+                    found.append(Finding("duplicate-id", str(line), message))
+                    continue
+                number[doc.id] = len(lines)
+                lines.append(line)
+                if not doc.text.strip():
+                    found.append(Finding("empty-document", str(line), f"document '{doc.id}' has no text"))
+                elif "\x00" in doc.text:
+                    found.append(Finding("nul", str(line), f"document '{doc.id}' contains a NUL character"))
+                yield doc
+        if not number:
+            found.append(Finding("empty-file", str(pinned.path), "contains no document"))
     except DataError as error:
-        yield _refused("malformed", error, " (reading stopped here)")
+        found.append(_refused("malformed", error, " (reading stopped here)"))
 
 
-def _near_duplicate_documents(documents: Sequence[Document], places: dict[str, Line]) -> Iterator[Finding]:
+def _near_duplicate_documents(documents: Documents, lines: Sequence[Line]) -> Iterator[Finding]:
+    texts = Made(len(documents), lambda number: documents[number].text)
     with progress("compare documents", len(documents), unit="documents") as advance:
-        for near_duplicate in near_duplicate_documents([doc.text for doc in documents], advance):
+        for near_duplicate in near_duplicate_documents(texts, advance):
             doc, earlier = documents[near_duplicate.text], documents[near_duplicate.earlier]
-            where, other = str(places[doc.id]), f"'{earlier.id}' in {places[earlier.id].short}"
+            where, other = str(lines[near_duplicate.text]), f"'{earlier.id}' in {lines[near_duplicate.earlier].short}"
             if near_duplicate.same:
                 yield Finding("duplicate-document", where, f"document '{doc.id}' has the same text as {other}")
             else:
@@ -111,7 +124,7 @@ def _near_duplicate_documents(documents: Sequence[Document], places: dict[str, L
                 yield Finding("near-duplicate-document", where, message)
 
 
-def _queries(pinned: PinnedFile, documents: dict[str, Document], queries: list[RawQuery]) -> Iterator[Finding]:
+def _queries(pinned: PinnedFile, documents: Mapping[str, Document], queries: list[RawQuery]) -> Iterator[Finding]:
     lines: dict[str, Line] = {}
     try:
         for line, value in records(pinned.path):
@@ -175,7 +188,7 @@ def _is_document(item: RawQuery, doc: Document) -> bool:
 
 
 def _leaks(
-    queries: Sequence[RawQuery], documents: dict[str, Document], found: Sequence[Sequence[str]]
+    queries: Sequence[RawQuery], documents: Mapping[str, Document], found: Sequence[Sequence[str]]
 ) -> Iterator[Finding]:
     """Findings for queries whose text occurs in documents; `found` lists these documents for each query."""
     for item, holding in zip(queries, found, strict=True):

@@ -1,10 +1,17 @@
 """Texts that are the same or nearly the same as an earlier one."""
 
+import hashlib
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from harness.core.records import Ints
 from harness.data.checks.words import words
 
 LIKE = 0.8
@@ -19,7 +26,13 @@ _BLOCK = 8192
 _LOOKED_AT = LIKE - 0.25
 """Pairs with at least this estimated similarity are compared exactly; pairs that the estimate misses are not found."""
 
+_IN_MEMORY = 50_000
+"""Texts whose sketches, of 512 bytes each, are in memory."""
+_ALIKE = 100
+"""The earlier texts with an equal band that a text is compared with at most."""
+
 Marks = frozenset[bytes]
+Sketches = npt.NDArray[np.uint32]
 Related = Callable[[int, int], bool]
 
 
@@ -72,27 +85,67 @@ def _near_duplicates(
     advance: Callable[[int], None],
     related: Related = lambda one, other: True,
 ) -> Iterator[NearDuplicate]:
-    from datasketch import MinHashLSH
-
-    index = MinHashLSH(threshold=_LOOKED_AT, num_perm=_PERMUTATIONS)
-    same: dict[str, int] = {}
-    for at, text in enumerate(texts):
-        advance(1)
-        bare = plain(text)
-        if not bare:
+    same: dict[bytes, int] = {}
+    first_of: dict[int, int] = {}
+    with _sketches(len(texts)) as sketches:
+        compared = np.zeros(len(texts), np.bool_)
+        for at, text in enumerate(texts):
+            advance(1)
+            bare = plain(text)
+            if not bare:
+                continue
+            digest = hashlib.blake2b(bare.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            if same.setdefault(digest, at) != at:
+                first_of[at] = same[digest]
+                continue
+            sketches[at] = _sketch(marks_of(text))
+            compared[at] = True
+        candidates = _candidates(sketches, np.flatnonzero(compared))
+    for at in sorted({*first_of, *candidates}):
+        if at in first_of:
+            yield NearDuplicate(at, first_of[at], 1.0, same=True)
             continue
-        if same.setdefault(bare, at) != at:
-            yield NearDuplicate(at, same[bare], 1.0, same=True)
-            continue
-        marks = marks_of(text)
-        sketch = _sketch(marks)
-        candidates = sorted(other for other in index.query(sketch) if related(at, other))
-        index.insert(at, sketch)
-        most_similar = max(
-            ((_jaccard(marks, marks_of(texts[other])), -other) for other in candidates), default=(0.0, 0)
-        )
+        marks = marks_of(texts[at])
+        others = (other for other in sorted(candidates[at]) if related(at, other))
+        most_similar = max(((_jaccard(marks, marks_of(texts[other])), -other) for other in others), default=(0.0, 0))
         if most_similar[0] >= LIKE:
             yield NearDuplicate(at, -most_similar[1], most_similar[0])
+
+
+@contextmanager
+def _sketches(count: int) -> Iterator[Sketches]:
+    """Room for a sketch of each text; on disk if there are many."""
+    if count <= _IN_MEMORY:
+        yield np.zeros((count, _PERMUTATIONS), np.uint32)
+        return
+    with tempfile.TemporaryFile() as file:
+        yield np.memmap(file, np.uint32, "w+", shape=(count, _PERMUTATIONS))
+
+
+def _candidates(sketches: Sketches, compared: Ints) -> dict[int, set[int]]:
+    """The earlier texts that each text may resemble: those with an equal band of their sketches.
+
+    The bands are those of datasketch for this threshold (Leskovec, Rajaraman & Ullman, Mining of Massive Datasets,
+    section 3.4). Of very many texts with an equal band, only the first ones count.
+    """
+    from datasketch import MinHashLSH
+
+    bands = MinHashLSH(threshold=_LOOKED_AT, num_perm=_PERMUTATIONS)
+    factors = np.random.default_rng(0).integers(0, 2**63, bands.r, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    found: dict[int, set[int]] = {}
+    for first in range(0, bands.b * bands.r, bands.r):
+        # One number for the band of each text; two that differ rarely share one, and then are compared in vain.
+        band = np.zeros(len(compared), np.uint64)
+        for column, factor in enumerate(factors, first):
+            band = (band ^ sketches[compared, column]) * factor
+        order = np.argsort(band, kind="stable")
+        starts = np.flatnonzero(np.concatenate([[True], band[order][1:] != band[order][:-1]]))
+        for begin, end in zip(starts, [*starts[1:], len(order)], strict=True):
+            alike = compared[order[begin:end]].tolist() if end - begin > 1 else ()
+            for number, text in enumerate(alike):
+                if number:
+                    found.setdefault(text, set()).update(alike[: min(number, _ALIKE)])
+    return found
 
 
 def _jaccard(one: Marks, other: Marks) -> float:
@@ -108,10 +161,11 @@ def _numbers_differ(one: Marks, other: Marks) -> bool:
 
 
 def _sketch(marks: Marks) -> Any:
+    """The MinHash of a text's marks, (permutations,)."""
     from datasketch import MinHash
 
     made = MinHash(num_perm=_PERMUTATIONS, hashfunc=zlib.crc32)
     ordered = list(marks)
     for start in range(0, len(ordered), _BLOCK):
         made.update_batch(ordered[start : start + _BLOCK])
-    return made
+    return made.hashvalues.astype(np.uint32)

@@ -27,9 +27,9 @@ between the values observed for recall at a token budget: 0.3 for similar trials
 
 def short_documents(path: Path, documents: Sequence[Document]) -> Iterator[Finding]:
     """A finding if more than half of the documents are short."""
-    lengths = np.array([len(words(doc.text)) for doc in documents])
+    lengths = np.fromiter((len(words(doc.text)) for doc in documents), np.int64)
     short = int((lengths < SHORT).sum())
-    if documents and 2 * short > len(documents):
+    if len(documents) and 2 * short > len(documents):
         message = (
             f"{short:,} of {len(documents):,} documents have fewer than {SHORT} words (median {np.median(lengths):.0f})"
         )
