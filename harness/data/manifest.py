@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 import yaml
 
+from harness.core.columnar import SUFFIXES
 from harness.core.errors import DataError, did_you_mean
 from harness.core.strict_yaml import StrictDumper, load_yaml
+from harness.core.text_files import COMPRESSED
 from harness.data.remote_files import is_remote, local_path
 from harness.storage.files import folder_digest
 
@@ -38,6 +40,16 @@ class PinnedFile:
         """The size in bytes, of a folder that of its files; the file must be there."""
         parts = self.path.rglob("*") if self.path.is_dir() else (self.path,)
         return sum(path.stat().st_size for path in parts if path.is_file())
+
+
+def require_plain(pinned: PinnedFile) -> None:
+    """Raise DataError unless the lines of the file can be edited: those of a plain file of the data set."""
+    if pinned.url:
+        raise DataError(f"{pinned.url}: is at a URL; copy it into the data set, and name the copy in the manifest")
+    if pinned.path.suffix in COMPRESSED:
+        raise DataError(f"{pinned.path}: is compressed; unpack it, and name the plain file in the manifest")
+    if pinned.path.suffix in SUFFIXES:
+        raise DataError(f"{pinned.path}: is a table; write it as JSON lines, and name that file in the manifest")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from harness.core.errors import ConfigError, DataError
 from harness.core.plurals import plural
-from harness.data.manifest import MANIFEST, Manifest, PinnedFile, write_manifest
+from harness.data.manifest import MANIFEST, Manifest, PinnedFile, require_plain, write_manifest
 from harness.data.raw_records import RawQuery
 from harness.data.record_files import read_queries, verify
 from harness.evaluation.stats import TESTABLE_CLUSTERS
@@ -189,8 +189,7 @@ def _splittable(manifest: Manifest, source: str) -> PinnedFile:
             raise ConfigError(
                 f"{path}: has a set '{name}' already; rename it first, as the split makes a set of that name"
             )
-    if pinned.path.suffix == ".gz":
-        raise DataError(f"{pinned.path}: is gzipped; unpack it, and name the plain file in the manifest")
+    require_plain(pinned)
     for file in (manifest.corpus, *manifest.queries.values(), *manifest.runs.values()):
         verify(file)
     return pinned

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.core.errors import ConfigError, DataError
-from harness.data.manifest import Manifest, PinnedFile, write_manifest
+from harness.data.manifest import Manifest, PinnedFile, require_plain, write_manifest
 from harness.data.record_files import verify
 
 _NAME = re.compile(r"\w[\w.-]*")
@@ -38,8 +38,7 @@ def writable_set(manifest: Manifest, name: str) -> PinnedFile:
         return PinnedFile(path, "")
     if known.locked:
         raise DataError(f"{known.path}: query set '{name}' is locked; edit the file directly, then `harness data pin`")
-    if known.path.suffix == ".gz":
-        raise DataError(f"{known.path}: is gzipped; unpack it, and name the plain file in the manifest")
+    require_plain(known)
     if any(pinned.path == known.path for other, pinned in manifest.queries.items() if other != name):
         raise DataError(f"{known.path}: is shared by several query sets; give each its own file")
     return known

@@ -209,7 +209,7 @@ def test_sets_that_cannot_be_written(data: Path) -> None:
     manifest, record = read_manifest(data), {"id": "new", "text": "?"}
     for name, what in {
         "locked": "is locked",
-        "zipped": "is gzipped",
+        "zipped": "is compressed",
         "stray": "exists but is not in the manifest",
         "validation": "is shared by several query sets",
         "made": "contains generated queries",

@@ -4,13 +4,22 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from milvus_server import MilvusServer, milvus_server
 from project import harness, one_line, started
+
+from harness import Experiment, Trial, run
+from harness.components.chunkers import Fixed
+from harness.components.embedders import Hashing
+from harness.components.retrievers import Dense, Lancedb, Milvus
+from harness.components.roles import BaseRetriever
+from harness.data.importers import import_dataset
+from harness.data.manifest import read_manifest
+from harness.running.stages.ranking_checks import read_rankings
 
 DATABASES = """\
 name: databases
@@ -134,3 +143,30 @@ def test_a_missing_package(folder: Path) -> None:
     project(folder, "{lancedb: {depth: 5}}")
     done = harness(folder, "run", "x.yaml", "--no-mlflow", code=None, PYTHONPATH=str(folder))
     one_line(done, "retriever lancedb: lancedb is missing; pip install 'retrieval-harness[lancedb]'")
+
+
+@pytest.mark.parametrize(
+    ("source", "form", "queries", "differing"),
+    [("beir-scifact", "beir", "test", 3), ("chroma-chunking", "chroma", "", 5)],
+)
+def test_flat_search_on_public_data(
+    shared: Callable[[str], Path], tmp_path: Path, source: str, form: str, queries: str, differing: int
+) -> None:
+    """The rankings of `dense` for all but a few queries, in which scores that are rounded to five decimals differ."""
+    import_dataset(form, shared(source), tmp_path / "data")
+    queries = queries or next(iter(read_manifest(tmp_path / "data").queries))
+    retrievers: list[BaseRetriever] = [Dense(50), Lancedb(50), Milvus(50)]
+    data = {"data": str(tmp_path / "data"), "queries": queries}
+    base = Trial(chunker=Fixed(256), retriever=Dense(50), embedder=Hashing(), metrics=("recall@5",), **data)
+    experiment = Experiment("public", base, {"retriever": retrievers})
+    launch = run(experiment, store=tmp_path / "store", log=False)
+    assert launch.session is not None
+    outputs = [launch.session.outputs(trial) for trial in launch.session.trials]
+    expected, *found = [read_rankings(one.rankings) for one in outputs]
+    for ranked in found:
+        rows = range(expected.queries)
+        same = [ranked.row(at)[0].tolist() == expected.row(at)[0].tolist() for at in rows]
+        assert same.count(False) <= differing
+        for at in rows:
+            assert ranked.row(at)[1] == pytest.approx(expected.row(at)[1], abs=2e-5)
+    assert all(result.efficiency["ann_recall"] > 0.9999 for result in launch.results[1:])

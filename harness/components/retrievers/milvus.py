@@ -203,7 +203,12 @@ def _is_file(uri: str) -> bool:
 
 
 def _client_library() -> Any:
-    """pymilvus, which would print a traceback for every failed call, and reads its address from MILVUS_URI."""
+    """pymilvus, which would print a traceback for every failed call, and reads its address from MILVUS_URI.
+
+    Milvus Lite writes its rows to files in steps of 16 MB instead of 128, which take much memory, unless it is told
+    otherwise.
+    """
+    os.environ.setdefault("MILVUS_LITE_MEMTABLE_MEMORY_LIMIT_BYTES", str(2**24))
     kept = os.environ.pop("MILVUS_URI", None)
     try:
         import pymilvus

@@ -15,7 +15,7 @@ from harness.core.records import Document, Span
 from harness.core.text_files import Line, byte_lines, decoded, json_object
 from harness.data.dataset import read_corpus
 from harness.data.evidence_faults import place_fault
-from harness.data.manifest import Manifest, PinnedFile, read_manifest, write_manifest
+from harness.data.manifest import Manifest, PinnedFile, read_manifest, require_plain, write_manifest
 from harness.data.raw_records import Citation, query
 from harness.data.record_files import verify
 from harness.storage.files import appearing
@@ -41,7 +41,7 @@ def fix_dataset(root: Path, target: Path) -> Fixed:
     Moves spans whose quote occurs exactly once elsewhere, gives quotes the white space of the text if they differ in
     nothing else, trims white space at the ends of spans, and drops repeated records. Other lines stay the same, byte
     for byte. Raises DataError if `target` contains files or is inside the data set, or if a file is not the pinned one,
-    is gzipped, or cannot be read.
+    is not plain, or cannot be read.
     """
     manifest = read_manifest(root)
     documents = {doc.id: doc for doc in read_corpus(manifest)}
@@ -52,8 +52,7 @@ def fix_dataset(root: Path, target: Path) -> Fixed:
         raise DataError(f"{target}: is inside the data set; name a folder outside it")
     for pinned in {pinned.path: pinned for pinned in manifest.queries.values()}.values():
         verify(pinned)
-        if pinned.path.suffix == ".gz":
-            raise DataError(f"{pinned.path}: is gzipped; unpack it, and name the plain file in the manifest")
+        require_plain(pinned)
         lines = list(_repaired_lines(pinned.path, documents, counts))
         inside = pinned.path.relative_to(root).as_posix()
         written[inside] = b"".join(after for _, after in lines)
