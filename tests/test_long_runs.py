@@ -11,6 +11,7 @@ import pytest
 from harness.components.augmenters import Heading
 from harness.components.augmenters.writing import checked_context, excerpt
 from harness.components.chunkers import Fixed, Markdown, Paragraph, Recursive, Sentence
+from harness.components.retrievers.database_searches import said
 from harness.components.retrievers.ensemble import _sentences
 from harness.components.retrievers.intent import expected, has_form
 from harness.components.selectors.similarity import word_set
@@ -159,6 +160,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "retry-after": lambda text: retry_after(None, text.replace("\n", " "), 0.0),
     "redacted": redact,
     "an object store's words": lambda text: _reason(ValueError(text)),
+    "a database's words": lambda text: said(ValueError(text)),
     "a quote": lambda text: loose_occurrences(text, f"{text[:5000]} end"),
     "a context": lambda text: checked_context(text, text, 0.8),
     "an excerpt": lambda text: excerpt(Document("d", text), 5, 9, 4000),
@@ -210,6 +212,7 @@ def test_long_runs_are_read_in_time(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 KNOWN = {
     "harness/storage/bucket.py",
+    "harness/components/retrievers/database_searches.py",
     "harness/components/text_analysis.py",
     "harness/components/augmenters/heading.py",
     "harness/components/augmenters/questions.py",

@@ -47,6 +47,12 @@ def analyzed(text: str) -> str:
     return " ".join(word or "_" for word in _ANALYZE(text))
 
 
+def said(error: Exception) -> str:
+    """The beginning of an error's message, without the details and secrets that may follow."""
+    words = _DETAILS.sub("", " ".join(str(error)[:4000].split()))[:200].rstrip(" .,:;")
+    return redact(words) or type(error).__name__
+
+
 @contextlib.contextmanager
 def one_line(database: str, place: str, *kinds: type[Exception]) -> Iterator[None]:
     """Turn an error of a database, of one of the `kinds`, into a HarnessError of one line."""
@@ -55,8 +61,7 @@ def one_line(database: str, place: str, *kinds: type[Exception]) -> Iterator[Non
     except HarnessError:
         raise
     except kinds as error:
-        said = _DETAILS.sub("", " ".join(str(error).split()))[:200].rstrip(" .,:;") or type(error).__name__
-        message = f"retriever {database}: {redact(place)} cannot be used ({redact(said)})"
+        message = f"retriever {database}: {redact(place)} cannot be used ({said(error)})"
         raise HarnessError(f"{message}; nothing finished is lost, run again to go on") from error
 
 
