@@ -49,6 +49,10 @@ class Documents(Sequence[Document]):
         """The id of each document."""
         return Made(len(self), lambda number: self[number].id)
 
+    def text(self, number: int) -> str:
+        """The text of a document."""
+        return self[number].text
+
     def equal_to(self, number: int) -> list[int]:
         """The numbers of all documents with the same text, including this one, ignoring white space around it."""
         order, digests = self._by_digest

@@ -1,7 +1,7 @@
 """The documents of a corpus in the store: packed in one pass over the corpus file, then read as they are needed.
 
-No process holds the corpus in memory: the packed texts are memory-mapped, and only documents that were used lately are
-kept as Python objects.
+No process holds a large corpus in memory: the packed texts are memory-mapped, and made into Python objects when they
+are read.
 """
 
 import json
@@ -20,7 +20,7 @@ from harness.data.packing import FIELDS, key_of, pack, pack_part
 from harness.storage.store import Key, Store
 
 KEPT = 128_000_000
-"""Characters of documents that are kept as Python objects."""
+"""Characters of a corpus whose documents are kept as Python objects once they were read; of a larger one, none are."""
 
 
 class StoredDocuments(Documents):
@@ -33,7 +33,6 @@ class StoredDocuments(Documents):
         self._store, self._corpus = store, corpus
         self._parts: dict[int, tuple[memoryview, memoryview]] = {}
         self._kept: dict[int, Document] = {}
-        self._kept_characters = 0
 
     @property
     def keys(self) -> list[Key]:
@@ -72,23 +71,28 @@ class StoredDocuments(Documents):
         """The id of each document, read without its text."""
         return Made(len(self), self._id)
 
+    @cached_property
+    def _keeps(self) -> bool:
+        return int(self.lengths.sum()) <= KEPT
+
     def __iter__(self) -> Iterator[Document]:
-        if int(self.lengths.sum()) <= KEPT:
-            yield from map(self._document, range(len(self)))
-            return
-        for number in range(len(self)):
-            yield self._kept.get(number) or self._read(number)
+        return map(self._document, range(len(self)))
 
     def _document(self, number: int) -> Document:
         known = self._kept.get(number)
         if known is None:
             known = self._read(number)
-            self._kept_characters += len(known.text)
-            if self._kept_characters > KEPT:
-                self._kept.clear()
-                self._kept_characters = len(known.text)
-            self._kept[number] = known
+            if self._keeps:
+                self._kept[number] = known
         return known
+
+    def text(self, number: int) -> str:
+        """The text of a document, without the rest of it."""
+        known = self._kept.get(number)
+        if known is not None:
+            return known.text
+        content, bounds, at = self._place(number)
+        return str(content[bounds[at + FIELDS - 1] : bounds[at + FIELDS]], "utf-8")
 
     def _id(self, number: int) -> str:
         content, bounds, at = self._place(number)

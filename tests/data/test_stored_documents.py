@@ -58,14 +58,15 @@ def test_they_are_what_was_written(root: Path, tmp_path: Path) -> None:
 
 
 def test_few_documents_are_kept_in_memory(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those used lately, up to a number of characters; a pass over all of them keeps none."""
-    monkeypatch.setattr(stored_documents, "KEPT", 40)
-    documents = packed(root, tmp_path / "s")
-    assert [doc.id for doc in documents] == [record["id"] for record in RECORDS]
-    assert documents._kept == {}
-    for number in (0, 1, 2, 3, 0):
-        assert documents[number].text == RECORDS[number]["text"]
-        assert sum(len(doc.text) for doc in documents._kept.values()) <= max(40, len(RECORDS[number]["text"]))
+    """All of a small corpus once they were read, none of a larger one."""
+    for kept in (1000, 40):
+        monkeypatch.setattr(stored_documents, "KEPT", kept)
+        documents = packed(root, tmp_path / "s")
+        assert [documents.text(number) for number in range(4)] == [record["text"] for record in RECORDS]
+        assert documents._kept == {}
+        assert [doc.id for doc in documents] == [record["id"] for record in RECORDS]
+        assert [documents.text(number) for number in range(4)] == [record["text"] for record in RECORDS]
+        assert len(documents._kept) == (4 if kept == 1000 else 0)
 
 
 def test_a_damaged_part_is_packed_again(root: Path, tmp_path: Path) -> None:

@@ -277,3 +277,17 @@ def test_a_large_artifact_is_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     third = Store(tmp_path)
     assert third.get(KEY, lambda: Artifact(arrays, {"é": 1})).arrays["large"].tolist() == list(range(1000))
     assert third.damaged == [digest(KEY)]
+
+
+def test_mapped_artifacts_leave_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those read longest ago, beyond a limit; what is read of them again is the same."""
+    monkeypatch.setattr(store_module, "LARGE", 1000)
+    monkeypatch.setattr(store_module, "RESIDENT", 20_000)
+    released: list[int] = []
+    monkeypatch.setattr(store_module, "release", lambda content: released.append(len(content)))
+    store = Store(tmp_path)
+    arrays = [np.arange(1000) + at for at in range(5)]
+    made = [store.get({**KEY, "n": at}, lambda at=at: Artifact({"a": arrays[at]})) for at in range(5)]
+    assert len(released) == 2
+    assert len(store._mapped) == 3
+    assert all(np.array_equal(found.arrays["a"], array) for found, array in zip(made, arrays, strict=True))

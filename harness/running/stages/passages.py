@@ -87,7 +87,7 @@ class Passages:
 
     def blank(self, doc: int, start: int, end: int) -> bool:
         """Whether a span of document number `doc` is only white space."""
-        return not self._data.documents[doc].text[start:end].strip()
+        return not self._data.documents.text(doc)[start:end].strip()
 
     @cached_property
     def texts(self) -> "ChunkTexts":
@@ -151,7 +151,7 @@ class ChunkTexts(Sequence[str]):
         if not -len(self) <= at < len(self):
             raise IndexError(at)
         doc, start, end = (int(column[at]) for column in self._columns)
-        text = self._documents[doc].text[start:end]
+        text = self._documents.text(doc)[start:end]
         return text if self._contexts is None else indexed_text(self._contexts[at], text)
 
     def __iter__(self) -> Iterator[str]:
@@ -164,6 +164,6 @@ class ChunkTexts(Sequence[str]):
             rows = zip(*(column[block].tolist() for column in self._columns), strict=True)
             for at, (doc, start, end) in enumerate(rows, begin):
                 if doc != of:
-                    text, of = self._documents[doc].text, doc
+                    text, of = self._documents.text(doc), doc
                 cut = text[start:end]
                 yield cut if self._contexts is None else indexed_text(self._contexts[at], cut)

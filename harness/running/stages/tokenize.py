@@ -63,7 +63,7 @@ class Tokenize(StoredStage):
     def tokenized(self, work: Workspace, first: int, last: int) -> Artifact:
         """Return the token starts of the documents from number `first` to before `last`, as `build` does of all."""
         documents = work.data.documents
-        maps = [work.tokenizer.starts(documents[number].text).astype(np.int32) for number in range(first, last)]
+        maps = [work.tokenizer.starts(documents.text(number)).astype(np.int32) for number in range(first, last)]
         offsets = np.cumsum([0, *(len(starts) for starts in maps)])
         return Artifact({"starts": np.concatenate([np.zeros(0, np.int32), *maps]), "offsets": offsets})
 
