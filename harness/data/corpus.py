@@ -81,6 +81,9 @@ class Documents(Sequence[Document]):
             raise IndexError(number)
         return self._document(number)
 
+    def __iter__(self) -> Iterator[Document]:
+        return map(self._document, range(len(self)))
+
     @abstractmethod
     def _document(self, number: int) -> Document:
         """The document of a number that exists."""
@@ -94,9 +97,6 @@ class HeldDocuments(Documents):
 
     def __len__(self) -> int:
         return len(self._documents)
-
-    def __iter__(self) -> Iterator[Document]:
-        return iter(self._documents)
 
     def _document(self, number: int) -> Document:
         return self._documents[number]

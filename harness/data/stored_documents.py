@@ -75,9 +75,6 @@ class StoredDocuments(Documents):
     def _keeps(self) -> bool:
         return int(self.lengths.sum()) <= KEPT
 
-    def __iter__(self) -> Iterator[Document]:
-        return map(self._document, range(len(self)))
-
     def _document(self, number: int) -> Document:
         known = self._kept.get(number)
         if known is None:

@@ -3,7 +3,11 @@
 import contextlib
 import hashlib
 import mmap
+from collections import deque
 from pathlib import Path
+
+RESIDENT = 256 * 2**20
+"""Bytes of mapped files, besides the one mapped last, that may stay in the memory of a process."""
 
 _BLOCK = 2**24
 
@@ -18,6 +22,22 @@ def release(content: mmap.mmap) -> None:
     """Let go of the memory that a mapped file takes; what is read again comes from the system's cache or the disk."""
     with contextlib.suppress(OSError, AttributeError):  # not every system can
         content.madvise(mmap.MADV_DONTNEED)
+
+
+class Mapped:
+    """The mapped files of a process, of which those mapped longest ago leave its memory."""
+
+    def __init__(self) -> None:
+        self._contents: deque[mmap.mmap] = deque()
+        self._size = 0
+
+    def add(self, content: mmap.mmap) -> None:
+        """Note a mapped file, and let go of others if they are too large; they can still be read."""
+        while self._size > RESIDENT:
+            release(self._contents[0])
+            self._size -= len(self._contents.popleft())
+        self._contents.append(content)
+        self._size += len(content)
 
 
 def sha256_of(content: bytes | mmap.mmap) -> str:

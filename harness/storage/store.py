@@ -4,7 +4,6 @@ import contextlib
 import errno
 import io
 import json
-import mmap
 import os
 import shutil
 import tempfile
@@ -23,7 +22,7 @@ from harness.storage.bucket import bucket_of
 from harness.storage.digest import canonical, digest
 from harness.storage.files import explained
 from harness.storage.locks import locked
-from harness.storage.mapped import mapped, release, sha256_of
+from harness.storage.mapped import Mapped, mapped, sha256_of
 
 Key = Mapping[str, Any]
 """JSON-serializable settings and upstream digests; equal keys mean equal output."""
@@ -32,9 +31,6 @@ FORMAT = 1
 """Format number of the `key.json` of an artifact."""
 
 _ARRAYS, _KEY, _DATA = "arrays.npz", "key.json", "__data__"
-
-RESIDENT = 256 * 2**20
-"""Bytes of mapped artifacts, besides the one read last, that may stay in the memory of a process."""
 
 LARGE = 32 * 2**20
 """Bytes from which the arrays of an artifact are written one by one and read by memory mapping."""
@@ -78,7 +74,7 @@ class Store:
         self.damaged: list[str] = []
         self._memory: OrderedDict[str, Artifact] = OrderedDict()
         self._held = 0
-        self._mapped: OrderedDict[str, mmap.mmap] = OrderedDict()
+        self._mapped = Mapped()
 
     def path(self, address: str) -> Path:
         """The folder of the artifact with this address (the digest of its key)."""
@@ -153,20 +149,9 @@ class Store:
             self._publish(address, record, draft)
         if isinstance(content, bytes):
             return artifact
-        self._resident(address, content)
+        self._mapped.add(content)
         arrays = read_arrays(content)
         return Artifact({name: arrays[name] for name in artifact.arrays}, artifact.data)
-
-    def _resident(self, address: str, content: mmap.mmap) -> None:
-        """Note a mapped artifact, and take those read longest ago out of the process's memory if they are too large."""
-        self._mapped[address] = content
-        sizes = [len(one) for one in self._mapped.values()]
-        left = sum(sizes[:-1])
-        for size in sizes[:-1]:
-            if left <= RESIDENT:
-                break
-            release(self._mapped.popitem(last=False)[1])
-            left -= size
 
     def _fetched(self, address: str, key: Key) -> Artifact | None:
         """The artifact in the bucket, which is then in the folder, too; None if there is none or it is damaged."""
@@ -207,7 +192,7 @@ class Store:
             content = content_of(folder / _ARRAYS)
             artifact = _unpacked((folder / _KEY).read_bytes(), content, key)
             if artifact is not None and not isinstance(content, bytes):
-                self._resident(address, content)
+                self._mapped.add(content)
         except OSError:
             artifact = None
         if artifact is None and os.path.lexists(folder):
