@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bucket_server import new_bucket, served, use
-from cluster_project import EXPERIMENT, OWN, computed, numbers
+from cluster_project import EXPERIMENT, OWN, PACKED, computed, numbers
 from dask_cluster import Cluster, can_hide, scheduler
 from project import harness, one_line, started
 
@@ -53,9 +53,7 @@ def test_the_same_numbers_each_artifact_once(folder: Path, cluster: Cluster) -> 
     """And each text is embedded once; a machine with an empty disk then needs to do nothing."""
     far = harness(folder, "run", "x.yaml", "--no-mlflow", "--on", cluster.on).stdout
     near = harness(folder, "run", "x.yaml", "--no-mlflow", "--store", "near").stdout
-    # The launching process packs the data before the first task of a cluster.
-    packed = {"documents": 1, "document_part": 1, "evidence": 1}
-    assert computed(far) | packed == computed(near)
+    assert computed(far) | PACKED == computed(near)
     assert numbers(folder) == numbers(folder, "--store", "near")
     store = local_folder(os.environ["HARNESS_STORE"])
     bucket = bucket_of(store)

@@ -32,6 +32,9 @@ class Lines(Chunker):
         return [(0, half), (half, len(doc.text))]
 """
 
+PACKED = {"documents": 1, "document_part": 1, "evidence": 1}
+"""What the launching process makes before the first task of a cluster, and any process on one machine."""
+
 
 def numbers(folder: Path, *options: str) -> list[dict[str, str]]:
     """The table of all metrics, without latencies."""
