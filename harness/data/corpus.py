@@ -4,19 +4,18 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.core.records import Document, Ints
-from harness.core.sequences import Made
+from harness.core.sequences import Lazy, Made
 from harness.storage.store import Key
 
 Digests = npt.NDArray[np.uint64]
 
 
-class Documents(Sequence[Document]):
+class Documents(Lazy[Document]):
     """The documents of a corpus, in its order. A document's number is its position, counted from 0."""
 
     @property
@@ -66,28 +65,6 @@ class Documents(Sequence[Document]):
         order = np.argsort(self.text_digests, kind="stable")
         return order, self.text_digests[order]
 
-    @overload
-    def __getitem__(self, number: int) -> Document: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> list[Document]: ...
-
-    def __getitem__(self, number: int | slice) -> Document | list[Document]:
-        if isinstance(number, slice):
-            return [self[at] for at in range(*number.indices(len(self)))]
-        if number < 0:
-            number += len(self)
-        if not 0 <= number < len(self):
-            raise IndexError(number)
-        return self._document(number)
-
-    def __iter__(self) -> Iterator[Document]:
-        return map(self._document, range(len(self)))
-
-    @abstractmethod
-    def _document(self, number: int) -> Document:
-        """The document of a number that exists."""
-
 
 class HeldDocuments(Documents):
     """Documents in memory. Their ids must be distinct."""
@@ -98,7 +75,7 @@ class HeldDocuments(Documents):
     def __len__(self) -> int:
         return len(self._documents)
 
-    def _document(self, number: int) -> Document:
+    def _item(self, number: int) -> Document:
         return self._documents[number]
 
     @cached_property

@@ -11,7 +11,7 @@ from harness.core.errors import DataError
 from harness.core.progress import progress
 from harness.core.secrecy import redact
 from harness.storage.bucket import SCHEMES, Bucket
-from harness.storage.files import explained, file_name
+from harness.storage.files import cache_folder, explained, file_name
 
 WEB = ("http://", "https://")
 _BLOCK = 2**20
@@ -24,10 +24,9 @@ def is_remote(name: str) -> bool:
 
 
 def local_path(url: str) -> Path:
-    """The path of a URL's file on this machine, below HARNESS_CACHE, by default `~/.cache/retrieval-harness`."""
-    cache = Path(os.environ.get("HARNESS_CACHE") or Path.home() / ".cache" / "retrieval-harness")
+    """The path of a URL's file on this machine, in `cache_folder`."""
     name = PurePosixPath(urlsplit(url).path).name or "file"
-    return cache / "files" / hashlib.sha256(url.encode()).hexdigest()[:16] / file_name(name)
+    return cache_folder() / "files" / hashlib.sha256(url.encode()).hexdigest()[:16] / file_name(name)
 
 
 def fetch(url: str, path: Path) -> None:

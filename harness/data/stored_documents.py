@@ -75,7 +75,7 @@ class StoredDocuments(Documents):
     def _keeps(self) -> bool:
         return int(self.lengths.sum()) <= KEPT
 
-    def _document(self, number: int) -> Document:
+    def _item(self, number: int) -> Document:
         known = self._kept.get(number)
         if known is None:
             known = self._read(number)

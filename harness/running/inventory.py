@@ -18,7 +18,7 @@ from harness.running.stages.database_index import RECORDS, drop_noted, noted_byt
 from harness.storage.array_file import Content
 from harness.storage.bucket import bucket_of
 from harness.storage.files import explained
-from harness.storage.mapped import sha256_of
+from harness.storage.mapped import content_sha256
 from harness.storage.store import content_of
 from harness.storage.vector_file import SUFFIX, is_sound
 
@@ -179,6 +179,6 @@ def _is_sound(name: str, content: bytes) -> bool:
 
 def _is_sound_artifact(record: bytes, arrays: Content) -> bool:
     try:
-        return bool(json.loads(record)["sha256"] == sha256_of(arrays))
+        return bool(json.loads(record)["sha256"] == content_sha256(arrays))
     except (ValueError, KeyError, TypeError, RecursionError):
         return False

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from harness.core.errors import ConfigError, StoreError
 from harness.core.secrecy import redact
-from harness.storage.files import explained, file_name
+from harness.storage.files import cache_folder, explained, file_name
 
 SCHEMES = ("s3://", "gs://", "az://")
 PATIENCE, FIRST_PATIENCE = 180.0, 10.0
@@ -164,8 +164,8 @@ def is_url(place: object) -> bool:
 def local_folder(place: str | Path) -> Path:
     """The folder of a store: the place itself, or for a URL the folder of this machine in front of it.
 
-    That folder holds what this machine has written or read, so that nothing is fetched twice. It is below
-    HARNESS_CACHE, by default `~/.cache/retrieval-harness`. Raises StoreError if it cannot be created, ConfigError for a
+    That folder holds what this machine has written or read, so that nothing is fetched twice. It is in `cache_folder`.
+    Raises StoreError if it cannot be created, ConfigError for a
     URL of another kind.
     """
     text = str(place)
@@ -175,8 +175,7 @@ def local_folder(place: str | Path) -> Path:
         return Path(place)
     url = text.rstrip("/")
     short = hashlib.sha256(url.encode()).hexdigest()[:12]
-    cache = Path(os.environ.get("HARNESS_CACHE") or Path.home() / ".cache" / "retrieval-harness")
-    folder = cache / f"{file_name(url.partition('://')[2])}-{short}"
+    folder = cache_folder() / f"{file_name(url.partition('://')[2])}-{short}"
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / _URL).is_file():

@@ -34,6 +34,11 @@ def file_name(name: str) -> str:
     return f"{plain[:30]}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
+def cache_folder() -> Path:
+    """The folder for what can be fetched again: HARNESS_CACHE, by default `~/.cache/retrieval-harness`."""
+    return Path(os.environ.get("HARNESS_CACHE") or Path.home() / ".cache" / "retrieval-harness")
+
+
 def keep_file(folder: Path, name: str, content: bytes | memoryview) -> None:
     """Write a file into a folder, whole or not at all, and onto the disk. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,7 @@ class Mapped:
         self._size += len(content)
 
 
-def sha256_of(content: bytes | mmap.mmap) -> str:
+def content_sha256(content: bytes | mmap.mmap) -> str:
     """Return the SHA-256 of a content; a mapped one takes no memory afterwards."""
     if isinstance(content, bytes):
         return hashlib.sha256(content).hexdigest()

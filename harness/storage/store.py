@@ -22,7 +22,7 @@ from harness.storage.bucket import bucket_of
 from harness.storage.digest import canonical, digest
 from harness.storage.files import explained
 from harness.storage.locks import locked
-from harness.storage.mapped import Mapped, mapped, sha256_of
+from harness.storage.mapped import Mapped, content_sha256, mapped
 
 Key = Mapping[str, Any]
 """JSON-serializable settings and upstream digests; equal keys mean equal output."""
@@ -136,7 +136,7 @@ class Store:
             content = _drafted(draft, artifact)
         stage = str(key.get("stage", ""))
         self.written[stage] = self.written.get(stage, 0) + len(content)
-        record = canonical({"format": FORMAT, "key": key, "sha256": sha256_of(content)})
+        record = canonical({"format": FORMAT, "key": key, "sha256": content_sha256(content)})
         if self._bucket is not None:
             whole = f"{record}\n".encode() + content[:]
             if not self._bucket.create(object_name(address), whole):
@@ -255,7 +255,7 @@ def _unpacked(record: bytes, content: Content, key: Key) -> Artifact | None:
     """The artifact of a record and its arrays; None if they are damaged, or those of another key."""
     try:
         known = json.loads(record)
-        intact = isinstance(known, dict) and known.get("sha256") == sha256_of(content)
+        intact = isinstance(known, dict) and known.get("sha256") == content_sha256(content)
         if not intact or canonical(known.get("key")) != canonical(key):
             return None
     except (ValueError, RecursionError):

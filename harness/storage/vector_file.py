@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from harness.core.errors import StoreError
 from harness.core.records import Vectors
-from harness.storage.mapped import mapped, sha256_of
+from harness.storage.mapped import content_sha256, mapped
 
 Keys = npt.NDArray[np.bytes_]
 """SHA-256 of texts, (texts,). Numpy ignores zeros at the end, but all have 32 bytes, so no two of them become equal."""
@@ -66,7 +66,7 @@ def read_vectors(path: Path) -> VectorFile | None:
     import pyarrow as pa
 
     content = mapped(path) if path.stat().st_size else None
-    if content is None or sha256_of(content) != path.stem:
+    if content is None or content_sha256(content) != path.stem:
         return None
     with pa.ipc.open_file(pa.py_buffer(content)) as reader:
         version, batch = (reader.schema.metadata or {}).get(b"format"), reader.get_batch(0)

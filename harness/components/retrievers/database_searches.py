@@ -15,9 +15,6 @@ from harness.core.rankings import Rankings, best_first, unit_rows
 from harness.core.records import Floats, Ints, Vectors
 from harness.core.secrecy import redact
 
-SPARE = 16
-"""Hits fetched beyond the depth, so that ties at the cut-off can be broken after rounding."""
-
 QUERIES = 64
 """Queries sent to a database at once."""
 

@@ -13,8 +13,8 @@ from harness.core.rankings import Rankings, best_first, unit_rows
 from harness.core.records import Floats, Ints, Vectors
 from harness.storage.store import Artifact
 
-_SPARE = 16
-"""Neighbours fetched beyond the depth, so that ties at the cut-off can be broken after rounding."""
+SPARE = 16
+"""Hits fetched beyond the depth, so that ties at the cut-off can be broken after rounding."""
 
 _TRAINING_PER_LIST = 39
 """Vectors that k-means needs for each list of an IVF index; with fewer chunks, fewer lists are made."""
@@ -121,7 +121,7 @@ class Dense(Retriever):
             raise TypeError("dense retrieval needs vectors")
         if not len(corpus):
             return Rankings.of([(np.empty(0, np.int64), np.empty(0)) for _ in texts])
-        prepared, fetch = self._prepared(vectors), min(self.depth + _SPARE, len(corpus))
+        prepared, fetch = self._prepared(vectors), min(self.depth + SPARE, len(corpus))
         searched = _OPENED.get((index, corpus), self, lambda: self._opened(index, corpus))
         if self.ann == "flat":
             found = self._nearest(searched, prepared, fetch)
@@ -155,7 +155,7 @@ class Dense(Retriever):
             return self._prepared(corpus)
         opened: Any = faiss.deserialize_index(index.arrays["faiss"])
         if self.ann == "hnsw":
-            opened.hnsw.efSearch = max(self.ef_search, self.depth + _SPARE)
+            opened.hnsw.efSearch = max(self.ef_search, self.depth + SPARE)
         else:
             opened.nprobe = self.probes
         return opened

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from harness.components.component import NotNegative, Positive, runtime
-from harness.components.retrievers.database_searches import QUERIES, SPARE, DatabaseSearch, one_line, rankings, similar
+from harness.components.retrievers.database_searches import QUERIES, DatabaseSearch, one_line, rankings, similar
+from harness.components.retrievers.dense import SPARE
 from harness.components.roles import Batch, IndexPlace
 from harness.core.rankings import Rankings
 from harness.core.records import Floats, Ints, Vectors

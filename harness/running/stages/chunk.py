@@ -22,7 +22,7 @@ from harness.llm import Task, stored
 from harness.running.stages.ask import AskStage
 from harness.running.stages.embed import EmbedStage
 from harness.running.stages.model_access import Questions
-from harness.running.stages.stage import Stage, StoredStage
+from harness.running.stages.stage import PartStage, Stage, StoredStage
 from harness.running.stages.tokenize import Tokenize, part_of
 from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact, Key
@@ -66,10 +66,7 @@ class Chunk(StoredStage):
     @cached_property
     def part_stages(self) -> "tuple[ChunkPart, ...]":
         """The stages that cut a large corpus; none if models decide where to cut, as they see all documents at once."""
-        if self.parts == 1 or self.uses_models:
-            return ()
-        whole = replace(self, parts=1)
-        return tuple(ChunkPart(whole, part, self.parts) for part in range(self.parts))
+        return ChunkPart.split(replace(self, parts=1), 1 if self.uses_models else self.parts)
 
     @property
     def reads_answers(self) -> bool:
@@ -151,17 +148,8 @@ class Chunk(StoredStage):
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkPart(StoredStage):
+class ChunkPart(PartStage[Chunk]):
     """Cuts a part of a large corpus: the documents of part number `part` of `parts`."""
-
-    whole: Chunk
-    part: int
-    parts: int
-
-    @cached_property
-    def key(self) -> Key:
-        """The chunks, and which of them."""
-        return {**self.whole.key, "stage": "chunk_part", "part": [self.part, self.parts]}
 
     @property
     def inputs(self) -> tuple[Stage, ...]:

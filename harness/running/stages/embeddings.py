@@ -22,7 +22,7 @@ _SLAB, _LARGEST_SLAB = 256, 4096
 """The least and the greatest number of texts in a file of vectors. A killed launch loses those of the last file: its
 size grows with what is done, so that there are few files and at most a fifth of the work is lost."""
 
-_SORTED = 100_000
+SORTED = 100_000
 """Texts held in memory and sorted by length at once: texts of one length need no padding."""
 
 _GREATEST = 1e18
@@ -83,11 +83,11 @@ class Embeddings:
     ) -> None:
         """Compute the missing vectors and store them in batches; `progress` gets the lengths of what is done.
 
-        The longest texts come first; of very many texts, the longest of each `_SORTED` texts.
+        The longest texts come first; of very many texts, the longest of each `SORTED` texts.
         """
         if self.missing(embedder, texts, queries=queries):
             with self.alone(embedder):
-                for block in blocks(self.missing(embedder, texts, queries=queries), _SORTED):
+                for block in blocks(self.missing(embedder, texts, queries=queries), SORTED):
                     self._fill(embedder, block, queries=queries, progress=progress)
 
     def _fill(self, embedder: Embedder, texts: list[str], *, queries: bool, progress: Progress | None) -> None:

@@ -16,7 +16,7 @@ from harness.core.records import Embedded, Vectors
 from harness.running.stages.contextualize import Contextualize, EmbedCorpus
 from harness.running.stages.database_index import RECORDS, Feed, note, place_of, record_name
 from harness.running.stages.ranking_checks import checked_artifact
-from harness.running.stages.stage import Stage, StoredStage
+from harness.running.stages.stage import PartStage, Stage, StoredStage
 from harness.running.stages.workspace import Workspace
 from harness.storage.digest import digest
 from harness.storage.store import Artifact, Key
@@ -41,9 +41,7 @@ class Index(StoredStage):
     @cached_property
     def part_stages(self) -> "tuple[IndexPart, ...]":
         """The stages that each index a part of a large corpus, if the retriever can."""
-        parts = self.corpus.chunks.parts
-        count = parts if parts > 1 and self.retriever.in_parts else 0
-        return tuple(IndexPart(self, part, parts) for part in range(count))
+        return IndexPart.split(self, self.corpus.chunks.parts if self.retriever.in_parts else 1)
 
     @property
     def inputs(self) -> tuple[Stage, ...]:
@@ -100,17 +98,8 @@ class Index(StoredStage):
 
 
 @dataclass(frozen=True, eq=False)
-class IndexPart(StoredStage):
+class IndexPart(PartStage[Index]):
     """Indexes part number `part` of `parts` of a large corpus."""
-
-    whole: Index
-    part: int
-    parts: int
-
-    @cached_property
-    def key(self) -> Key:
-        """The index, and which chunks."""
-        return {**self.whole.key, "stage": "index_part", "part": [self.part, self.parts]}
 
     @property
     def inputs(self) -> tuple[Stage, ...]:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import overload
 
 import numpy as np
 
 from harness.core.rankings import Rankings
 from harness.core.records import Chunk, Document, Ints, indexed_text
+from harness.core.sequences import Lazy
 from harness.data.corpus import Documents
 from harness.data.dataset import Dataset
 from harness.evaluation.metrics.matching import Items, Passage
@@ -124,7 +124,7 @@ class Passages:
         return [Passage(chunk.doc, chunk.start, chunk.end, chunk.tokens) for chunk in chunks]
 
 
-class ChunkTexts(Sequence[str]):
+class ChunkTexts(Lazy[str]):
     """The indexed texts of all chunks, cut out of the documents when they are read.
 
     `columns` are document number, start and end of each chunk, (chunks,); `contexts` is None if chunks have none.
@@ -138,31 +138,15 @@ class ChunkTexts(Sequence[str]):
     def __len__(self) -> int:
         return len(self._columns[0])
 
-    @overload
-    def __getitem__(self, at: int) -> str: ...
+    def _item(self, number: int) -> str:
+        return next(self._items(range(number, number + 1)))
 
-    @overload
-    def __getitem__(self, at: slice) -> list[str]: ...
-
-    def __getitem__(self, at: int | slice) -> str | list[str]:
-        if isinstance(at, slice):
-            first, last, step = at.indices(len(self))
-            return list(self._read(first, last)) if step == 1 else [self[one] for one in range(first, last, step)]
-        if not -len(self) <= at < len(self):
-            raise IndexError(at)
-        doc, start, end = (int(column[at]) for column in self._columns)
-        text = self._documents.text(doc)[start:end]
-        return text if self._contexts is None else indexed_text(self._contexts[at], text)
-
-    def __iter__(self) -> Iterator[str]:
-        return self._read(0, len(self))
-
-    def _read(self, first: int, last: int) -> Iterator[str]:
+    def _items(self, numbers: range) -> Iterator[str]:
         text, of = "", -1
-        for begin in range(first, last, _BLOCK):
-            block = slice(begin, min(begin + _BLOCK, last))
+        for begin in range(0, len(numbers), _BLOCK):
+            block = numbers[begin : begin + _BLOCK]
             rows = zip(*(column[block].tolist() for column in self._columns), strict=True)
-            for at, (doc, start, end) in enumerate(rows, begin):
+            for at, (doc, start, end) in zip(block, rows, strict=True):
                 if doc != of:
                     text, of = self._documents.text(doc), doc
                 cut = text[start:end]

@@ -18,7 +18,7 @@ from harness.running.stages.contextualize import Contextualize, EmbedCorpus
 from harness.running.stages.index import Index, corpus_vectors, embedded_corpus
 from harness.running.stages.passages import Passages
 from harness.running.stages.ranking_checks import check_rankings, overlap, read_rankings
-from harness.running.stages.stage import Stage, StoredStage
+from harness.running.stages.stage import PartStage, Stage, StoredStage
 from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact, Key
 
@@ -79,9 +79,7 @@ class Retrieve(StoredStage):
     @cached_property
     def searched_parts(self) -> "tuple[RetrievePart, ...]":
         """The stages that each search a part of a large corpus, if the retriever can."""
-        parts = self.corpus.chunks.parts
-        count = parts if parts > 1 and self.retriever.searches_parts else 0
-        return tuple(RetrievePart(self, part, parts) for part in range(count))
+        return RetrievePart.split(self, self.corpus.chunks.parts if self.retriever.searches_parts else 1)
 
     @property
     def embedded(self) -> tuple[Stage, ...]:
@@ -167,17 +165,8 @@ class Retrieve(StoredStage):
 
 
 @dataclass(frozen=True, eq=False)
-class RetrievePart(StoredStage):
+class RetrievePart(PartStage[Retrieve]):
     """Ranks the chunks of part number `part` of `parts` of a large corpus for all queries."""
-
-    whole: Retrieve
-    part: int
-    parts: int
-
-    @cached_property
-    def key(self) -> Key:
-        """The rankings, and which chunks are ranked."""
-        return {**self.whole.key, "stage": "retrieve_part", "part": [self.part, self.parts]}
 
     @property
     def inputs(self) -> tuple[Stage, ...]:

@@ -1,10 +1,11 @@
 """Selections as they are stored: one row per passage, made into records one query at a time."""
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
+from harness.core.sequences import Lazy
 from harness.evaluation.metrics.matching import Passage
 from harness.evaluation.results import Selection
 from harness.storage.store import Artifact
@@ -14,7 +15,7 @@ KEPT = -1
 """The value of the column `step` for a passage that was kept."""
 
 
-class Selections(Sequence[Selection]):
+class Selections(Lazy[Selection]):
     """The selections of an artifact of the select stage, one per query; `documents` are ids in corpus order.
 
     Most passages are dropped, and few readers need those, so records are made only when they are asked for.
@@ -31,20 +32,8 @@ class Selections(Sequence[Selection]):
     def __len__(self) -> int:
         return int(self._queries)
 
-    @overload
-    def __getitem__(self, query: int) -> Selection: ...
-
-    @overload
-    def __getitem__(self, query: slice) -> list[Selection]: ...
-
-    def __getitem__(self, query: int | slice) -> Selection | list[Selection]:
-        if isinstance(query, slice):
-            return [self[at] for at in range(*query.indices(len(self)))]
-        if not -len(self) <= query < len(self):
-            raise IndexError(query)
-        query %= len(self)
-        dropped = [Passage(**row) for row in self.dropped_rows(query)]
-        return Selection(self.kept(query), dropped)
+    def _item(self, number: int) -> Selection:
+        return Selection(self.kept(number), [Passage(**row) for row in self.dropped_rows(number)])
 
     def _rows(self, query: int) -> "zip[tuple[Any, ...]]":
         at = slice(self._bounds[query], self._bounds[query + 1])

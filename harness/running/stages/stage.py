@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Generic, Self, TypeVar
 
 from harness.running.stages.model_access import ModelAccess
 from harness.running.stages.workspace import Workspace
@@ -90,6 +90,28 @@ class StoredStage(Stage):
     def make(self, work: Workspace) -> None:
         """Build and store the output if it is not stored."""
         self.read(work)
+
+
+Whole = TypeVar("Whole", bound=StoredStage)
+
+
+@dataclass(frozen=True, eq=False)
+class PartStage(StoredStage, Generic[Whole]):
+    """Part number `part` of `parts` of a stage on a large corpus; the whole joins what its parts have stored."""
+
+    whole: Whole
+    part: int
+    parts: int
+
+    @classmethod
+    def split(cls, whole: Whole, parts: int) -> tuple[Self, ...]:
+        """Return the parts of a stage; none if there is only one, which is the stage itself."""
+        return tuple(cls(whole, part, parts) for part in range(parts)) if parts > 1 else ()
+
+    @cached_property
+    def key(self) -> Key:
+        """The whole, and which part of it."""
+        return {**self.whole.key, "stage": f"{self.whole.name}_part", "part": [self.part, self.parts]}
 
 
 @dataclass(frozen=True, eq=False)

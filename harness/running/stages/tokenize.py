@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.core.records import Document, Ints, TokenMap
 from harness.data.corpus import Documents
-from harness.running.stages.stage import Stage, StoredStage
+from harness.running.stages.stage import PartStage, Stage, StoredStage
 from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact, Key
 
@@ -43,8 +43,7 @@ class Tokenize(StoredStage):
     @cached_property
     def part_stages(self) -> "tuple[TokenizePart, ...]":
         """The stages that tokenize a large corpus."""
-        count = self.parts if self.parts > 1 else 0
-        return tuple(TokenizePart(self, part, self.parts) for part in range(count))
+        return TokenizePart.split(self, self.parts)
 
     @property
     def inputs(self) -> tuple[Stage, ...]:
@@ -84,17 +83,8 @@ class Tokenize(StoredStage):
 
 
 @dataclass(frozen=True, eq=False)
-class TokenizePart(StoredStage):
+class TokenizePart(PartStage[Tokenize]):
     """Tokenizes a part of a large corpus: the documents of part number `part` of `parts`."""
-
-    whole: Tokenize
-    part: int
-    parts: int
-
-    @cached_property
-    def key(self) -> Key:
-        """The corpus, the tokenizer, and which documents."""
-        return {**self.whole.key, "stage": "tokenize_part", "part": [self.part, self.parts]}
 
     def build(self, work: Workspace) -> Artifact:
         """Return the token starts of the part, as in `Tokenize`."""
