@@ -12,6 +12,7 @@ import random
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -70,27 +71,37 @@ def texts() -> list[str]:
 
 
 class Account:
-    """CPU seconds of each stage without those that it had built, and the memory of the process after each."""
+    """CPU seconds of each stage without those that it had built, and the memory of the process during each."""
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
-        self.peak: dict[str, int] = {}
+        self.memory: dict[str, tuple[int, int]] = {}
+        """The most megabytes during each stage, and how many of them were not those of mapped files."""
         self._inner = [0.0]
+        self._running = ["the rest"]
+        threading.Thread(target=self._watch, daemon=True).start()
 
     def timed(self, name: str, work: Callable[[], Any]) -> Any:
         begin = time.process_time()
         self._inner.append(0.0)
+        self._running.append(name)
         try:
             return work()
         finally:
+            self._running.pop()
             spent = time.process_time() - begin
             self.seconds[name] += spent - self._inner.pop()
             self._inner[-1] += spent
-            self.peak[name] = max(self.peak.get(name, 0), resident("VmHWM"))
+
+    def _watch(self) -> None:
+        while True:
+            now = resident("VmRSS"), resident("RssAnon")
+            self.memory[self._running[-1]] = max(now, self.memory.get(self._running[-1], now))
+            time.sleep(0.05)
 
 
 def resident(which: str) -> int:
-    """Megabytes of memory: VmHWM the most so far, RssAnon now without mapped files."""
+    """Megabytes of memory: VmHWM the most so far, VmRSS now, RssAnon of it without mapped files."""
     found = re.search(rf"{which}:\s+(\d+)", Path("/proc/self/status").read_text())
     return int(found[1]) // 1024 if found else 0
 
@@ -127,7 +138,7 @@ def measure(folder: Path) -> None:
         "total": total,
         "wall": time.perf_counter() - wall,
         "peak": resident("VmHWM"),
-        "after": account.peak,
+        "memory": account.memory,
         "recall": {name: row["ann_recall"] for name, row in facts.items() if "ann_recall" in row},
         "ms": {name: row["retrieve_p50_ms"] for name, row in facts.items()},
         "bytes": {name: row["index_bytes"] for name, row in facts.items()},
@@ -151,7 +162,7 @@ def main(folder: Path, sizes: list[int]) -> None:
     for name in ("total", "wall", "peak"):
         row = [one[name] for one in measured]
         print(f"{name:<32}" + "".join(f"{value:>12.1f}" for value in row) + f"    {exponent(row, sizes)}")
-    for name in ("recall", "ms", "bytes", "means", "after"):
+    for name in ("recall", "ms", "bytes", "means", "memory"):
         print(f"{name}: {json.dumps(measured[-1][name])}")
 
 

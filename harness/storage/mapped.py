@@ -3,11 +3,11 @@
 import contextlib
 import hashlib
 import mmap
-from collections import deque
+from collections import OrderedDict
 from pathlib import Path
 
 RESIDENT = 256 * 2**20
-"""Bytes of mapped files, besides the one mapped last, that may stay in the memory of a process."""
+"""Bytes of mapped files, besides the one used last, that may stay in the memory of a process."""
 
 _BLOCK = 2**24
 
@@ -25,19 +25,21 @@ def release(content: mmap.mmap) -> None:
 
 
 class Mapped:
-    """The mapped files of a process, of which those mapped longest ago leave its memory."""
+    """Mapped files, of which those used longest ago leave the memory of the process."""
 
     def __init__(self) -> None:
-        self._contents: deque[mmap.mmap] = deque()
+        self._contents: OrderedDict[int, mmap.mmap] = OrderedDict()
         self._size = 0
 
-    def add(self, content: mmap.mmap) -> None:
-        """Note a mapped file, and let go of others if they are too large; they can still be read."""
-        while self._size > RESIDENT:
-            release(self._contents[0])
-            self._size -= len(self._contents.popleft())
-        self._contents.append(content)
-        self._size += len(content)
+    def use(self, content: mmap.mmap) -> None:
+        """Note that a mapped file is used, and let go of others if they are too large; they can still be read."""
+        if self._contents.pop(id(content), None) is None:
+            self._size += len(content)
+        self._contents[id(content)] = content
+        while self._size - len(content) > RESIDENT:
+            oldest = self._contents.popitem(last=False)[1]
+            release(oldest)
+            self._size -= len(oldest)
 
 
 def content_sha256(content: bytes | mmap.mmap) -> str:

@@ -149,7 +149,7 @@ class Store:
             self._publish(address, record, draft)
         if isinstance(content, bytes):
             return artifact
-        self._mapped.add(content)
+        self._mapped.use(content)
         arrays = read_arrays(content)
         return Artifact({name: arrays[name] for name in artifact.arrays}, artifact.data)
 
@@ -192,7 +192,7 @@ class Store:
             content = content_of(folder / _ARRAYS)
             artifact = _unpacked((folder / _KEY).read_bytes(), content, key)
             if artifact is not None and not isinstance(content, bytes):
-                self._mapped.add(content)
+                self._mapped.use(content)
         except OSError:
             artifact = None
         if artifact is None and os.path.lexists(folder):

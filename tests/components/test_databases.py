@@ -1,5 +1,6 @@
 """Vector databases find what the harness finds in memory: the same rankings where they are exact, recall where not."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bucket_server import KEYS, new_bucket, served
+from milvus_server import milvus_server
 
 from harness.components.embedders import Hashing
 from harness.components.retrievers import BM25, Dense, Lancedb, Milvus
@@ -162,3 +164,21 @@ def test_no_server(tmp_path: Path) -> None:
         HarnessError, match=r"^retriever milvus: http://127.0.0.1:9 cannot be used \(.*\); nothing fini"
     ):
         Milvus(uri="http://127.0.0.1:9").is_built(IndexPlace("harness_x", tmp_path), 1)
+
+
+def test_a_server_killed_in_the_middle_of_a_build(corpus: Corpus, tmp_path: Path) -> None:
+    """One line; what it had is not taken for an index, and the next build replaces it."""
+    with milvus_server(tmp_path / "data") as server:
+        milvus, place = Milvus(20, uri=server.url), IndexPlace("harness_cookbook", tmp_path)
+
+        def killing() -> Iterator[Batch]:
+            batches = corpus.batches(milvus)
+            yield from itertools.islice(batches, 2)
+            server.kill()
+            yield from batches
+
+        with pytest.raises(HarnessError, match=r"^retriever milvus: http://.* cannot be used \(.*\); nothing fini"):
+            milvus.build(place, killing())
+        server.start()
+        assert not milvus.is_built(place, len(corpus.texts))
+        assert differing(corpus.found(milvus, tmp_path), corpus.expected(Dense(20))) <= 1

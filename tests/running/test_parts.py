@@ -13,9 +13,11 @@ from harness.components.chunkers import Fixed, Recursive
 from harness.components.embedders import Hashing
 from harness.components.retrievers import BM25, Dense, Hybrid
 from harness.core import memory
+from harness.core.rankings import Rankings
 from harness.running.session import Session
-from harness.running.stages import trial_stages
+from harness.running.stages import retrieve, trial_stages
 from harness.running.stages.chunk import ChunkPart
+from harness.running.stages.ranking_checks import overlap, read_rankings
 
 BASE = Trial("garden", Fixed(size=20), BM25(depth=5), tokenizer="words", metrics=("recall@3",))
 
@@ -112,3 +114,29 @@ def test_vectors_beyond_memory(base: Trial, tmp_path: Path, monkeypatch: pytest.
     ):
         run(Experiment("hnsw", hnsw, []), store=tmp_path / "s", log=False)
     assert run(Experiment("flat", flat, []), store=tmp_path / "s", log=False).results
+
+
+def test_exact_search_for_a_sample(base: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a very large corpus, approximate search is compared with exact search on every n-th query, part by part."""
+    trial = replace(base, retriever=Dense(5, ann="ivf", lists=9, probes=1), embedder=Hashing(64), chunker=Fixed(size=3))
+    with_all = run(Experiment("sample", trial, []), store=tmp_path / "all", log=False)
+    monkeypatch.setattr(trial_stages, "PART_BYTES", 1000)
+    monkeypatch.setattr(retrieve, "_LARGE", 1)
+    monkeypatch.setattr(retrieve, "_SAMPLE", 4)
+    sampled = run(Experiment("sample", trial, []), store=tmp_path / "sampled", log=False)
+    one, other = (launch.session.outputs(launch.session.trials[0]) for launch in (with_all, sampled) if launch.session)
+    ranked, all_exact, exact = (
+        read_rankings(stage.read(outputs.work))
+        for stage, outputs in (
+            (one.stages.rankings, one),
+            (one.stages.rankings.exact, one),
+            (other.stages.rankings.exact, other),
+        )
+        if stage
+    )
+    numbers = list(range(0, ranked.queries, 4))
+    assert exact.queries == len(numbers) == 4
+    assert [exact.row(at)[0].tolist() for at in range(4)] == [all_exact.row(at)[0].tolist() for at in numbers]
+    expected = overlap(Rankings.of([ranked.row(at) for at in numbers]), exact)
+    assert sampled.results[0].efficiency["ann_recall"] == expected < 1
+    assert with_all.results[0].efficiency["ann_recall"] == overlap(ranked, all_exact)

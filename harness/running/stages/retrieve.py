@@ -22,13 +22,19 @@ from harness.running.stages.stage import PartStage, Stage, StoredStage
 from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact, Key
 
+_LARGE = 64
+"""Parts of a corpus above which approximate search is compared with exact search on a sample of the queries."""
+
+_SAMPLE = 100
+"""Queries of that sample, about."""
+
 
 @dataclass(frozen=True, eq=False)
 class Retrieve(StoredStage):
     """Ranks the chunks for all queries.
 
     `embedder` is None unless the retriever or one of its parts uses vectors. `queries` is the SHA-256 of the query set,
-    `run` that of the recorded run that the retriever reads, if it reads one.
+    `run` that of the recorded run that the retriever reads, if it reads one. `sample` limits the queries.
     """
 
     corpus: Contextualize
@@ -36,6 +42,7 @@ class Retrieve(StoredStage):
     embedder: Embedder | None
     queries: str
     run: str | None
+    sample: int | None = None
 
     @cached_property
     def key(self) -> Key:
@@ -47,7 +54,17 @@ class Retrieve(StoredStage):
             "embedder": identity(self.embedder) if self.embedder else None,
             "retriever": identity(self.retriever),
             **({} if self.run is None else {"run": self.run}),
+            **({} if self.sample is None else {"sample": self.sample}),
         }
+
+    def numbers(self, work: Workspace) -> range:
+        """Return the numbers of the queries: all, or every n-th for a sample."""
+        count = len(work.queries)
+        return range(0, count, -(-count // self.sample) if self.sample and count else 1)
+
+    def asked(self, work: Workspace) -> list[Query]:
+        """Return the queries."""
+        return [work.queries[number] for number in self.numbers(work)]
 
     @property
     def own_embedder(self) -> Embedder | None:
@@ -66,9 +83,13 @@ class Retrieve(StoredStage):
 
     @cached_property
     def exact(self) -> "Retrieve | None":
-        """For approximate search: the stage of the exact search that its recall is measured against."""
+        """For approximate search: the stage of the exact search that its recall is measured against.
+
+        Unless the corpus is very large, that is the stage of a trial with the exact retriever.
+        """
         exact = self.retriever.exact()
-        return None if exact is None else self.of(exact)
+        sample = _SAMPLE if self.corpus.chunks.parts > _LARGE else None
+        return None if exact is None else replace(self.of(exact), sample=sample)
 
     @cached_property
     def index(self) -> Index | None:
@@ -104,7 +125,7 @@ class Retrieve(StoredStage):
         corpus = None
         if self.own_embedder is not None and retriever.holds_vectors:
             corpus = corpus_vectors(self.corpus, self.own_embedder, work, unit=retriever.unit_vectors)
-        ignored = [] if parts else ignored_chunks(work.queries, passages)
+        ignored = [] if parts else ignored_chunks(self.asked(work), passages)
         with self.index.opened(work) if self.index else nullcontext() as opened:
             given = replace(self.search_inputs(work, corpus, parts), opened=opened)
             with blamed(retriever, f"retriever {retriever.name()}"):
@@ -121,7 +142,7 @@ class Retrieve(StoredStage):
         parts = [part.read(work) for part in self.searched_parts]
         found = [read_rankings(part) for part in parts]
         depth, rows = self.retriever.depth, []
-        for query in range(len(work.queries)):
+        for query in range(len(self.numbers(work))):
             ids, scores = zip(*(ranked.row(query) for ranked in found), strict=True)
             rows.append(best_first(np.concatenate(ids), np.concatenate(scores), depth, decimals=9))
         ms = np.sum([part.arrays["ms"] for part in parts], axis=0)
@@ -130,16 +151,16 @@ class Retrieve(StoredStage):
 
     def search_inputs(self, work: Workspace, corpus: Vectors | None, parts: Sequence[Artifact] = ()) -> SearchInputs:
         """Return what the harness provides to the retriever; `corpus` has the vectors of the chunks to search."""
-        passages, embedder = self.corpus.passages(work), self.own_embedder
-        queries = None
+        passages, embedder, asked = self.corpus.passages(work), self.own_embedder, self.asked(work)
+        texts, queries = [query.text for query in asked], None
         if embedder is not None:
-            queries = work.vectors.embed(embedder, work.query_texts, queries=True).vectors
+            queries = work.vectors.embed(embedder, texts, queries=True).vectors
             queries = unit_rows(queries) if self.retriever.unit_vectors else queries
             queries.setflags(write=False)
         recorded = self.retriever.recorded
         return SearchInputs(
-            [query.id for query in work.queries],
-            work.query_texts,
+            [query.id for query in asked],
+            texts,
             Artifact() if self.index is None else self.index.read(work),
             passages,
             corpus,
@@ -160,7 +181,8 @@ class Retrieve(StoredStage):
             facts["index_bytes"] += 0 if self.exact else given.corpus_vectors.nbytes
             facts["truncated"] = int(embedded_corpus(self.corpus, self.own_embedder, work).truncated.sum())
         if self.exact is not None:
-            facts["ann_recall"] = overlap(ranked, read_rankings(self.exact.read(work)))
+            compared = Rankings.of([ranked.row(number) for number in self.exact.numbers(work)])
+            facts["ann_recall"] = overlap(compared, read_rankings(self.exact.read(work)))
         return facts
 
 
@@ -187,7 +209,7 @@ class RetrievePart(PartStage[Retrieve]):
             corpus.setflags(write=False)
             facts |= {"index_bytes": corpus.nbytes, "truncated": int(embedded.truncated.sum())}
         given = self.whole.search_inputs(work, corpus)
-        here = [row[(row >= first) & (row < last)] - first for row in ignored_chunks(work.queries, passages)]
+        here = [row[(row >= first) & (row < last)] - first for row in ignored_chunks(self.whole.asked(work), passages)]
         with blamed(retriever, f"retriever {retriever.name()}"):
             ranked = ranked_without(retriever, here, given)
         check_rankings(retriever, ranked, last - first, given.ids)

@@ -73,7 +73,7 @@ class Select(StoredStage):
         """Return the output as records, one per query."""
 
         def read() -> Selections:
-            return Selections(self.read(work), [doc.id for doc in work.data.documents])
+            return Selections(self.read(work), work.data.documents.ids)
 
         return work.kept("selections", self.address, read, limit=1)
 
