@@ -3,11 +3,18 @@
 import contextlib
 import hashlib
 import mmap
+import threading
+import weakref
 from collections import OrderedDict
 from pathlib import Path
 
+from harness.core.memory import resident_memory, return_freed
+
 RESIDENT = 256 * 2**20
 """Bytes of mapped files, besides the one used last, that may stay in the memory of a process."""
+
+LARGE_PROCESS = 2**30
+"""Bytes in memory above which a process gives back what it does not use."""
 
 _BLOCK = 2**24
 
@@ -25,21 +32,47 @@ def release(content: mmap.mmap) -> None:
 
 
 class Mapped:
-    """Mapped files, of which those used longest ago leave the memory of the process."""
+    """The mapped files of a process, of which those used longest ago leave its memory."""
 
     def __init__(self) -> None:
-        self._contents: OrderedDict[int, mmap.mmap] = OrderedDict()
+        self._known: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+        self._used: OrderedDict[int, mmap.mmap] = OrderedDict()
         self._size = 0
+        self._lock = threading.Lock()
 
     def use(self, content: mmap.mmap) -> None:
         """Note that a mapped file is used, and let go of others if they are too large; they can still be read."""
-        if self._contents.pop(id(content), None) is None:
-            self._size += len(content)
-        self._contents[id(content)] = content
-        while self._size - len(content) > RESIDENT:
-            oldest = self._contents.popitem(last=False)[1]
-            release(oldest)
-            self._size -= len(oldest)
+        with self._lock:
+            self._known.add(content)
+            if self._used.pop(id(content), None) is None:
+                self._size += len(content)
+            self._used[id(content)] = content
+            while self._size - len(content) > RESIDENT:
+                oldest = self._used.popitem(last=False)[1]
+                release(oldest)
+                self._size -= len(oldest)
+
+    def release(self) -> None:
+        """Let go of all, also of what was read again without a note."""
+        with self._lock:
+            for content in self._known:
+                release(content)
+            self._used.clear()
+            self._size = 0
+
+
+MAPPED = Mapped()
+"""Those of this process."""
+
+
+def give_back() -> None:
+    """Return memory that a large process does not use to the system: that of mapped files, and what it has freed.
+
+    A stage may have needed much that the next one does not; what is read again comes from the system's cache.
+    """
+    if resident_memory() > LARGE_PROCESS:
+        MAPPED.release()
+        return_freed()
 
 
 def content_sha256(content: bytes | mmap.mmap) -> str:

@@ -22,7 +22,7 @@ from harness.storage.bucket import bucket_of
 from harness.storage.digest import canonical, digest
 from harness.storage.files import explained
 from harness.storage.locks import locked
-from harness.storage.mapped import Mapped, content_sha256, mapped
+from harness.storage.mapped import MAPPED, content_sha256, give_back, mapped
 
 Key = Mapping[str, Any]
 """JSON-serializable settings and upstream digests; equal keys mean equal output."""
@@ -74,7 +74,6 @@ class Store:
         self.damaged: list[str] = []
         self._memory: OrderedDict[str, Artifact] = OrderedDict()
         self._held = 0
-        self._mapped = Mapped()
 
     def path(self, address: str) -> Path:
         """The folder of the artifact with this address (the digest of its key)."""
@@ -123,6 +122,7 @@ class Store:
                 artifact = self._read(address, key)
             if artifact is None:
                 artifact = self._published(address, key, build())
+                give_back()
                 stage = str(key.get("stage", ""))
                 self.built[stage] = self.built.get(stage, 0) + 1
             # Waiting processes have their own handle on this file and then find the artifact; later ones read it first.
@@ -149,7 +149,7 @@ class Store:
             self._publish(address, record, draft)
         if isinstance(content, bytes):
             return artifact
-        self._mapped.use(content)
+        MAPPED.use(content)
         arrays = read_arrays(content)
         return Artifact({name: arrays[name] for name in artifact.arrays}, artifact.data)
 
@@ -192,7 +192,7 @@ class Store:
             content = content_of(folder / _ARRAYS)
             artifact = _unpacked((folder / _KEY).read_bytes(), content, key)
             if artifact is not None and not isinstance(content, bytes):
-                self._mapped.use(content)
+                MAPPED.use(content)
         except OSError:
             artifact = None
         if artifact is None and os.path.lexists(folder):

@@ -12,7 +12,7 @@ from harness.core.records import Embedded, Ints
 from harness.core.sequences import blocks, chosen
 from harness.storage.bucket import bucket_of
 from harness.storage.files import explained, free_name, keep_file
-from harness.storage.mapped import Mapped
+from harness.storage.mapped import MAPPED
 from harness.storage.model_outputs import text_key
 from harness.storage.sqlite_vectors import SqliteVectors
 from harness.storage.vector_file import (
@@ -153,7 +153,6 @@ class _Space:
     def __init__(self) -> None:
         self.files: dict[str, VectorFile] = {}
         self._index: tuple[Keys, npt.NDArray[np.uint64], Ints] | None = None
-        self._mapped = Mapped()
 
     def add(self, name: str, content: VectorFile) -> None:
         """Add a file; its rows follow those of the files before it."""
@@ -193,7 +192,7 @@ class _Space:
             inside = rows[here] - starts[number]
             vectors[here], truncated[here] = files[number].vectors[inside], files[number].truncated[inside]
             if (mapping := files[number].mapping) is not None:
-                self._mapped.use(mapping)
+                MAPPED.use(mapping)
         return Embedded(vectors, truncated)
 
 

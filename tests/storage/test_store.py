@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from harness.core.errors import StoreError
+from harness.core.memory import resident_memory
 from harness.storage import mapped
 from harness.storage import store as store_module
 from harness.storage.digest import canonical, digest
@@ -284,6 +285,8 @@ def test_mapped_artifacts_leave_memory(tmp_path: Path, monkeypatch: pytest.Monke
     """Those read longest ago, beyond a limit; what is read of them again is the same."""
     monkeypatch.setattr(store_module, "LARGE", 1000)
     monkeypatch.setattr(mapped, "RESIDENT", 20_000)
+    monkeypatch.setattr(mapped, "LARGE_PROCESS", 2**60)
+    monkeypatch.setattr(store_module, "MAPPED", mapped.Mapped())
     released: list[int] = []
     monkeypatch.setattr(mapped, "release", lambda content: released.append(len(content)))
     store = Store(tmp_path)
@@ -291,3 +294,16 @@ def test_mapped_artifacts_leave_memory(tmp_path: Path, monkeypatch: pytest.Monke
     made = [store.get({**KEY, "n": at}, lambda at=at: Artifact({"a": arrays[at]})) for at in range(5)]
     assert len(released) == 5 + 2  # each was released once after it was hashed
     assert all(np.array_equal(found.arrays["a"], array) for found, array in zip(made, arrays, strict=True))
+
+
+@pytest.mark.skipif(not resident_memory(), reason="this system does not report the memory of a process")
+def test_a_large_process_gives_memory_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When an artifact is built, what was mapped before leaves the memory; it can still be read."""
+    monkeypatch.setattr(mapped, "LARGE_PROCESS", 0)
+    store = Store(tmp_path)
+    large = store.get(KEY, lambda: Artifact({"a": np.ones(2**23)})).arrays["a"]
+    assert large.sum() == 2**23
+    before = resident_memory()
+    store.get({**KEY, "n": 1}, lambda: Artifact({"a": np.ones(3)}))
+    assert before - resident_memory() > 0.9 * large.nbytes
+    assert large.sum() == 2**23
