@@ -91,6 +91,7 @@ def compare(
         warnings=[
             *_warnings(launch, metric, len(sizes)),
             *_judge_notes(launch, metric),
+            *_system_notes(launch, metric),
             *([_ambiguous(asked, len(found))] if asked and len(found) > 1 else ()),
         ],
         synthetic=launch.session is not None and launch.session.synthetic,
@@ -127,7 +128,7 @@ def _rows(launch: Launch, at: int, scores: Scores, settings: Compare, choice: Ch
             may_be_best=undecidable or n == choice.best or float(choice.p_value[n]) > ALPHA,
             losses=losses_at(result, metric),
             context_tokens=result.efficiency["context_tokens"],
-            complete=result.judged[metric].complete if metric in result.judged else scores.queries,
+            complete=bounded.complete if (bounded := result.bounded(metric)) else scores.queries,
             result=result,
         )
         for n, result in enumerate(results)
@@ -232,9 +233,10 @@ def _best(choice: Choice, rows: Sequence[Row]) -> Best:
 
 
 def _mean(result: TrialResult, scores: Scores, at: int) -> float:
-    """The mean as reported: of a judge's measure over the complete queries, NaN if it is withheld."""
-    if scores.metric in result.judged:
-        return result.mean(scores.metric)
+    """The mean as reported: over the complete queries if values are missing, NaN if it is withheld."""
+    bounded = result.bounded(scores.metric)
+    if bounded is not None:
+        return bounded.mean
     return math.fsum(scores.low[at]) / scores.queries
 
 
@@ -283,6 +285,23 @@ def _judge_notes(launch: Launch, metric: str) -> list[str]:
     if short:
         notes.append("intervals and verdicts hold for all possible values of the missing judgments")
     return [*notes, *notes_on(launch, metric)]
+
+
+def _system_notes(launch: Launch, metric: str) -> list[str]:
+    """Notes on trials of other systems that left something uncertain."""
+    notes = []
+    for result in launch.results:
+        found = result.uncertain.get(metric)
+        if found is None:
+            continue
+        missing, open_ = found.total - found.complete, int((found.low < found.high).sum())
+        if missing:
+            message = "the mean is withheld" if found.withheld else "the mean is over the others"
+            notes.append(f"{result.name}: {missing} of {found.total} queries have no answer; {message}")
+        if open_ > missing:
+            message = f"{plural(open_ - missing, 'query')} may have evidence in passages that are not in the corpus"
+            notes.append(f"{result.name}: {message}, which counts as none")
+    return [*notes, *(["intervals and verdicts hold for whatever is missing or not located"] if notes else ())]
 
 
 def _capped(launch: Launch, metric: str) -> list[str]:

@@ -179,11 +179,16 @@ def _passages(
     session: Session, result: TrialResult, before: BaselineTrial, at: int
 ) -> tuple[list[PassageRecord], list[PassageRecord]]:
     """The passages selected for a query when the baseline was accepted, and today."""
-    data = session.outputs(session.trials[0]).data
-    query = data.query_set.queries[at]
+    work = session.outputs(session.trials[0]).work
+    query = work.queries[at]
     accepted = before.selections[at] if before.selections else ()
     now = selected(session, result.name, at)
-    return selected_passages(data, query, accepted), selected_passages(data, query, now)
+
+    def text(doc: str, start: int, end: int) -> str:
+        known = doc in work.returned or doc in work.data.by_id
+        return work.text(doc, start, end) if known else "(a passage that was not in the corpus)"
+
+    return selected_passages(text, query, accepted), selected_passages(text, query, now)
 
 
 def _why(before: Sequence[str], after: Sequence[str], *, missing: bool) -> str:

@@ -1,10 +1,9 @@
 """The passages that were selected for a query when the baseline was accepted, and today: for a query that got worse."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness.core.records import Query
-from harness.data.dataset import Dataset
 
 _MOST = 10
 """Passages kept of a selection."""
@@ -14,14 +13,16 @@ PassageRecord = Mapping[str, Any]
 """A passage in `gate.json`: `doc`, `start`, `end`, `text`, and `evidence`, the parts of the text that are evidence."""
 
 
-def selected_passages(data: Dataset, query: Query, places: Sequence[tuple[str, int, int]]) -> list[PassageRecord]:
+def selected_passages(
+    text: Callable[[str, int, int], str], query: Query, places: Sequence[tuple[str, int, int]]
+) -> list[PassageRecord]:
     """Return the first passages of a selection, given as documents with offsets in characters."""
     return [
         {
             "doc": doc,
             "start": start,
             "end": end,
-            "text": data.by_id[doc].text[start:end],
+            "text": text(doc, start, end),
             "evidence": _evidence(query, doc, start, end),
         }
         for doc, start, end in places[:_MOST]

@@ -7,17 +7,25 @@ from pathlib import Path
 from harness.cli.exit_codes import OK
 from harness.core.errors import ConfigError
 
+RUN = "run"
+"""The format of another system's run, which is added to a data set."""
+
 
 def add_import_options(made: argparse.ArgumentParser) -> None:
     """Add the options of `harness data import`."""
     from harness.data.importers import FORMATS
 
-    made.add_argument("kind", choices=tuple(FORMATS), metavar="FORMAT", help=", ".join(FORMATS))
+    kinds = (*FORMATS, RUN)
+    made.add_argument("kind", choices=kinds, metavar="FORMAT", help=f"{', '.join(FORMATS)}; {RUN} adds to a data set")
     made.add_argument(
-        "source", help="the folder or file to read; a name on the Hub (huggingface) or an id (ir-datasets)"
+        "source",
+        help="a folder or file, a name on the Hub (huggingface), an id (ir-datasets), or a run ([NAME=]FILE)",
     )
     made.add_argument(
-        "target", type=Path, nargs="?", help="the folder to create (default: datasets/ and the name of the source)"
+        "target",
+        type=Path,
+        nargs="?",
+        help="the folder to create (default: datasets/ and the name of the source); of a run, the data set",
     )
     made.add_argument("--licence", default="", help="the licence, recorded in the manifest")
     made.add_argument("--origin", default="", metavar="TEXT", help="where the data come from, recorded in the manifest")
@@ -30,7 +38,11 @@ def add_import_options(made: argparse.ArgumentParser) -> None:
     made.add_argument("--queries", action="append", default=[], metavar="[SET=]FILE", help=f"the queries; {named}")
     made.add_argument("--qrels", action="append", default=[], metavar="[SET=]FILE", help=f"the judgments; {named}")
     made.add_argument(
-        "--run", action="append", default=[], metavar="[NAME=]FILE", help="a TREC run to keep with the data"
+        "--run",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="a run to keep with the data: a TREC run, or passages (.jsonl)",
     )
     made.add_argument("--set", default="validation", metavar="NAME", help="the name of the query set (validation)")
     _add_details(made)
@@ -85,6 +97,8 @@ def _add_details(made: argparse.ArgumentParser) -> None:
 
 def import_dataset_folder(options: argparse.Namespace) -> int:
     """Import a data set and print what was counted. Raises ConfigError for wrong options, DataError for faults."""
+    if options.kind == RUN:
+        return _import_run(options)
     from harness.data.importers import Options, import_dataset
 
     target: Path = options.target or Path("datasets") / _name_of(options.source)
@@ -110,6 +124,23 @@ def import_dataset_folder(options: argparse.Namespace) -> int:
     for line in listed_counts(counts):
         print(line)
     print(f"{target}: imported; {_next_step(target)}")
+    return OK
+
+
+def _import_run(options: argparse.Namespace) -> int:
+    from harness.cli.arguments import dataset_folder
+    from harness.core.text_files import bare_name
+    from harness.data.runs import add_run, has_passages
+
+    if options.target is None:
+        raise ConfigError("data import run: name the data set too: `harness data import run mine.jsonl cookbook`")
+    ((name, file),) = _named("run", [options.source], "").items()
+    path = Path(file)
+    name = name or Path(bare_name(path)).stem
+    root = dataset_folder(str(options.target))
+    add_run(root, name, path)
+    retriever = "passage_run" if has_passages(path) else "trec_run"
+    print(f"{root}: has the run '{name}' now; use it with `retriever: {{{retriever}: {{run: {name}}}}}`")
     return OK
 
 

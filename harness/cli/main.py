@@ -10,6 +10,7 @@ from typing import Any
 from harness.cli.data import add_data_commands
 from harness.cli.editor_commands import add_completion_command, add_schema_command
 from harness.cli.exit_codes import CRASHED, OK, STOPPED, USAGE
+from harness.cli.export_command import add_export_command
 from harness.cli.gate_command import add_gate_command
 from harness.cli.init import add_init_command
 from harness.cli.judge import add_judge_commands
@@ -35,6 +36,7 @@ _COMMANDS = (
     add_report_command,
     add_gate_command,
     add_bins_command,
+    add_export_command,
     add_list_command,
     add_init_command,
     add_ui_command,

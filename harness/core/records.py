@@ -26,6 +26,15 @@ class Span(NamedTuple):
     end: int
 
 
+class Returned(NamedTuple):
+    """What another system says of a passage: its text, and perhaps the id of its document and character offsets."""
+
+    text: str
+    doc: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class TokenMap:
     """Where the tokens of one document start; the token count of any span then takes two binary searches.

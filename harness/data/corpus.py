@@ -2,14 +2,16 @@
 
 import hashlib
 from abc import abstractmethod
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.core.records import Document, Ints
-from harness.core.sequences import Lazy, Made
+from harness.core.sequences import Joined, Lazy, Made
 from harness.storage.store import Key
 
 Digests = npt.NDArray[np.uint64]
@@ -92,6 +94,46 @@ class HeldDocuments(Documents):
     def number(self) -> Mapping[str, int]:
         """The number of each document, by id."""
         return {doc.id: at for at, doc in enumerate(self._documents)}
+
+
+class Extended(Documents):
+    """The documents of a corpus, and others after them that it lacks; all ids must be distinct."""
+
+    def __init__(self, corpus: Documents, others: Sequence[Document]) -> None:
+        self._corpus, self._others = corpus, HeldDocuments(others)
+
+    def __len__(self) -> int:
+        return len(self._corpus) + len(self._others)
+
+    def _item(self, number: int) -> Document:
+        first = len(self._corpus)
+        return self._corpus[number] if number < first else self._others[number - first]
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """The number of characters of each document, (documents,)."""
+        return np.concatenate([self._corpus.lengths, self._others.lengths])
+
+    @cached_property
+    def text_digests(self) -> Digests:
+        """`short_digest` of each text without the white space around it, (documents,)."""
+        return np.concatenate([self._corpus.text_digests, self._others.text_digests])
+
+    @cached_property
+    def number(self) -> Mapping[str, int]:
+        """The number of each document, by id."""
+        first = len(self._corpus)
+        return ChainMap({doc.id: first + at for at, doc in enumerate(self._others)}, cast(Any, self._corpus.number))
+
+    @cached_property
+    def ids(self) -> Sequence[str]:
+        """The id of each document."""
+        return Joined([self._corpus.ids, self._others.ids])
+
+    def text(self, number: int) -> str:
+        """The text of a document."""
+        first = len(self._corpus)
+        return self._corpus.text(number) if number < first else self._others.text(number - first)
 
 
 class ById(Mapping[str, Document]):

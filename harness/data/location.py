@@ -4,27 +4,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from harness.core.records import Document, Span
+from harness.core.records import Document, Returned, Span
 from harness.data.corpus import Documents
 from harness.data.skeleton import Skeleton, skeleton
 
 How = Literal["offsets", "exact", "normalised", "aligned"]
 """How a passage was located, the most certain first."""
 
+FORMAT = 1
+"""Increased if passages are located differently, which invalidates what is stored."""
+
 SHORTEST_RUN = 48
 """Letters of a skeleton that an aligned passage shares with the corpus at least."""
 
 _SEED = 24
 """Letters of a run that are searched for before it is compared letter by letter."""
-
-
-class Returned(NamedTuple):
-    """What a system says of a passage: its text, and perhaps the id of its document and character offsets in it."""
-
-    text: str
-    doc: str | None = None
-    start: int | None = None
-    end: int | None = None
 
 
 class Located(NamedTuple):

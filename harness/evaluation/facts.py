@@ -28,6 +28,9 @@ FACTS: dict[str, Fact] = {
     "empty_results": Fact("count", "number of queries with an empty selection"),
     "build_s": Fact("s", "time to build the index in a vector database", in_report=False),
     "ann_recall": Fact("fraction", "fraction of the exact nearest chunks that the index finds", in_report=False),
+    "unmapped": Fact("fraction", "fraction of the passages of another system that are not in the corpus"),
+    "unanswered": Fact("count", "number of queries that another system did not answer"),
+    "retrieve_p99_ms": Fact("ms", "99th percentile of the time that another system takes for a query", in_report=False),
     **{
         f"{stage}_p{at}_ms": Fact("ms", f"percentile {at} of the time of a query's {stage} stage", in_report=False)
         for stage in ("embed", "retrieve", "select")

@@ -56,10 +56,12 @@ class ScoreBins:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """One measure of a judge over all queries of a trial; arrays of shape (queries,).
+    """A measure whose values may be missing or uncertain, over all queries of a trial; arrays of shape (queries,).
 
-    `values` is NaN if a judgment is missing; `low` and `high` then bound the value it could have had. All three are NaN
-    if the measure does not apply to the query, such as recall without evidence.
+    That is a judge's, or a metric of another system that did not answer all queries, or returned passages that cannot
+    be located. `judge` is the name of the judge or of the system. `values` is NaN if a judgment or an answer is
+    missing; `low` and `high` then bound the value it could have had. All three are NaN if the measure does not apply to
+    the query, such as recall without evidence.
     """
 
     judge: str
@@ -114,18 +116,25 @@ class TrialResult:
     settings: Mapping[str, Any] = field(default_factory=dict)
     judged: Mapping[str, Judged] = field(default_factory=dict)
     """The judges' values, by measure; separate from `scores` because values may be missing."""
+    uncertain: Mapping[str, Judged] = field(default_factory=dict)
+    """The bounds of all `scores`, by metric, if another system left some of them uncertain."""
 
     def __repr__(self) -> str:
         return f"<TrialResult '{self.name}': {len(self.queries)} queries, {len(self.scores)} metrics>"
 
+    def bounded(self, metric: str) -> Judged | None:
+        """The values of a measure with their bounds; None if they are all known for certain."""
+        return self.judged.get(metric) or self.uncertain.get(metric)
+
     def mean(self, metric: str) -> float:
         """The mean over the queries that have a value; the geometric mean for `gm_map`.
 
-        NaN if no query has a value, or if a judge's mean is withheld.
+        NaN if no query has a value, or if the mean is withheld because too many values are missing.
         """
-        if metric in self.judged:
-            return self.judged[metric].mean
-        values = self.scores[metric]
+        values = self.scores.get(metric, np.zeros(0))
+        bounded = self.bounded(metric)
+        if bounded is not None and (metric in self.judged or bounded.withheld):
+            return bounded.mean
         values = values[~np.isnan(values)]
         if metric in MEASURES and MEASURES[metric].geometric and len(values):
             return math.exp(math.fsum(np.log(np.maximum(values, GEOMETRIC_FLOOR))) / len(values))
@@ -134,7 +143,8 @@ class TrialResult:
 
     def min_mean(self, metric: str) -> float:
         """The lowest possible mean given the missing judgments, used to rank trials; -inf if there is none."""
-        lowest = self.judged[metric].bounds[0] if metric in self.judged else self.mean(metric)
+        bounded = self.bounded(metric)
+        lowest = bounded.bounds[0] if bounded else self.mean(metric)
         return -math.inf if math.isnan(lowest) else lowest
 
     def means(self) -> dict[str, float]:

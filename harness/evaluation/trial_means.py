@@ -10,10 +10,10 @@ from harness.evaluation.stats import cluster_bootstrap
 def mean_interval(result: TrialResult, metric: str) -> tuple[float, float] | None:
     """Return the 95 % cluster-bootstrap interval of a metric's mean; None if no query has a value.
 
-    If judgments are missing, it covers every value that they could have.
+    If values are missing, it covers every value that they could have.
     """
-    judged = result.judged.get(metric)
-    low, high = (judged.low, judged.high) if judged else (result.scores[metric], result.scores[metric])
+    bounded = result.bounded(metric)
+    low, high = (bounded.low, bounded.high) if bounded else (result.scores[metric], result.scores[metric])
     valid = ~np.isnan(low)
     if not valid.any():
         return None

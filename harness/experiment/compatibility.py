@@ -2,12 +2,39 @@
 
 from collections.abc import Sequence
 
+from harness.components.chunkers import NoChunker
 from harness.components.component import step_labels
-from harness.components.roles import BaseRetriever, Judge, Selector
+from harness.components.roles import BaseAugmenter, BaseChunker, BaseRetriever, Judge, Selector
 from harness.components.selectors import TopK
 from harness.core.errors import ConfigError
+from harness.evaluation.metrics import split_metric
+from harness.evaluation.metrics.measures import MEASURES
+from harness.experiment.parsing import key_path
 
 _KINDS = {"unit": "between 0 and 1", "cosine": "cosines", "raw": "of unknown range"}
+
+
+def check_system(
+    chunker: BaseChunker, augmenter: BaseAugmenter, retriever: BaseRetriever, metrics: Sequence[str], where: str
+) -> None:
+    """Raise ConfigError unless chunks are those of the harness, or of a system that cuts the corpus by itself."""
+    name = retriever.name()
+    if retriever.system is None:
+        if chunker.name() == NoChunker.name():
+            raise ConfigError(
+                f"{key_path(where, 'chunker')}: none is for retrievers of other systems, but {name} ranks chunks"
+            )
+        return
+    for slot, part in (("chunker", chunker), ("augmenter", augmenter)):
+        if part.name() != "none":
+            message = f"{name} returns passages of its own, which {part.name()} cannot change"
+            raise ConfigError(f"{key_path(where, slot)}: {message}; set `{slot}: none`")
+    for metric in metrics:
+        measure = MEASURES.get(split_metric(metric).measure)
+        if measure is not None and measure.oracle != "no":
+            raise ConfigError(
+                f"{key_path(where, 'metrics')}: {metric} needs to know all chunks, and {name} shows only what it finds"
+            )
 
 
 def check_steps(retriever: BaseRetriever, steps: Sequence[Selector], judges: Sequence[Judge], where: str) -> None:

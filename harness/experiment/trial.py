@@ -22,7 +22,7 @@ from harness.components.roles import (
 from harness.core.errors import ConfigError
 from harness.data.manifest import Copies
 from harness.experiment.catalog import component, to_spec
-from harness.experiment.compatibility import check_steps
+from harness.experiment.compatibility import check_steps, check_system
 from harness.experiment.metric_specs import metrics_of, require_distinct
 from harness.experiment.params import flat_params, part_depths
 from harness.experiment.parsing import key_path, slot_value
@@ -215,6 +215,9 @@ def _checked(given: dict[str, Any], *, where: str, base_dir: Path) -> Trial:
     retriever = given.get("retriever")
     if isinstance(retriever, BaseRetriever):
         check_steps(retriever, given.get("selector", ()), given["judges"], key_path(where, "selector"))
+        chunker, augmenter = given.get("chunker"), given.get("augmenter", NoContext())
+        if isinstance(chunker, BaseChunker) and isinstance(augmenter, BaseAugmenter):
+            check_system(chunker, augmenter, retriever, given["metrics"], where)
     if given.get("copies") not in (None, "credit", "ignore"):
         raise ConfigError(f"{key_path(where, 'copies')}: expected credit or ignore, got {given['copies']!r}")
     grade = given.get("relevant_from", 0.0)

@@ -21,7 +21,7 @@ BUDGET = "recall@1000t"
 class Scores:
     """A metric's bounds per trial and query, over the queries on which every trial has a value.
 
-    `low` and `high` have shape (trials, queries); they are equal unless a judgment is missing. `clusters` holds one
+    `low` and `high` have shape (trials, queries); they are equal where the value is certain. `clusters` holds one
     label per query, `index` the queries' positions in the query set, and `seed` is for resampling.
     """
 
@@ -32,7 +32,7 @@ class Scores:
     index: Sequence[int]
     seed: int
     withheld: Flags
-    """Whether so many judgments of a trial are missing that it is not tested, (trials,)."""
+    """Whether so many values of a trial are missing that it is not tested, (trials,)."""
 
     @property
     def queries(self) -> int:
@@ -63,7 +63,8 @@ def scores_of(results: Sequence[TrialResult], metric: str, clusters_by: str) -> 
     labels = results[0].queries if by_query else results[0].clusters
     index = np.flatnonzero(answerable).tolist()
     seed = resampling_seed(results[0].queries, metric)
-    withheld = np.array([metric in result.judged and result.judged[metric].withheld for result in results])
+    bounded = [result.bounded(metric) for result in results]
+    withheld = np.array([one is not None and one.withheld for one in bounded])
     return Scores(metric, lows[:, index], highs[:, index], [labels[at] for at in index], index, seed, withheld)
 
 
@@ -88,9 +89,8 @@ def chunkings(results: Sequence[TrialResult]) -> int:
 
 
 def bounds_of(results: Sequence[TrialResult], metric: str) -> tuple[Floats, Floats]:
-    """Return the lower and upper bounds of a metric, each (trials, queries); equal unless a judgment is missing."""
-    if metric in results[0].judged:
-        judged = [result.judged[metric] for result in results]
-        return np.array([one.low for one in judged]), np.array([one.high for one in judged])
-    scores = np.array([result.scores[metric] for result in results])
-    return scores, scores
+    """Return the lower and upper bounds of a metric, each (trials, queries); equal where the value is certain."""
+    bounded = [(result, result.bounded(metric)) for result in results]
+    lows = [one.low if one else result.scores[metric] for result, one in bounded]
+    highs = [one.high if one else result.scores[metric] for result, one in bounded]
+    return np.array(lows), np.array(highs)

@@ -87,6 +87,7 @@ class TrialOutputs:
 
     def _chunks(self, numbers: Ints) -> list[Chunk]:
         arrays = self.stages.chunks.read(self.work).arrays
-        ids = (self.data.documents[number].id for number in arrays["doc"][numbers])
+        documents = self.passages.documents
+        ids = (documents.ids[number] for number in arrays["doc"][numbers].tolist())
         places = zip(ids, arrays["start"][numbers].tolist(), arrays["end"][numbers].tolist(), strict=True)
         return [Chunk(doc, start, end, self.work.text(doc, start, end)) for doc, start, end in places]

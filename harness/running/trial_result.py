@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from harness.components.roles.passage_retriever import MAX_FAILED
 from harness.core.own_packages import is_built_in
-from harness.evaluation.results import TrialResult
+from harness.evaluation.results import Judged, TrialResult
 from harness.experiment.trial import Trial
 from harness.running.stages.model_access import PriceGiven
-from harness.running.stages.score import efficiency, metric_values
+from harness.running.stages.score import efficiency, metric_bounds, metric_values
 from harness.running.trial_outputs import TrialOutputs
 from harness.storage.digest import digest
 from harness.storage.store import Artifact
@@ -34,7 +35,14 @@ def trial_result(outputs: TrialOutputs, name: str, price: PriceGiven = None) -> 
         efficiency=efficiency(ranked, selection, made, embedding) | dollars(outputs, price),
         warnings=list(_warnings(outputs)),
         settings=trial.identity(),
+        uncertain=_uncertain(trial, made),
     )
+
+
+def _uncertain(trial: Trial, scores: Artifact) -> dict[str, Judged]:
+    system, values = trial.retriever.system, metric_values(scores)
+    bounds = metric_bounds(scores).items() if system else ()
+    return {name: Judged(trial.retriever.name(), values[name], *sides, MAX_FAILED) for name, sides in bounds}
 
 
 def _outcome(scores: Artifact) -> str:

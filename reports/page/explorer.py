@@ -26,6 +26,7 @@ from harness.running.judging.verdict_json import verdict_json
 from harness.running.launch_result import Launch
 from harness.running.stages.selections import KEPT
 from reports.numbers import outcome_words
+from reports.page.shown_documents import shown_documents
 
 _BLOCK = 400_000
 """Approximate characters of JSON in a block, which the page unpacks to show a query."""
@@ -114,7 +115,8 @@ class _Packer:
         self._with_dropped = with_dropped
         self._launch, self._metrics, session = launch, metrics, launch.session
         self._data: Dataset = session.outputs(session.trials[0]).data
-        lengths = self._data.documents.lengths + 1
+        self._documents, self._numbers = shown_documents(session, trials)
+        lengths = self._documents.lengths + 1
         self._base = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         self._extent = int(self._base[-1]), int(lengths.max(initial=1))
         trials = sorted(trials)
@@ -139,6 +141,7 @@ class _Packer:
         if not self._with_dropped:
             order = order[columns["step"][order] == KEPT]
         doc, start, end = (columns[name][order].astype(np.int64) for name in ("doc", "start", "end"))
+        doc = self._numbers[number][doc] if number in self._numbers else doc
         passage = np.ravel_multi_index((self._base[doc] + start, end - start), self._extent)
         bounds = np.searchsorted(columns["query"][order], np.arange(found.data["queries"] + 1)).tolist()
         score, step, reason = (columns[name][order] for name in ("score", "step", "reason"))
@@ -233,7 +236,7 @@ class _Packer:
         where: dict[int, int] = {}
         size = 0
         for doc, spans in sorted(snippets.items()):
-            text = self._data.documents[doc].text
+            text = self._documents[doc].text
             pieces = [(start, text[start:end]) for start, end in union(spans)]
             if size > _BLOCK:
                 blocks.append({})
@@ -256,7 +259,7 @@ class _Packer:
             if not item.absent
             for place in item.places[:_PLACES]
         }
-        ids, lengths = self._data.documents.ids, self._data.documents.lengths
+        ids, lengths = self._documents.ids, self._documents.lengths
         named = {str(at): [ids[at], where.get(at, -1), int(lengths[at])] for at in sorted(documents)}
         return {
             "trials": [result.name for result in results],

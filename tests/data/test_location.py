@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.records import Document, Span
+from harness.core.records import Document, Returned, Span
 from harness.data.corpus import HeldDocuments
-from harness.data.location import Located, Returned, locate
+from harness.data.location import Located, locate
 from harness.data.skeleton import skeleton
 
 BRINE = (

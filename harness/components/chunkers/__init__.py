@@ -7,6 +7,7 @@ from harness.components.chunkers.langchain import LangChain
 from harness.components.chunkers.llama_index import LlamaIndex
 from harness.components.chunkers.llm import Llm
 from harness.components.chunkers.markdown import Markdown
+from harness.components.chunkers.none import NoChunker
 from harness.components.chunkers.paragraph import Paragraph
 from harness.components.chunkers.recursive import Recursive
 from harness.components.chunkers.scales import Scales
@@ -26,6 +27,7 @@ BUILTINS = (
     LangChain,
     LlamaIndex,
     Chonkie,
+    NoChunker,
 )
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "LlamaIndex",
     "Llm",
     "Markdown",
+    "NoChunker",
     "Paragraph",
     "Recursive",
     "Scales",

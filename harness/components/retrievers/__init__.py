@@ -6,8 +6,9 @@ from harness.components.retrievers.ensemble import Ensemble
 from harness.components.retrievers.hybrid import Hybrid
 from harness.components.retrievers.lancedb import Lancedb
 from harness.components.retrievers.milvus import Milvus
+from harness.components.retrievers.passage_run import PassageRun
 from harness.components.retrievers.trec_run import TrecRun
 
-BUILTINS = (Dense, BM25, Hybrid, Ensemble, Lancedb, Milvus, TrecRun)
+BUILTINS = (Dense, BM25, Hybrid, Ensemble, Lancedb, Milvus, TrecRun, PassageRun)
 
-__all__ = ["BM25", "BUILTINS", "Dense", "Ensemble", "Hybrid", "Lancedb", "Milvus", "TrecRun"]
+__all__ = ["BM25", "BUILTINS", "Dense", "Ensemble", "Hybrid", "Lancedb", "Milvus", "PassageRun", "TrecRun"]

@@ -18,6 +18,7 @@ from harness.components.roles.chunker import (
 from harness.components.roles.embedder import Embedder
 from harness.components.roles.judge import Judge, LocalJudge, judge_measures
 from harness.components.roles.metric import Metric, Selected
+from harness.components.roles.passage_retriever import PassageRetriever, SystemAnswer, SystemHit
 from harness.components.roles.retriever import (
     BaseRetriever,
     Batch,
@@ -54,6 +55,7 @@ __all__ = [
     "LocalJudge",
     "Metric",
     "PartedIndex",
+    "PassageRetriever",
     "Replay",
     "Reranker",
     "Retriever",
@@ -62,6 +64,8 @@ __all__ = [
     "SearchInputs",
     "Selected",
     "Selector",
+    "SystemAnswer",
+    "SystemHit",
     "best_hits_first",
     "judge_measures",
 ]

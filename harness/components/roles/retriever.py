@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from harness.core.plurals import plural
 from harness.core.rankings import Rankings, Row
 from harness.core.records import Corpus, Floats, Ints, Vectors
 from harness.storage.store import Artifact
+
+if TYPE_CHECKING:
+    from harness.components.roles.passage_retriever import PassageRetriever
 
 Scale = Literal["unit", "cosine", "raw"]
 """The kind of scores: between 0 and 1; cosines; or of unknown range, such as BM25's."""
@@ -28,7 +31,7 @@ class SearchInputs:
     one vector per chunk, (chunks, dimensions), `query_vectors` one per query, (queries, dimensions); both are None
     unless the retriever sets `uses_vectors`. `parts` are the rankings of its `parts`, `run_file` is the file of its
     `run`, and `first_chunks` returns the first chunk of each document, by document id. `opened` is the index in a
-    vector database.
+    vector database, `located` what another system returned.
     """
 
     ids: Sequence[str]
@@ -41,6 +44,7 @@ class SearchInputs:
     run_file: Path | None = None
     first_chunks: Callable[[], Mapping[str, int]] = dict
     opened: Any = None
+    located: Rankings | None = None
 
     def only(self, query: int) -> "SearchInputs":
         """Return the inputs of one query; its parts are the same rankings, reduced to it."""
@@ -73,6 +77,11 @@ class BaseRetriever(Component):
     @property
     def database(self) -> "DatabaseRetriever | None":
         """This retriever if a vector database has its index; else None."""
+        return None
+
+    @property
+    def system(self) -> "PassageRetriever | None":
+        """This retriever if it returns passages of its own instead of chunks of the trial's chunker; else None."""
         return None
 
     @property

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.components.retrievers.trec_run import read_run
 from harness.core.errors import DataError
 from harness.core.progress import progress
 from harness.core.records import Document
@@ -20,6 +19,7 @@ from harness.data.manifest import Manifest, PinnedFile, read_manifest
 from harness.data.open_corpus import kept_aside
 from harness.data.raw_records import RawQuery, query
 from harness.data.record_files import corpus_lines, records, verify
+from harness.data.runs import run_queries
 
 
 def check_dataset(root: Path, *, effect: float = EFFECT) -> Iterator[Finding]:
@@ -76,7 +76,7 @@ def _pins(pinned: PinnedFile) -> Iterator[Finding]:
 
 def _run(pinned: PinnedFile) -> Iterator[Finding]:
     try:
-        read_run(pinned.path)
+        run_queries(pinned.path)
     except DataError as error:
         yield _refused("malformed", error)
 

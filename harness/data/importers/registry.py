@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.components.retrievers.trec_run import read_run
 from harness.core.errors import ConfigError
 from harness.core.progress import progress
 from harness.core.text_files import byte_lines
@@ -29,6 +28,7 @@ from harness.data.importers.trec import import_trec
 from harness.data.importers.user_tables import import_csv, import_jsonl
 from harness.data.importers.wice import import_wice
 from harness.data.manifest import Manifest, PinnedFile, sha256_of, write_manifest
+from harness.data.runs import has_passages, run_queries
 from harness.storage.files import appearing
 
 
@@ -146,9 +146,9 @@ def _copied_runs(runs: Mapping[str, str], source: Source, root: Path) -> dict[st
     made: dict[str, PinnedFile] = {}
     for name, file in runs.items():
         path = source.used_file(source.file(file))
-        read_run(path)
+        run_queries(path)
         (root / "runs").mkdir(exist_ok=True)
-        made[name] = PinnedFile(root / "runs" / f"{name}.txt", "")
+        made[name] = PinnedFile(root / "runs" / (f"{name}.jsonl" if has_passages(path) else f"{name}.txt"), "")
         made[name].path.write_bytes(b"".join(content for _, content in byte_lines(path)))
     return made
 

@@ -9,6 +9,9 @@ FOUND, ABSENT, SPLIT, NOT_RETRIEVED, OVER_BUDGET = "found", "not_in_the_corpus",
 CAUSES = (FOUND, ABSENT, SPLIT, NOT_RETRIEVED, OVER_BUDGET)
 """Evidence outcomes; the others are `dropped:<step>`, which names the selector step that dropped the item."""
 
+UNANSWERED, PERHAPS_UNMAPPED = "unanswered", "perhaps_unmapped"
+"""What `not_retrieved` is for another system that did not answer, or returned passages that cannot be located."""
+
 
 class Step(NamedTuple):
     """One selector step of one query: its label, whether it cuts to a budget, and the passages it dropped."""

@@ -22,7 +22,8 @@ from harness.llm import Task, stored
 from harness.running.stages.ask import AskStage
 from harness.running.stages.embed import EmbedStage
 from harness.running.stages.model_access import Questions
-from harness.running.stages.stage import PartStage, Stage, StoredStage
+from harness.running.stages.spans import SpansStage
+from harness.running.stages.stage import PartStage, Stage
 from harness.running.stages.tokenize import Tokenize, part_of
 from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact, Key
@@ -34,7 +35,7 @@ _HELD = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Chunk(StoredStage):
+class Chunk(SpansStage):
     """Cuts the corpus into chunks. `embedder` is None unless vectors decide where to cut.
 
     A large corpus is cut in several `parts`, which are stages of their own. They do not change the output.

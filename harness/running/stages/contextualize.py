@@ -18,10 +18,10 @@ from harness.core.timing import TIMED_QUERIES, milliseconds
 from harness.llm import Outcome as Answer
 from harness.llm import Task, stored
 from harness.running.stages.ask import AskStage
-from harness.running.stages.chunk import Chunk
 from harness.running.stages.embed import EmbedStage
 from harness.running.stages.model_access import Questions
 from harness.running.stages.passages import Passages
+from harness.running.stages.spans import SpansStage
 from harness.running.stages.stage import Stage, StoredStage
 from harness.running.stages.tokenize import FORMAT
 from harness.running.stages.workspace import Workspace
@@ -33,7 +33,7 @@ from harness.storage.store import Artifact, Key
 class Contextualize(StoredStage):
     """Adds contexts to chunks. Nothing is stored if the augmenter adds none."""
 
-    chunks: Chunk
+    chunks: SpansStage
     augmenter: BaseAugmenter
 
     @cached_property
@@ -113,7 +113,9 @@ class Contextualize(StoredStage):
         """Return the chunked and augmented corpus."""
 
         def read() -> Passages:
-            return Passages(work.data, self.chunks.tokens.maps(work), self.chunks.read(work), self.contexts(work))
+            chunks = self.chunks
+            known = chunks.documents(work), chunks.maps(work), chunks.read(work), self.contexts(work)
+            return Passages(*known, complete=chunks.complete)
 
         return work.kept("passages", self.address, read)
 

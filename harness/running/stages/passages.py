@@ -10,7 +10,6 @@ from harness.core.rankings import Rankings
 from harness.core.records import Chunk, Document, Ints, indexed_text
 from harness.core.sequences import Lazy
 from harness.data.corpus import Documents
-from harness.data.dataset import Dataset
 from harness.evaluation.metrics.matching import Items, Passage
 from harness.running.stages.tokenize import TokenMaps, part_of
 from harness.storage.store import Artifact
@@ -23,25 +22,35 @@ class Passages:
     """The chunks of a corpus with their contexts, as trials index and show them.
 
     `doc`, `start`, `end`, `scale` and `tokens` (context included) have shape (chunks,); a chunk's number is its index.
+    `complete` says whether these are all chunks that could have been retrieved; of another system, they are not.
     """
 
-    def __init__(self, data: Dataset, maps: TokenMaps, chunks: Artifact, contexts: Artifact | None) -> None:
-        self._data = data
+    def __init__(
+        self,
+        documents: Documents,
+        maps: TokenMaps,
+        chunks: Artifact,
+        contexts: Artifact | None,
+        *,
+        complete: bool = True,
+    ) -> None:
+        self.documents = documents
         self._maps = maps
+        self._complete = complete
         names = ("doc", "start", "end", "scale")
         self.doc, self.start, self.end, self.scale = (chunks.arrays[name] for name in names)
         self._contexts: Sequence[str] | None = contexts.data if contexts else None
         self._context_tokens = contexts.arrays["tokens"] if contexts else np.zeros(len(self.doc), np.int64)
         self.tokens = chunks.arrays["tokens"] + self._context_tokens
         self._made: dict[tuple[int, int], Chunk] = {}
-        self._documents: dict[int, Document] = {}
+        self._known: dict[int, Document] = {}
 
     def __len__(self) -> int:
         return len(self.doc)
 
     def share_of_text(self) -> float:
         """Return the share of the corpus' characters that are in at least one chunk."""
-        lengths = self._data.documents.lengths
+        lengths = self.documents.lengths
         # All documents one after another; chunks are in the order of their starts, but may contain each other.
         base = self.doc * int(lengths.max(initial=0))
         starts, ends = base + self.start, base + self.end
@@ -76,10 +85,10 @@ class Passages:
             yield made.get(hit) or self.chunk(*hit)
 
     def _document(self, number: int) -> Document:
-        if number not in self._documents:
-            doc = self._data.documents[number]
-            self._documents[number] = replace(doc, tokens=self._maps.of(number))
-        return self._documents[number]
+        if number not in self._known:
+            doc = self.documents[number]
+            self._known[number] = replace(doc, tokens=self._maps.of(number))
+        return self._known[number]
 
     def count(self, doc: int, start: int, end: int) -> int:
         """Return the number of tokens of a span of document number `doc`."""
@@ -87,35 +96,40 @@ class Passages:
 
     def blank(self, doc: int, start: int, end: int) -> bool:
         """Whether a span of document number `doc` is only white space."""
-        return not self._data.documents.text(doc)[start:end].strip()
+        return not self.documents.text(doc)[start:end].strip()
 
     @cached_property
     def texts(self) -> "ChunkTexts":
         """The indexed texts: context and text of every chunk."""
-        return ChunkTexts(self._data.documents, (self.doc, self.start, self.end), self._contexts)
+        return ChunkTexts(self.documents, (self.doc, self.start, self.end), self._contexts)
 
     def part(self, part: int, parts: int) -> tuple[int, int]:
         """Return the first chunk of a part of the corpus and the one after its last; see `part_of`."""
-        first, last = np.searchsorted(self.doc, part_of(len(self._data.documents), part, parts))
+        first, last = np.searchsorted(self.doc, part_of(len(self.documents), part, parts))
         return int(first), int(last)
 
     def of_documents(self, ids: set[str]) -> dict[str, Ints]:
         """Return the chunk numbers of each of these documents."""
-        bounds = {doc: np.searchsorted(self.doc, (self._data.number[doc], self._data.number[doc] + 1)) for doc in ids}
+        numbers = {doc: self.documents.number[doc] for doc in ids}
+        bounds = {doc: np.searchsorted(self.doc, (number, number + 1)) for doc, number in numbers.items()}
         return {doc: np.arange(*found, dtype=np.int64) for doc, found in bounds.items()}
 
     def overlapping_chunks(self, items: Items, *, touching: bool = False, copies: bool = False) -> list[Passage]:
         """Return every chunk that shares a character with the first place of an evidence item, in corpus order.
 
         `copies` includes chunks that overlap any of the item's equivalent places, `touching` those that end where a
-        place begins or begin where it ends.
+        place begins or begin where it ends. Of another system, whose chunks are not known, these are entire documents.
         """
+        if not self._complete:
+            places = (place for item in items.evidence if not item.absent for place in item.places)
+            docs = sorted({self.documents.number[place.doc] for place in places})
+            return [Passage(self.documents.ids[doc], 0, int(self.documents.lengths[doc])) for doc in docs]
         found: set[int] = set()
         for item in items.evidence:
             if item.absent:
                 continue
             for doc, start, end in item.places if copies else item.places[:1]:
-                number = self._data.number[doc]
+                number = self.documents.number[doc]
                 lo, hi = np.searchsorted(self.doc, (number, number + 1))
                 starts, ends = self.start[lo:hi], self.end[lo:hi]
                 near = (starts <= end) & (ends >= start) if touching else (starts < end) & (ends > start)

@@ -131,8 +131,8 @@ class Retrieve(StoredStage):
             with blamed(retriever, f"retriever {retriever.name()}"):
                 ranked = ranked_without(retriever, ignored, given)
             check_rankings(retriever, ranked, len(passages), given.ids)
-            ms = latencies(retriever, given)
-        if len(ms):
+            ms = self.corpus.chunks.waited(work) if retriever.system else latencies(retriever, given)
+        if len(ms) and parts:
             ms += sum(part.arrays["ms"] for part in parts)  # a fused query waits for all its parts
         facts = _facts_of_parts(parts, given.index) if parts else self._facts(work, ranked, given)
         return Artifact({**ranked._asdict(), "ms": ms}, facts)
@@ -168,11 +168,13 @@ class Retrieve(StoredStage):
             [read_rankings(part) for part in parts],
             None if recorded is None else work.run_file(recorded),
             lambda: _first_chunks(work, passages),
+            located=self.corpus.chunks.located(work),
         )
 
     def _facts(self, work: Workspace, ranked: Rankings, given: SearchInputs) -> dict[str, float]:
         """The number of chunks, the size of the index, truncated chunks, and the recall against exact search."""
         facts: dict[str, float] = {"chunks": len(given.corpus.doc), "index_bytes": given.index.nbytes, "truncated": 0}
+        facts |= self.corpus.chunks.facts(work)
         if self.retriever.database:
             built = given.index.data
             facts |= {"index_bytes": built["bytes"], "build_s": built["seconds"], "truncated": built["truncated"]}

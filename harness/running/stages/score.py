@@ -17,9 +17,11 @@ from harness.data.dataset import Dataset
 from harness.data.manifest import Copies
 from harness.evaluation.metrics import EvidencePath, Items, Ranking, Step, losses, score_queries, split_metric
 from harness.evaluation.metrics.intervals import size, union
+from harness.evaluation.metrics.loss_attribution import NOT_RETRIEVED, PERHAPS_UNMAPPED, UNANSWERED
 from harness.evaluation.metrics.matching import Passage
 from harness.evaluation.metrics.measures import MEASURES
 from harness.experiment.trial import Unanswerable
+from harness.running.stages.locate import UNMAPPED
 from harness.running.stages.own_metrics import own_scores
 from harness.running.stages.passages import Passages
 from harness.running.stages.ranking_checks import read_rankings
@@ -27,6 +29,7 @@ from harness.running.stages.retrieve import Retrieve
 from harness.running.stages.select import Select
 from harness.running.stages.selections import Selections
 from harness.running.stages.stage import Stage, StoredStage
+from harness.running.stages.system_bounds import HIGH, LOW, bounds
 from harness.running.stages.workspace import Workspace
 from harness.storage.store import Artifact, Key
 
@@ -38,6 +41,12 @@ CURVES = tuple(f"{measure}@{k}" for measure in ("recall", "precision", "ndcg") f
 """Metrics scored for every trial, for the curves over rank and token budget."""
 
 _METRIC = "metric:"
+
+_RETRIEVAL_FACTS = (
+    *("ann_recall", "build_s", "unmapped", "unanswered"),
+    *("retrieve_p50_ms", "retrieve_p95_ms", "retrieve_p99_ms"),
+)
+"""Facts of the retrieve stage that not every trial has; the times of another system are those of all queries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +101,7 @@ class Score(StoredStage):
         passages, queries = corpus.passages(work), work.queries
         selected, items = self.selection.selections(work), [self.items(query) for query in queries]
         kept = [selected.kept(at) for at in range(len(selected))]
-        maps = corpus.chunks.tokens.maps(work)
+        maps = corpus.chunks.maps(work)
         values = score_queries(
             [metric for metric in map(split_metric, self.scored) if metric.measure in MEASURES],
             items,
@@ -102,7 +111,8 @@ class Score(StoredStage):
             unanswerable=0.0 if self.unanswerable == "zero" else np.nan,
         )
         values |= own_scores(self.scored, self.own, items, kept, maps, work)
-        arrays = {f"{_METRIC}{name}": values[name] for name in self.scored}
+        values |= bounds({name: values[name] for name in self.scored}, kept, corpus.chunks.failed(work))
+        arrays = {f"{_METRIC}{name}": column for name, column in values.items()}
         arrays["context_tokens"] = np.array([sum(p.tokens + p.context_tokens for p in row) for row in kept], np.float64)
         arrays["redundancy"] = np.array([redundancy(row) for row in kept])
         ranked = read_rankings(self.selection.rankings.read(work))
@@ -110,14 +120,33 @@ class Score(StoredStage):
             "queries": [query.id for query in queries],
             "clusters": [query.cluster for query in queries],
             # The name of the key is that of stores written before version 0.2.
-            "fates": list(_evidence_outcomes(self.selection.steps, passages, ranked, items, selected, kept)),
+            "fates": self._evidence_outcomes(passages, ranked, items, selected, kept, work),
         }
         return Artifact(arrays, facts)
 
+    def _evidence_outcomes(
+        self,
+        passages: Passages,
+        ranked: Rankings,
+        items: Sequence[Items],
+        selected: Selections,
+        kept: Sequence[list[Passage]],
+        work: Workspace,
+    ) -> list[list[str]]:
+        """The outcome of every evidence item; evidence that another system may have returned is not just missing."""
+        found = list(_evidence_outcomes(self.selection.steps, passages, ranked, items, selected, kept))
+        failed = set(self.selection.rankings.corpus.chunks.failed(work))
+        for at, row in enumerate(found):
+            if at in failed:
+                found[at] = [UNANSWERED if one == NOT_RETRIEVED else one for one in row]
+            elif any(hit.doc.startswith(UNMAPPED) for hit in passages.hits(ranked, at)):
+                found[at] = [PERHAPS_UNMAPPED if one == NOT_RETRIEVED else one for one in row]
+        return found
+
     def rows(self, work: Workspace) -> Iterator[dict[str, Any]]:
         """Yield one record per query: its text, evidence with outcomes, scores, and the passages kept and dropped."""
-        scores, data = self.read(work), work.data
-        values, selected = metric_values(scores), self.selection.selections(work)
+        scores, selected = self.read(work), self.selection.selections(work)
+        values = metric_values(scores)
         for at, query in enumerate(work.queries):
             needed, kept = self.items(query), selected.kept(at)
             shown = Ranking(kept, needed)
@@ -130,7 +159,7 @@ class Score(StoredStage):
                 "evidence": [{**item.places[0]._asdict(), "outcome": outcome} for item, outcome in evidence_outcomes],
                 "scores": {name: _number(values[name][at]) for name in self.metrics},
                 "kept": [
-                    _passage_row(pick, data) | {"relevant": found} for pick, found in zip(kept, relevant, strict=True)
+                    _passage_row(pick, work) | {"relevant": found} for pick, found in zip(kept, relevant, strict=True)
                 ],
                 "dropped": selected.dropped_rows(at),
             }
@@ -138,6 +167,17 @@ class Score(StoredStage):
 
 def metric_values(scores: Artifact) -> dict[str, Floats]:
     """Return the per-query values in a score artifact, each (queries,), by metric."""
+    return {name: column for name, column in _columns(scores).items() if not name.startswith((LOW, HIGH))}
+
+
+def metric_bounds(scores: Artifact) -> dict[str, tuple[Floats, Floats]]:
+    """Return the lower and upper bounds of the values, by metric; empty if all values are certain."""
+    columns = _columns(scores)
+    names = [name.removeprefix(LOW) for name in columns if name.startswith(LOW)]
+    return {name: (columns[f"{LOW}{name}"], columns[f"{HIGH}{name}"]) for name in names}
+
+
+def _columns(scores: Artifact) -> dict[str, Floats]:
     arrays = scores.arrays.items()
     return {name.removeprefix(_METRIC): column for name, column in arrays if name.startswith(_METRIC)}
 
@@ -222,10 +262,10 @@ def efficiency(ranked: Artifact, selection: Artifact, scores: Artifact, embeddin
         "redundancy": float(scores.arrays["redundancy"].mean()),
         "empty_results": float((scores.arrays["context_tokens"] == 0).sum()),
     }
-    facts |= percentiles("latency", np.sum([ms for ms in stages.values() if len(ms)], axis=0))
-    for stage, ms in stages.items():
-        facts |= percentiles(stage, ms)
-    facts |= {name: float(ranked.data[name]) for name in ("ann_recall", "build_s") if name in ranked.data}
+    total = np.sum([ms for ms in stages.values() if len(ms)], axis=0)
+    for stage, ms in {"latency": total, **stages}.items():
+        facts |= percentiles(stage, ms[~np.isnan(ms)])  # of another system, some times may not be known
+    facts |= {name: float(ranked.data[name]) for name in _RETRIEVAL_FACTS if name in ranked.data}
     for label, statistics in zip(selection.data["steps"], selection.data["statistics"], strict=False):
         facts |= {f"step_{label}_{fact}": value for fact, value in statistics.items()}
     return facts
@@ -240,9 +280,8 @@ def redundancy(row: Sequence[Passage]) -> float:
     return 1 - sum(size(union(parts)) for parts in by_doc.values()) / shown if shown else 0.0
 
 
-def _passage_row(pick: Passage, data: Dataset) -> dict[str, Any]:
-    text = data.by_id[pick.doc].text[pick.start : pick.end]
-    return {name: getattr(pick, name) for name in _ROW} | {"text": text}
+def _passage_row(pick: Passage, work: Workspace) -> dict[str, Any]:
+    return {name: getattr(pick, name) for name in _ROW} | {"text": work.text(pick.doc, pick.start, pick.end)}
 
 
 _ROW = ("doc", "start", "end", "score", "tokens", "context_tokens", "step", "reason")

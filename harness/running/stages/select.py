@@ -67,13 +67,14 @@ class Select(StoredStage):
 
         Raises ConfigError if a step returns an invalid outcome, and JudgeError if too many grades are missing.
         """
-        return _run(self.rankings, self.steps, self.embedder, work).artifact(self.steps, work.data.number)
+        number = self.rankings.corpus.chunks.documents(work).number
+        return _run(self.rankings, self.steps, self.embedder, work).artifact(self.steps, number)
 
     def selections(self, work: Workspace) -> Selections:
         """Return the output as records, one per query."""
 
         def read() -> Selections:
-            return Selections(self.read(work), work.data.documents.ids)
+            return Selections(self.read(work), self.rankings.corpus.chunks.documents(work).ids)
 
         return work.kept("selections", self.address, read, limit=1)
 

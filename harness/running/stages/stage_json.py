@@ -11,6 +11,7 @@ from harness.experiment.catalog import component, to_spec
 from harness.running.stages.chunk import Chunk, ChunkPart
 from harness.running.stages.contextualize import Contextualize, QueryLatency
 from harness.running.stages.index import Index, IndexPart
+from harness.running.stages.locate import Locate
 from harness.running.stages.retrieve import Retrieve, RetrievePart
 from harness.running.stages.score import Score
 from harness.running.stages.select import Select
@@ -21,7 +22,7 @@ _KINDS: Mapping[str, type[StoredStage]] = {
     kind.__name__: kind
     for kind in (
         *(Tokenize, TokenizePart, Chunk, ChunkPart, Contextualize, QueryLatency),
-        *(Index, IndexPart, Retrieve, RetrievePart, Select, Score),
+        *(Locate, Index, IndexPart, Retrieve, RetrievePart, Select, Score),
     )
 }
 

@@ -95,22 +95,22 @@ class TokenMaps(Mapping[str, TokenMap]):
     """The token maps of all documents, by id, made of the stored positions when they are read."""
 
     def __init__(self, documents: Documents, starts: Ints, offsets: Ints) -> None:
-        self._documents, self._starts, self._offsets = documents, starts, offsets
+        self._documents, self.starts, self.offsets = documents, starts, offsets
         self._kept: dict[int, TokenMap] = {}
         self._kept_tokens = 0
 
     @property
     def tokens(self) -> int:
         """The number of tokens of all documents."""
-        return len(self._starts)
+        return len(self.starts)
 
     def of(self, number: int) -> TokenMap:
         """Return the token map of document `number`."""
         known = self._kept.get(number)
         if known is None:
             # int64, as otherwise every search would convert all positions of the document.
-            lo, hi = self._offsets[number : number + 2]
-            known = TokenMap(self._starts[lo:hi].astype(np.int64))
+            lo, hi = self.offsets[number : number + 2]
+            known = TokenMap(self.starts[lo:hi].astype(np.int64))
             self._kept_tokens += len(known.starts)
             if self._kept_tokens > _KEPT:
                 self._kept.clear()

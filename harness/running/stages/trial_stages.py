@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from harness.data.manifest import Manifest
+from harness.data.manifest import Copies, Manifest
 from harness.experiment.trial import Trial
 from harness.running.stages.chunk import Chunk
 from harness.running.stages.contextualize import Contextualize, QueryLatency
+from harness.running.stages.locate import Locate
 from harness.running.stages.retrieve import Retrieve
 from harness.running.stages.score import Score
 from harness.running.stages.select import Select
+from harness.running.stages.spans import SpansStage
 from harness.running.stages.stage import StoredStage
 from harness.running.stages.tokenize import Tokenize
 from harness.storage.digest import digest
@@ -32,12 +34,23 @@ class TrialStages:
         return digest([sha256, self.trial.limit]) if self.trial.limit else sha256
 
     @cached_property
-    def chunks(self) -> Chunk:
-        """The chunk stage."""
-        chunker = self.trial.chunker
+    def chunks(self) -> SpansStage:
+        """The stage that finds out what is ranked: the chunks of the chunker, or the passages of another system."""
+        chunker, retriever = self.trial.chunker, self.trial.retriever
         parts = max(1, self.manifest.corpus.size // PART_BYTES)
         tokens = Tokenize(self.manifest.corpus.sha256, self.tokenizer, parts)
+        if retriever.system is not None:
+            return Locate(tokens, retriever.system, self._queries, self._run, self._copies)
         return Chunk(tokens, chunker, self.trial.embedder if chunker.uses_vectors else None, parts)
+
+    @property
+    def _run(self) -> str | None:
+        recorded = self.trial.retriever.recorded
+        return None if recorded is None else self.manifest.run(recorded).sha256
+
+    @property
+    def _copies(self) -> Copies:
+        return self.trial.copies or self.manifest.copies
 
     @cached_property
     def corpus(self) -> Contextualize:
@@ -48,9 +61,8 @@ class TrialStages:
     def rankings(self) -> Retrieve:
         """The retrieve stage."""
         retriever = self.trial.retriever
-        recorded = None if retriever.recorded is None else self.manifest.run(retriever.recorded).sha256
         embedder = self.trial.embedder if self.trial.embeds_queries else None
-        return Retrieve(self.corpus, retriever, embedder, self._queries, recorded)
+        return Retrieve(self.corpus, retriever, embedder, self._queries, self._run)
 
     @cached_property
     def selection(self) -> Select:
@@ -63,13 +75,12 @@ class TrialStages:
     def scores(self) -> Score:
         """The score stage."""
         trial = self.trial
-        copies = trial.copies or self.manifest.copies
         return Score(
             self.selection,
             trial.metrics,
             trial.own_metrics,
             trial.coverage,
-            copies,
+            self._copies,
             trial.relevant_from,
             trial.unanswerable,
         )

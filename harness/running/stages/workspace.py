@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from harness.core.records import Query
+from harness.core.records import Document, Query
 from harness.core.tokenizer import Tokenizer, use_bundled_ranks
 from harness.data.dataset import Dataset, StoredAt, load_dataset
 from harness.data.manifest import Copies, read_manifest
@@ -65,6 +65,8 @@ class Workspace:
         self.vectors = Embeddings(VectorShards(folder / "vectors"), self.store.built)
         self.answers = AnswerCache(folder / ANSWERS)
         self.scored = ScoreCache(folder / "scores.sqlite")
+        self.returned: dict[str, Document] = {}
+        """Passages that other systems have returned and that are not in the corpus, by id."""
         self._kept: dict[str, OrderedDict[str, Any]] = {}
 
     @cached_property
@@ -94,8 +96,9 @@ class Workspace:
         return pinned.path
 
     def text(self, doc: str, start: int, end: int) -> str:
-        """The text of a span of a document."""
-        return self.data.by_id[doc].text[start:end]
+        """The text of a span of a document, or of a passage that is not in the corpus."""
+        known = self.returned.get(doc) or self.data.by_id[doc]
+        return known.text[start:end]
 
     def kept(self, kind: str, address: str, make: Callable[[], Kept], limit: int = _KEPT) -> Kept:
         """Return what `make` returned for this address; made again if `limit` others of its kind were used since."""

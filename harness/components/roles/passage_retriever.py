@@ -1,0 +1,57 @@
+"""The retriever role for other systems, which return passages of their own instead of chunks of the harness."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from harness.components.roles.retriever import BaseRetriever, SearchInputs
+from harness.core.rankings import Rankings
+from harness.core.records import Returned
+
+MAX_FAILED = 0.02
+"""The fraction of queries that a system may leave without an answer before its means are withheld."""
+
+
+class SystemHit(NamedTuple):
+    """A passage that a system returned, its score (higher is better) and the system's own id of it, if it has any."""
+
+    passage: Returned
+    score: float | None = None
+    id: str = ""
+
+
+class SystemAnswer(NamedTuple):
+    """What a system returned for a query, best first; `failure` says why it did not answer.
+
+    `ms` is how long the client waited, NaN if that is not known.
+    """
+
+    hits: tuple[SystemHit, ...] = ()
+    failure: str = ""
+    ms: float = math.nan
+
+
+class PassageRetriever(BaseRetriever):
+    """A retriever of another system: it cuts the corpus by itself, so that the chunker is `none`.
+
+    The harness locates the passages in the corpus; those that it cannot locate keep their ranks and count as unmapped.
+    """
+
+    timed: ClassVar[bool] = False
+
+    @property
+    def system(self) -> "PassageRetriever":
+        """This retriever."""
+        return self
+
+    @abstractmethod
+    def answers(self, run_file: Path | None, queries: Sequence[str]) -> list[SystemAnswer]:
+        """Return what the system has answered to queries, given by id; `run_file` is the file of its `recorded` run."""
+
+    def rank(self, given: SearchInputs) -> Rankings:
+        """Return the located passages, at most `depth` for each query."""
+        assert given.located is not None
+        rows = (given.located.row(query) for query in range(given.located.queries))
+        return Rankings.of([(ids[: self.depth], scores[: self.depth]) for ids, scores in rows])

@@ -1,0 +1,198 @@
+"""The locate stage: the passages that another system returned, as spans of the corpus."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from harness.components.component import identity
+from harness.components.roles import PassageRetriever
+from harness.core.rankings import Rankings, Row
+from harness.core.records import Document, Floats, Query, Span, TokenMap
+from harness.core.timing import TIMED_QUERIES
+from harness.data.corpus import Documents, Extended
+from harness.data.location import FORMAT, Located, locate
+from harness.data.manifest import Copies
+from harness.evaluation.metrics.intervals import overlap
+from harness.running.stages.ranking_checks import read_rankings
+from harness.running.stages.spans import SpansStage
+from harness.running.stages.stage import Stage
+from harness.running.stages.tokenize import Tokenize, TokenMaps
+from harness.running.stages.workspace import Workspace
+from harness.storage.digest import digest
+from harness.storage.store import Artifact, Key
+
+UNMAPPED = "unmapped:"
+"""The ids of passages that are not in the corpus begin with this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Locate(SpansStage):
+    """Locates the passages of another system in the corpus; see `harness.data.location`.
+
+    `queries` is the SHA-256 of the query set, `run` that of the recorded run that the retriever reads, if it reads one.
+    A passage that is in several places counts at the one that has most of the query's evidence, the first of several.
+    """
+
+    tokens: Tokenize
+    retriever: PassageRetriever
+    queries: str
+    run: str | None
+    copies: Copies
+    parts: int = 1
+
+    @cached_property
+    def key(self) -> Key:
+        """The corpus, the queries with their evidence, and the retriever."""
+        return {
+            "stage": "locate",
+            "format": FORMAT,
+            "corpus": self.tokens.address,
+            "queries": self.queries,
+            "copies": self.copies,
+            "retriever": identity(self.retriever),
+            "run": self.run,
+        }
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The tokens."""
+        return (self.tokens,)
+
+    @property
+    def complete(self) -> bool:
+        """Always false: nobody knows what else the system has."""
+        return False
+
+    @property
+    def uses_models(self) -> bool:
+        """Always false."""
+        return False
+
+    def build(self, work: Workspace) -> Artifact:
+        """Return the distinct spans, as chunks are stored, and the arrays of `Rankings` over them.
+
+        `ms`, (queries,), is how long the client waited. As data: `unmapped` has the texts of passages that are not in
+        the corpus, in the order of their documents, which come after those of the corpus; `how` counts how passages
+        were located, `repeated` those that a system returned again for the same query, and `failed` says by the number
+        of a query why the system did not answer it.
+        """
+        recorded = self.retriever.recorded
+        run_file = None if recorded is None else work.run_file(recorded)
+        answers = self.retriever.answers(run_file, [query.id for query in work.queries])
+        passages = list(dict.fromkeys(hit.passage for answer in answers for hit in answer.hits))
+        located = dict(zip(passages, locate(passages, work.data.documents), strict=True))
+        unmapped = list(dict.fromkeys(one.text.strip() for one in passages if not located[one].places))
+        number = {text: len(work.data.documents) + at for at, text in enumerate(unmapped)}
+        rows: list[dict[tuple[int, int, int], float]] = []
+        repeated = 0
+        for query, answer in zip(work.queries, answers, strict=True):
+            row: dict[tuple[int, int, int], float] = {}
+            for rank, hit in enumerate(answer.hits):
+                place = _best_place(located[hit.passage], query)
+                text = hit.passage.text.strip()
+                span = (number[text], 0, len(text)) if place is None else _numbered(place, work)
+                repeated += span in row
+                row.setdefault(span, 1 / (1 + rank) if hit.score is None else hit.score)
+            rows.append(row)
+        table = sorted({span for row in rows for span in row})
+        at = {span: place for place, span in enumerate(table)}
+        ranked = Rankings.of([_row(row, at) for row in rows])
+        columns = np.array(table, np.int64).reshape(-1, 3).T
+        tokens = self._tokens(table, unmapped, work)
+        arrays = dict(zip(("doc", "start", "end"), columns, strict=True))
+        scale = np.zeros(len(table), np.int64)
+        how = Counter(located[hit.passage].how or "unmapped" for answer in answers for hit in answer.hits)
+        failed = {str(query): answer.failure for query, answer in enumerate(answers) if answer.failure}
+        facts = {"unmapped": unmapped, "how": dict(how), "repeated": repeated, "failed": failed}
+        ms = np.array([answer.ms for answer in answers])
+        return Artifact({**arrays, "tokens": tokens, "scale": scale, **ranked._asdict(), "ms": ms}, facts)
+
+    def _tokens(self, table: Sequence[tuple[int, int, int]], unmapped: Sequence[str], work: Workspace) -> Any:
+        maps, first = self.tokens.maps(work), len(work.data.documents)
+        counts = (
+            maps.of(doc).count(start, end) if doc < first else work.tokenizer.count(unmapped[doc - first])
+            for doc, start, end in table
+        )
+        return np.fromiter(counts, np.int64, len(table))
+
+    def others(self, work: Workspace) -> list[Document]:
+        """Return the passages that are not in the corpus, as documents."""
+
+        def made() -> list[Document]:
+            texts = self.read(work).data["unmapped"]
+            return [Document(f"{UNMAPPED}{digest(text)[:16]}", text) for text in texts]
+
+        others = work.kept("unmapped", self.address, made)
+        work.returned |= {doc.id: doc for doc in others}
+        return others
+
+    def documents(self, work: Workspace) -> Documents:
+        """Return the corpus, followed by the passages that are not in it."""
+        others = self.others(work)
+        return Extended(work.data.documents, others) if others else work.data.documents
+
+    def maps(self, work: Workspace) -> TokenMaps:
+        """Return the token maps of these documents."""
+        maps = self.tokens.maps(work)
+        return ExtendedMaps(maps, self.documents(work), work) if self.others(work) else maps
+
+    def failed(self, work: Workspace) -> list[int]:
+        """Return the numbers of the queries that the system did not answer."""
+        return [int(query) for query in self.read(work).data["failed"]]
+
+    def facts(self, work: Workspace) -> dict[str, float]:
+        """Return the fraction of passages that are not in the corpus, the number of queries without an answer, and
+        percentiles of how long the client waited.
+        """
+        how, ms = self.read(work).data["how"], self.read(work).arrays["ms"]
+        known = ms[~np.isnan(ms)]
+        waits = {f"retrieve_p{at}_ms": float(np.percentile(known, at)) for at in (50, 95, 99) if len(known)}
+        share = how.get("unmapped", 0) / max(1, sum(how.values()))
+        return {"unmapped": share, "unanswered": len(self.failed(work)), **waits}
+
+    def waited(self, work: Workspace) -> Floats:
+        """Return how long the client waited for each of the first queries, NaN where that is not known; or nothing."""
+        ms = self.read(work).arrays["ms"][:TIMED_QUERIES]
+        return np.zeros(0) if np.isnan(ms).all() else np.array(ms)
+
+    def located(self, work: Workspace) -> Rankings:
+        """Return what the system has returned for each query, all of it."""
+        return read_rankings(self.read(work))
+
+
+def _numbered(place: Span, work: Workspace) -> tuple[int, int, int]:
+    return work.data.number[place.doc], place.start, place.end
+
+
+def _best_place(found: Located, query: Query) -> Span | None:
+    """The place of a passage that has most of the query's evidence; None if it is in none."""
+    if len(found.places) < 2:
+        return next(iter(found.places), None)
+    evidence = [place for item in query.evidence for place in item.places]
+
+    def shared(place: Span) -> int:
+        return sum(overlap(place[1:], [other[1:]]) for other in evidence if other.doc == place.doc)
+
+    return max(found.places, key=shared)  # the first of equal ones
+
+
+def _row(row: Mapping[tuple[int, int, int], float], at: Mapping[tuple[int, int, int], int]) -> Row:
+    return np.array([at[span] for span in row], np.int64), np.array(list(row.values()), np.float64)
+
+
+class ExtendedMaps(TokenMaps):
+    """The token maps of the corpus and of documents after it."""
+
+    def __init__(self, corpus: TokenMaps, documents: Documents, work: Workspace) -> None:
+        super().__init__(documents, corpus.starts, corpus.offsets)
+        self._first, self._tokenizer = len(corpus), work.tokenizer
+
+    def of(self, number: int) -> TokenMap:
+        """Return the token map of document `number`."""
+        if number < self._first:
+            return super().of(number)
+        return TokenMap(self._tokenizer.starts(self._documents.text(number)))
