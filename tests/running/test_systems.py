@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -314,3 +314,33 @@ def test_malformed_runs(line: str, message: str, garden_data: Path, tmp_path: Pa
         add_run(garden_data, "bad", file)
     assert (garden_data / "manifest.yaml").read_bytes() == before
     assert not (garden_data / "runs" / "bad.jsonl").exists()
+
+
+def test_a_passage_that_is_returned_again(trial: Trial, garden_data: Path, tmp_path: Path) -> None:
+    """It keeps its rank without counting twice; what follows it does not move up."""
+    ours = run(Experiment("ours", trial, []), store=tmp_path / "s", log=False)
+    rows: dict[str, Any] = found(ours)
+    twice = {query: [*(row[:1] * 3), *row[1:]] for query, row in rows.items()}
+    launch = run(Experiment("t", theirs(trial, with_run(garden_data, twice)), []), store=tmp_path / "s", log=False)
+    assert not launch.results[0].uncertain
+    kept = outputs_of(launch).selections.kept(0)
+    assert [passage.doc.partition(":")[0] for passage in kept[1:3]] == ["repeated", "repeated"]
+    before, after = ours.results[0].scores, launch.results[0].scores
+    assert np.array_equal(after["recall@3"], before["recall@1"], equal_nan=True)
+    assert np.array_equal(after["recall@5"], before["recall@3"], equal_nan=True)
+
+
+def test_the_place_that_has_the_evidence(make_data: Callable[..., Path], tmp_path: Path) -> None:
+    """A passage in several documents counts where the evidence is, and its next place when it is returned again."""
+    text = "The seed vault keeps beans at minus eighteen degrees."
+    documents = [{"id": f"d{at}", "text": f"Document {at}. {text}"} for at in range(3)]
+    evidence = [{"doc": "d1", "start": 12, "end": 24, "quote": documents[1]["text"][12:24]}]
+    root = make_data(documents, [{"id": "q", "text": "where?", "evidence": evidence}])
+    trial = Trial(**{**vars(OURS), "data": str(root), "metrics": ("recall@1", "precision@3")})
+    system = with_run(root, {"q": [text, text, text, text]})
+    launch = run(Experiment("t", theirs(trial, system), []), store=tmp_path / "s", log=False)
+    kept = outputs_of(launch).selections.kept(0)
+    assert [passage.doc for passage in kept[:3]] == ["d1", "d0", "d2"]
+    assert kept[3].doc.startswith("repeated:")
+    assert launch.results[0].mean("recall@1") == 1
+    assert launch.results[0].mean("precision@3") == pytest.approx(1 / 3)

@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from harness.components.component import identity
-from harness.components.roles import PassageRetriever
-from harness.core.rankings import Rankings, Row
-from harness.core.records import Document, Floats, Query, Span, TokenMap
+from harness.components.roles import PassageRetriever, SystemAnswer
+from harness.core.rankings import Rankings
+from harness.core.records import Document, Floats, Ints, Query, Returned, Span, TokenMap
 from harness.core.timing import TIMED_QUERIES
 from harness.data.corpus import Documents, Extended
 from harness.data.location import FORMAT, Located, locate
@@ -25,8 +24,10 @@ from harness.running.stages.workspace import Workspace
 from harness.storage.digest import digest
 from harness.storage.store import Artifact, Key
 
-UNMAPPED = "unmapped:"
-"""The ids of passages that are not in the corpus begin with this."""
+UNMAPPED, REPEATED = "unmapped:", "repeated:"
+"""What the ids of passages begin with that are not in the corpus, or that were returned again for the same query."""
+
+_NO_TEXT = "(offsets beyond the document, without a text)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,7 @@ class Locate(SpansStage):
     """Locates the passages of another system in the corpus; see `harness.data.location`.
 
     `queries` is the SHA-256 of the query set, `run` that of the recorded run that the retriever reads, if it reads one.
-    A passage that is in several places counts at the one that has most of the query's evidence, the first of several.
+    A passage that is in several places counts at the one that has most of the query's evidence.
     """
 
     tokens: Tokenize
@@ -75,58 +76,59 @@ class Locate(SpansStage):
     def build(self, work: Workspace) -> Artifact:
         """Return the distinct spans, as chunks are stored, and the arrays of `Rankings` over them.
 
-        `ms`, (queries,), is how long the client waited. As data: `unmapped` has the texts of passages that are not in
-        the corpus, in the order of their documents, which come after those of the corpus; `how` counts how passages
-        were located, `repeated` those that a system returned again for the same query, and `failed` says by the number
-        of a query why the system did not answer it.
+        `ms`, (queries,), is how long the client waited. As data: `others` has id and text of what is not in the corpus,
+        in the order of these documents, which come after those of the corpus; `how` counts how passages were located,
+        and `failed` says by the number of a query why the system did not answer it.
         """
-        recorded = self.retriever.recorded
-        run_file = None if recorded is None else work.run_file(recorded)
-        answers = self.retriever.answers(run_file, [query.id for query in work.queries])
+        answers = self._answers(work)
         passages = list(dict.fromkeys(hit.passage for answer in answers for hit in answer.hits))
         located = dict(zip(passages, locate(passages, work.data.documents), strict=True))
-        unmapped = list(dict.fromkeys(one.text.strip() for one in passages if not located[one].places))
-        number = {text: len(work.data.documents) + at for at, text in enumerate(unmapped)}
-        rows: list[dict[tuple[int, int, int], float]] = []
-        repeated = 0
-        for query, answer in zip(work.queries, answers, strict=True):
-            row: dict[tuple[int, int, int], float] = {}
-            for rank, hit in enumerate(answer.hits):
-                place = _best_place(located[hit.passage], query)
-                text = hit.passage.text.strip()
-                span = (number[text], 0, len(text)) if place is None else _numbered(place, work)
-                repeated += span in row
-                row.setdefault(span, 1 / (1 + rank) if hit.score is None else hit.score)
-            rows.append(row)
-        table = sorted({span for row in rows for span in row})
+        others: dict[str, str] = {}
+        rows = [_row(*pair, located, others, work) for pair in zip(work.queries, answers, strict=True)]
+        number = {name: len(work.data.documents) + at for at, name in enumerate(others)}
+        known = work.data.number
+        numbered = [
+            {(number.get(span.doc) or known[span.doc], span.start, span.end): score for span, score in row.items()}
+            for row in rows
+        ]
+        table = sorted({span for row in numbered for span in row})
         at = {span: place for place, span in enumerate(table)}
-        ranked = Rankings.of([_row(row, at) for row in rows])
+        ranked = Rankings.of(
+            [
+                (np.array([at[span] for span in row], np.int64), np.array(list(row.values()), np.float64))
+                for row in numbered
+            ]
+        )
         columns = np.array(table, np.int64).reshape(-1, 3).T
-        tokens = self._tokens(table, unmapped, work)
         arrays = dict(zip(("doc", "start", "end"), columns, strict=True))
-        scale = np.zeros(len(table), np.int64)
-        how = Counter(located[hit.passage].how or "unmapped" for answer in answers for hit in answer.hits)
-        failed = {str(query): answer.failure for query, answer in enumerate(answers) if answer.failure}
-        facts = {"unmapped": unmapped, "how": dict(how), "repeated": repeated, "failed": failed}
-        ms = np.array([answer.ms for answer in answers])
-        return Artifact({**arrays, "tokens": tokens, "scale": scale, **ranked._asdict(), "ms": ms}, facts)
+        arrays |= {"tokens": self._tokens(table, list(others.values()), work), "scale": np.zeros(len(table), np.int64)}
+        facts = {
+            "others": list(others.items()),
+            "how": Counter(located[hit.passage].how or "unmapped" for answer in answers for hit in answer.hits),
+            "failed": {str(query): answer.failure for query, answer in enumerate(answers) if answer.failure},
+        }
+        return Artifact({**arrays, **ranked._asdict(), "ms": np.array([answer.ms for answer in answers])}, facts)
 
-    def _tokens(self, table: Sequence[tuple[int, int, int]], unmapped: Sequence[str], work: Workspace) -> Any:
+    def _answers(self, work: Workspace) -> list[SystemAnswer]:
+        recorded = self.retriever.recorded
+        run_file = None if recorded is None else work.run_file(recorded)
+        return self.retriever.answers(run_file, [query.id for query in work.queries])
+
+    def _tokens(self, table: Sequence[tuple[int, int, int]], others: Sequence[str], work: Workspace) -> Ints:
         maps, first = self.tokens.maps(work), len(work.data.documents)
         counts = (
-            maps.of(doc).count(start, end) if doc < first else work.tokenizer.count(unmapped[doc - first])
+            maps.of(doc).count(start, end) if doc < first else work.tokenizer.count(others[doc - first])
             for doc, start, end in table
         )
         return np.fromiter(counts, np.int64, len(table))
 
     def others(self, work: Workspace) -> list[Document]:
-        """Return the passages that are not in the corpus, as documents."""
+        """Return what the system returned that is not in the corpus, or not once more, as documents."""
 
         def made() -> list[Document]:
-            texts = self.read(work).data["unmapped"]
-            return [Document(f"{UNMAPPED}{digest(text)[:16]}", text) for text in texts]
+            return [Document(name, text) for name, text in self.read(work).data["others"]]
 
-        others = work.kept("unmapped", self.address, made)
+        others = work.kept("returned", self.address, made)
         work.returned |= {doc.id: doc for doc in others}
         return others
 
@@ -164,24 +166,39 @@ class Locate(SpansStage):
         return read_rankings(self.read(work))
 
 
-def _numbered(place: Span, work: Workspace) -> tuple[int, int, int]:
-    return work.data.number[place.doc], place.start, place.end
+def _row(
+    query: Query,
+    answer: SystemAnswer,
+    located: Mapping[Returned, Located],
+    others: dict[str, str],
+    work: Workspace,
+) -> dict[Span, float]:
+    """The spans that were returned for a query with their scores; `others` gets what has no span of the corpus.
+
+    A passage that is returned again is at its next place. If it has no more, it keeps its rank, but does not count.
+    """
+    row: dict[Span, float] = {}
+    for rank, hit in enumerate(answer.hits, 1):
+        places = _by_evidence(located[hit.passage].places, query)
+        span = next((place for place in places if place not in row), None)
+        if span is None:
+            text = hit.passage.text.strip() or (work.text(*places[0]) if places else _NO_TEXT)
+            name = f"{REPEATED if places else UNMAPPED}{digest(text)[:16]}"
+            names = (name, *(f"{name}:{number}" for number in range(2, rank + 1)))
+            span = next(one for one in (Span(name, 0, len(text)) for name in names) if one not in row)
+            others[span.doc] = text
+        row[span] = 1 / rank if hit.score is None else hit.score
+    return row
 
 
-def _best_place(found: Located, query: Query) -> Span | None:
-    """The place of a passage that has most of the query's evidence; None if it is in none."""
-    if len(found.places) < 2:
-        return next(iter(found.places), None)
-    evidence = [place for item in query.evidence for place in item.places]
+def _by_evidence(places: Sequence[Span], query: Query) -> list[Span]:
+    """The places of a passage, those with most of the query's evidence first."""
+    evidence = [place for item in query.evidence for place in item.places] if len(places) > 1 else []
 
     def shared(place: Span) -> int:
         return sum(overlap(place[1:], [other[1:]]) for other in evidence if other.doc == place.doc)
 
-    return max(found.places, key=shared)  # the first of equal ones
-
-
-def _row(row: Mapping[tuple[int, int, int], float], at: Mapping[tuple[int, int, int], int]) -> Row:
-    return np.array([at[span] for span in row], np.int64), np.array(list(row.values()), np.float64)
+    return sorted(places, key=shared, reverse=True)  # stable: those that are equal stay in corpus order
 
 
 class ExtendedMaps(TokenMaps):
