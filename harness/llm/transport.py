@@ -173,7 +173,7 @@ def _read(raw: bytes) -> Reply:
         raise Refused("server", "the answer is not a JSON object", again=True, body=kept, answered=True)
     usage = Usage.of(answer.get("usage"))
     if answer.get("error"):
-        detail = f"the server returned an error as its answer: {safe(_message(answer['error']))}"
+        detail = f"the server returned an error as its answer: {safe(error_message(answer['error']))}"
         kind: FailureKind = "quota" if "insufficient_quota" in json.dumps(answer["error"]) else "server"
         raise Refused(kind, detail, kind == "server", None, None, usage, kept, True)
     choices = answer.get("choices")
@@ -196,11 +196,11 @@ def _refusal(error: "openai.APIStatusError") -> Refused:
     status, headers = error.status_code, error.response.headers
     inner = error.body if isinstance(error.body, dict) else {}
     code = f"{inner.get('code') or ''} {inner.get('type') or ''}"
-    message = safe(_message(error.body if error.body is not None else error.message))
+    message = safe(error_message(error.body if error.body is not None else error.message))
     wait = retry_after(headers.get("retry-after-ms"), headers.get("retry-after"), time.time())
     refused = Refused("server", f"HTTP {status}: {message}", wait=wait)
     refused.body = refused.detail.encode()
-    refused.kind, refused.again = _kind(status, code, message, headers.get("x-should-retry") != "false")
+    refused.kind, refused.again = failure_kind(status, code, message, headers.get("x-should-retry") != "false")
     if refused.kind == "bad_request" and status in (400, 422):
         refused.parameter = _parameter(str(inner.get("param") or ""), message)
     if refused.kind == "server" and status < 400:
@@ -212,7 +212,7 @@ def _refusal(error: "openai.APIStatusError") -> Refused:
     return refused
 
 
-def _kind(status: int, code: str, message: str, retriable: bool) -> tuple[FailureKind, bool]:
+def failure_kind(status: int, code: str, message: str, retriable: bool) -> tuple[FailureKind, bool]:
     """The failure kind of an HTTP status, and whether the same request may succeed later."""
     if status == 402:
         return "quota", False
@@ -265,7 +265,7 @@ def _until(date: str, now: float) -> float:
         return math.nan
 
 
-def _message(error: Any) -> str:
+def error_message(error: Any) -> str:
     text = error.get("message", error) if isinstance(error, dict) else error
     if isinstance(text, dict) and isinstance(text.get("message"), str):
         text = text["message"]

@@ -17,11 +17,16 @@ from harness.storage.model_outputs import ScoreCache
 from harness.storage.sealed import read_sealed, write_sealed
 from harness.storage.sqlite_file import SqliteFile
 from harness.storage.sqlite_merge import fingerprint, merge, snapshot
+from harness.storage.system_answers import SystemAnswers
 
 _WRITTEN_ONCE, _REPLACED = "launches", "calibrations"
 """Folders of JSON records: those that never change, and those of which the newer one of a name counts."""
 
-_CACHES: dict[str, type[SqliteFile]] = {"answers.sqlite": AnswerCache, "scores.sqlite": ScoreCache}
+_CACHES: dict[str, type[SqliteFile]] = {
+    "answers.sqlite": AnswerCache,
+    "scores.sqlite": ScoreCache,
+    "systems.sqlite": SystemAnswers,
+}
 """Files of answers, which have cost money or time. In the bucket, each machine's file is an object `<name>/<sha256>`;
 what is known is the union of all."""
 

@@ -3,12 +3,13 @@
 from harness.components.retrievers.bm25 import BM25
 from harness.components.retrievers.dense import Dense
 from harness.components.retrievers.ensemble import Ensemble
+from harness.components.retrievers.http import Http
 from harness.components.retrievers.hybrid import Hybrid
 from harness.components.retrievers.lancedb import Lancedb
 from harness.components.retrievers.milvus import Milvus
 from harness.components.retrievers.passage_run import PassageRun
 from harness.components.retrievers.trec_run import TrecRun
 
-BUILTINS = (Dense, BM25, Hybrid, Ensemble, Lancedb, Milvus, TrecRun, PassageRun)
+BUILTINS = (Dense, BM25, Hybrid, Ensemble, Lancedb, Milvus, TrecRun, PassageRun, Http)
 
-__all__ = ["BM25", "BUILTINS", "Dense", "Ensemble", "Hybrid", "Lancedb", "Milvus", "PassageRun", "TrecRun"]
+__all__ = ["BM25", "BUILTINS", "Dense", "Ensemble", "Http", "Hybrid", "Lancedb", "Milvus", "PassageRun", "TrecRun"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.components.component import Positive
-from harness.components.roles import PassageRetriever, SystemAnswer, SystemHit
+from harness.components.roles import PassageReplay, SystemAnswer, SystemHit
 from harness.core.errors import DataError
 from harness.core.records import Returned
 from harness.core.text_files import Line, json_lines
@@ -17,7 +17,7 @@ _TYPES: Mapping[str, type] = {"text": str, "doc": str, "start": int, "end": int,
 
 
 @dataclass(frozen=True)
-class PassageRun(PassageRetriever):
+class PassageRun(PassageReplay):
     """The passages of another system: `run` names a file of JSON lines listed under `runs:` in the data set's manifest.
 
     A line is `{"query": "q1", "passages": [...]}`, best first. A passage is a text, or an object with `text`, `doc`
@@ -29,21 +29,15 @@ class PassageRun(PassageRetriever):
     run: str
     depth: Positive = 50
 
-    @property
-    def recorded(self) -> str | None:
-        """The run's name in the manifest."""
-        return self.run
-
-    def answers(self, run_file: Path | None, queries: Sequence[str]) -> list[SystemAnswer]:
+    def answers(self, path: Path, queries: Sequence[str]) -> list[SystemAnswer]:
         """Read the answers to `queries`; a query that is not in the file has none.
 
         Raises DataError if a line is malformed, or the file has none of the queries.
         """
-        assert run_file is not None
-        found = read_passages(run_file)
+        found = read_passages(path)
         if not found.keys() & set(queries):
             message = f"run '{self.run}' has none of the {len(queries)} queries, but queries such as"
-            raise DataError(f"{run_file}: {message} '{next(iter(found), '')}'")
+            raise DataError(f"{path}: {message} '{next(iter(found), '')}'")
         missing = SystemAnswer(failure="the query is not in the run")
         return [found.get(query, missing) for query in queries]
 

@@ -18,7 +18,13 @@ from harness.components.roles.chunker import (
 from harness.components.roles.embedder import Embedder
 from harness.components.roles.judge import Judge, LocalJudge, judge_measures
 from harness.components.roles.metric import Metric, Selected
-from harness.components.roles.passage_retriever import PassageRetriever, SystemAnswer, SystemHit
+from harness.components.roles.passage_retriever import (
+    PassageReplay,
+    PassageRetriever,
+    PassageService,
+    SystemAnswer,
+    SystemHit,
+)
 from harness.components.roles.retriever import (
     BaseRetriever,
     Batch,
@@ -55,7 +61,9 @@ __all__ = [
     "LocalJudge",
     "Metric",
     "PartedIndex",
+    "PassageReplay",
     "PassageRetriever",
+    "PassageService",
     "Replay",
     "Reranker",
     "Retriever",

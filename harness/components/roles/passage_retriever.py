@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -46,12 +46,54 @@ class PassageRetriever(BaseRetriever):
         """This retriever."""
         return self
 
-    @abstractmethod
-    def answers(self, run_file: Path | None, queries: Sequence[str]) -> list[SystemAnswer]:
-        """Return what the system has answered to queries, given by id; `run_file` is the file of its `recorded` run."""
+    @property
+    def replay(self) -> "PassageReplay | None":
+        """This retriever if it reads a recorded run; else None."""
+        return None
+
+    @property
+    def service(self) -> "PassageService | None":
+        """This retriever if it asks the system; else None."""
+        return None
 
     def rank(self, given: SearchInputs) -> Rankings:
         """Return the located passages, at most `depth` for each query."""
         assert given.located is not None
         rows = (given.located.row(query) for query in range(given.located.queries))
         return Rankings.of([(ids[: self.depth], scores[: self.depth]) for ids, scores in rows])
+
+
+class PassageReplay(PassageRetriever):
+    """Reads what a system has returned from a file, listed as a `run` in the data set's manifest."""
+
+    run: str
+
+    @property
+    def replay(self) -> "PassageReplay":
+        """This retriever."""
+        return self
+
+    @property
+    def recorded(self) -> str | None:
+        """The run's name in the manifest."""
+        return self.run
+
+    @abstractmethod
+    def answers(self, path: Path, queries: Sequence[str]) -> list[SystemAnswer]:
+        """Read the answers to queries, given by id. Raises DataError if the file is malformed."""
+
+
+class PassageService(PassageRetriever):
+    """Asks a system. The harness keeps the answers, so that each query is asked once."""
+
+    @property
+    def service(self) -> "PassageService":
+        """This retriever."""
+        return self
+
+    @abstractmethod
+    def ask(self, queries: Sequence[str], done: Callable[[int, SystemAnswer], None]) -> None:
+        """Ask for passages for the texts of queries; `done` gets the number of each and the answer, as it comes.
+
+        Raises ConfigError if nothing can be asked, such as without a key.
+        """

@@ -16,6 +16,7 @@ from harness.data.corpus import Documents, Extended
 from harness.data.location import FORMAT, Located, locate
 from harness.data.manifest import Copies
 from harness.evaluation.metrics.intervals import overlap
+from harness.running.stages.ask_system import AskSystem, stored_answers
 from harness.running.stages.ranking_checks import read_rankings
 from harness.running.stages.spans import SpansStage
 from harness.running.stages.stage import Stage
@@ -60,8 +61,14 @@ class Locate(SpansStage):
 
     @property
     def inputs(self) -> tuple[Stage, ...]:
-        """The tokens."""
-        return (self.tokens,)
+        """The tokens, and what a service is asked."""
+        service = self.retriever.service
+        return (self.tokens, *((AskSystem(service, self.queries),) if service else ()))
+
+    @property
+    def reads_answers(self) -> bool:
+        """Whether a service was asked: its answers are kept on the launching machine."""
+        return self.retriever.service is not None
 
     @property
     def complete(self) -> bool:
@@ -78,7 +85,8 @@ class Locate(SpansStage):
 
         `ms`, (queries,), is how long the client waited. As data: `others` has id and text of what is not in the corpus,
         in the order of these documents, which come after those of the corpus; `how` counts how passages were located,
-        and `failed` says by the number of a query why the system did not answer it.
+        and `failed` says by the number of a query why the system did not answer it. Raises JudgeError if a service left
+        too many queries without an answer.
         """
         answers = self._answers(work)
         passages = list(dict.fromkeys(hit.passage for answer in answers for hit in answer.hits))
@@ -110,9 +118,11 @@ class Locate(SpansStage):
         return Artifact({**arrays, **ranked._asdict(), "ms": np.array([answer.ms for answer in answers])}, facts)
 
     def _answers(self, work: Workspace) -> list[SystemAnswer]:
-        recorded = self.retriever.recorded
-        run_file = None if recorded is None else work.run_file(recorded)
-        return self.retriever.answers(run_file, [query.id for query in work.queries])
+        service, replay = self.retriever.service, self.retriever.replay
+        if service is not None:
+            return stored_answers(service, work)
+        assert replay is not None
+        return replay.answers(work.run_file(replay.run), [query.id for query in work.queries])
 
     def _tokens(self, table: Sequence[tuple[int, int, int]], others: Sequence[str], work: Workspace) -> Ints:
         maps, first = self.tokens.maps(work), len(work.data.documents)

@@ -17,6 +17,7 @@ from harness.running.stages.embeddings import Embeddings
 from harness.storage.bucket import local_folder
 from harness.storage.model_outputs import ScoreCache
 from harness.storage.store import Store
+from harness.storage.system_answers import SystemAnswers
 from harness.storage.vector_shards import VectorShards
 
 ANSWERS = "answers.sqlite"
@@ -65,6 +66,7 @@ class Workspace:
         self.vectors = Embeddings(VectorShards(folder / "vectors"), self.store.built)
         self.answers = AnswerCache(folder / ANSWERS)
         self.scored = ScoreCache(folder / "scores.sqlite")
+        self.systems = SystemAnswers(folder / "systems.sqlite")
         self.returned: dict[str, Document] = {}
         """Passages that other systems have returned and that are not in the corpus, by id."""
         self._kept: dict[str, OrderedDict[str, Any]] = {}

@@ -1,0 +1,177 @@
+"""Retrieval by a service of the user's own, over HTTP."""
+
+import math
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from harness.components.component import Positive, runtime
+from harness.components.roles import PassageService, SystemAnswer, SystemHit
+from harness.core.errors import ConfigError
+from harness.core.records import Returned
+from harness.core.secrecy import address_fault, api_key, bare_address, holds_credentials, learn
+from harness.llm.blocking import blocking
+from harness.llm.endpoint import Endpoint, Request
+from harness.llm.transport import Refused, safe
+
+_FIELDS = ("text", "doc", "start", "end", "score", "id")
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Http(PassageService):
+    """A search service of your own: its answer is JSON with a list of passages, best first.
+
+    `body` is sent as JSON (with POST), `params` after the `?`; in their texts, `{query}` stands for the query, `{k}`
+    for `depth`. `headers` names the environment variables that hold the values of headers. `passages` is the JMESPath
+    of the list in the answer; `text`, `doc`, `start`, `end`, `score` and `id` are those of each field in a passage,
+    empty if there is none; `text`, or `doc` with `start` and `end`, is needed. `doc` is a document's id in the corpus,
+    `start` and `end` are offsets in characters. `release` is yours: change it when the service changes, and it is asked
+    again.
+    """
+
+    url: str
+    passages: str = "passages"
+    text: str = "text"
+    doc: str = ""
+    start: str = ""
+    end: str = ""
+    score: str = ""
+    id: str = ""
+    method: Literal["POST", "GET"] = "POST"
+    body: Mapping[str, Any] = field(default_factory=lambda: {"query": "{query}", "k": "{k}"})
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    release: str = ""
+    depth: Positive = 10
+    concurrency: Positive = runtime(8)
+    timeout: Annotated[float, Field(gt=0)] = runtime(30.0)
+    retries: Annotated[int, Field(ge=0)] = runtime(4)
+
+    def problem(self) -> str | None:
+        """An error message if the address, a path or the name of a variable is malformed, or the query is not sent."""
+        fault = address_fault(self.url)
+        if fault:
+            return f"url: {fault.replace('/v1', '/search')}; what comes after the ? belongs into `params`"
+        if holds_credentials(self.url):
+            return "url: holds a user, a password or a key, which would be logged; send it in a header"
+        for name in ("passages", *_FIELDS):
+            fault = _path_fault(getattr(self, name))
+            if fault:
+                return f"{name}: {fault}"
+        if not self.text and not (self.doc and self.start and self.end):
+            return "text: is needed, or doc, start and end"
+        for header, variable in self.headers.items():
+            if not _VARIABLE.fullmatch(variable):
+                return f"headers.{header}: expected the name of an environment variable that holds the value"
+        if "{query}" not in str(self._template):
+            return f'{"params" if self.method == "GET" else "body"}: does not send the query; write "{{query}}" in it'
+        return None
+
+    @property
+    def _template(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        return (self.params, {} if self.method == "GET" else self.body)
+
+    def ask(self, queries: Sequence[str], done: Callable[[int, SystemAnswer], None]) -> None:
+        """Send a request for each query. Raises ConfigError if the variable of a header is not set."""
+        headers = {header: self._secret(header, variable) for header, variable in self.headers.items()}
+        requests = [self.request(query, headers) for query in queries]
+
+        def report(at: int, content: tuple[SystemHit, ...] | Refused, ms: float) -> None:
+            if isinstance(content, Refused):
+                done(at, SystemAnswer(failure=content.detail))
+            else:
+                done(at, SystemAnswer(content, ms=ms))
+
+        blocking(Endpoint(self.concurrency, self.timeout, self.retries).ask(requests, self.read, report))
+
+    def _secret(self, header: str, variable: str) -> str:
+        value = api_key(variable) if " " not in os.environ.get(variable, "").strip() else os.environ[variable].strip()
+        if not value:
+            raise ConfigError(f"retriever http: headers.{header}: the environment variable {variable} is not set")
+        for word in value.split():
+            learn(word)
+        return value
+
+    def request(self, query: str, headers: Mapping[str, str]) -> Request:
+        """Return the request for a query."""
+        params, body = (_filled(template, query, self.depth) for template in self._template)
+        texts = {name: str(value) for name, value in params.items()}
+        return Request(self.method, self.url, headers, texts, body if self.method == "POST" else None)
+
+    def read(self, answer: Any) -> tuple[SystemHit, ...]:
+        """Return the passages of an answer. Raises Refused if it has none where they should be, or odd ones."""
+        listed = _found(self.passages, answer)
+        if not isinstance(listed, list):
+            shown = safe(str(answer))[:80]
+            raise Refused("server", f"the answer has no list at `{self.passages}`: {shown}", answered=True)
+        if len(listed) > self.depth:
+            message = f"the answer has {len(listed)} passages, but {self.depth} were asked for"
+            raise Refused("server", f"{message}; send {{k}} to the service, or set depth", answered=True)
+        hits = tuple(self._hit(at, one) for at, one in enumerate(listed))
+        for at, (one, other) in enumerate(pairwise(hits), 1):
+            if one.score is not None and other.score is not None and other.score > one.score:
+                message = f"passage {at + 1} has a higher score than passage {at}; leave `score` out if less is better"
+                raise Refused("server", message, answered=True)
+        return hits
+
+    def _hit(self, at: int, record: Any) -> SystemHit:
+        values = {name: _found(getattr(self, name), record) if getattr(self, name) else None for name in _FIELDS}
+
+        def odd(name: str, expected: str) -> Refused:
+            shown = safe(str(values[name]))[:40]
+            return Refused("server", f"passage {at + 1}: expected {expected} at `{getattr(self, name)}`, got {shown}")
+
+        for name in ("text", "doc"):
+            if values[name] is not None and not isinstance(values[name], str):
+                raise odd(name, "a text")
+        for name in ("start", "end"):
+            if values[name] is not None and type(values[name]) is not int:
+                raise odd(name, "a number of characters")
+        score: Any = values["score"]
+        if self.score and (type(score) not in (int, float) or not math.isfinite(score)):
+            raise odd("score", "a number")
+        passage = Returned(values["text"] or "", values["doc"], values["start"], values["end"])
+        if not passage.text.strip() and None in passage[1:]:
+            raise odd("text", "the text of the passage")
+        number = values["id"]
+        return SystemHit(passage, None if score is None else float(score), "" if number is None else str(number))
+
+    @property
+    def where(self) -> str:
+        """The address without credentials, for messages."""
+        return bare_address(self.url)
+
+
+def _filled(template: Any, query: str, k: int) -> Any:
+    """A template with the query and the number of passages in the place of their names."""
+    if isinstance(template, Mapping):
+        return {name: _filled(value, query, k) for name, value in template.items()}
+    if isinstance(template, list | tuple):
+        return [_filled(value, query, k) for value in template]
+    if template == "{k}":
+        return k
+    return template.replace("{k}", str(k)).replace("{query}", query) if isinstance(template, str) else template
+
+
+def _found(path: str, value: Any) -> Any:
+    import jmespath
+
+    return jmespath.search(path, value)
+
+
+def _path_fault(path: str) -> str | None:
+    import jmespath
+
+    try:
+        if path:
+            jmespath.compile(path)
+    except jmespath.exceptions.JMESPathError as error:
+        return f"is not a JMESPath: {' '.join(str(error).split())[:100]}"
+    return None

@@ -1,0 +1,61 @@
+"""The SQLite file of what other systems answered, so that each query is asked once."""
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, NamedTuple
+
+from harness.storage.locks import locked
+from harness.storage.model_outputs import text_key
+from harness.storage.sqlite_file import SqliteFile
+from harness.storage.sqlite_tables import Row
+
+
+class Answered(NamedTuple):
+    """The answer to a query as JSON text, and how long the client waited for it, in milliseconds."""
+
+    content: str
+    ms: float
+
+
+class SystemAnswers(SqliteFile):
+    """Answers by system and query, and why there is none; failures are kept only until the query is answered."""
+
+    TABLES: ClassVar = {
+        "answers": ("space TEXT", "key BLOB", "content TEXT", "ms REAL"),
+        "failures": ("space TEXT", "key BLOB", "detail TEXT"),
+    }
+    KEYS: ClassVar = {"answers": 2, "failures": 2}
+    SHARED: ClassVar = ("answers",)
+
+    def plausible(self, table: str, row: Row) -> bool:
+        """Whether a row has a text and, if it is an answer, a finite duration."""
+        return isinstance(row[2], str) and (table != "answers" or (isinstance(row[3], float) and math.isfinite(row[3])))
+
+    @contextlib.contextmanager
+    def alone(self, namespace: str) -> Iterator[None]:
+        """Lock a system for the store, so that no other launch asks the same at the same time."""
+        with locked(self.path.parent / "locks" / f"system-{namespace[:24]}"):
+            yield
+
+    def get(self, namespace: str, queries: Sequence[str]) -> dict[str, Answered]:
+        """The stored answers, by query."""
+        keys = {text_key(query): query for query in queries}
+        rows = self.lookup("SELECT * FROM answers WHERE space = ? AND key IN", list(keys), first=[namespace])
+        return {keys[key]: Answered(content, ms) for _, key, content, ms in self.sound("answers", rows)}
+
+    def failures(self, namespace: str, queries: Sequence[str]) -> dict[str, str]:
+        """Why queries were not answered when they were asked last, by query."""
+        keys = {text_key(query): query for query in queries}
+        rows = self.lookup("SELECT * FROM failures WHERE space = ? AND key IN", list(keys), first=[namespace])
+        return {keys[key]: detail for _, key, detail in self.sound("failures", rows)}
+
+    def put(self, namespace: str, query: str, answer: Answered) -> None:
+        """Store an answer; one that is stored already stays."""
+        row = (namespace, text_key(query), answer.content, float(answer.ms))
+        self.write(lambda db: self.insert(db, "answers", [row], replace=False))
+
+    def put_failure(self, namespace: str, query: str, detail: str) -> None:
+        """Keep why a query was not answered."""
+        row = (namespace, text_key(query), detail)
+        self.write(lambda db: self.insert(db, "failures", [row], replace=True))
