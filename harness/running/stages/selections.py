@@ -22,7 +22,9 @@ class Selections(Lazy[Selection]):
     """
 
     def __init__(self, artifact: Artifact, documents: Sequence[str]) -> None:
-        self._documents, self._queries = documents, artifact.data["queries"]
+        self._queries = artifact.data["queries"]
+        # Only the ids that occur: a large corpus has many more, and reading one of those takes a while.
+        self._documents = {number: documents[number] for number in np.unique(artifact.arrays["doc"]).tolist()}
         self._steps, self._reasons = artifact.data["steps"], artifact.data["reasons"]
         order = np.argsort(artifact.arrays["query"], kind="stable")
         self._columns = [artifact.arrays[name][order].tolist() for name in COLUMNS[1:]]
