@@ -18,6 +18,7 @@ from harness.cli.list_command import add_list_command
 from harness.cli.output import OutputClosedError, safe_output
 from harness.cli.parser import CommandGroup, CommandParser
 from harness.cli.plan_command import add_plan_command
+from harness.cli.probe_command import add_probe_commands
 from harness.cli.result_commands import add_bins_command, add_compare_command, add_report_command
 from harness.cli.run_command import add_run_command
 from harness.cli.store_commands import add_store_commands
@@ -37,6 +38,7 @@ _COMMANDS = (
     add_gate_command,
     add_bins_command,
     add_export_command,
+    add_probe_commands,
     add_list_command,
     add_init_command,
     add_ui_command,

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.llm.rate_limiter import RateLimiter
 from harness.llm.retry_policy import RetryPolicy
@@ -14,8 +14,6 @@ from harness.llm.transport import Refused, error_message, failure_kind, read_jso
 
 if TYPE_CHECKING:
     import httpx2
-
-Content = TypeVar("Content")
 
 
 class Request(NamedTuple):
@@ -43,14 +41,13 @@ class Endpoint:
     async def ask(
         self,
         requests: Sequence[Request],
-        read: Callable[[Any], Content],
-        done: Callable[[int, Content | Refused, float], None],
+        done: Callable[[int, Any, float], None],
     ) -> None:
         """Send all requests, and report each as it ends.
 
-        `read` turns the JSON of a response into what is reported; it raises Refused if that is not usable. `done` gets
-        the number of the request, the content or why there is none, and the milliseconds of the last attempt. After a
-        refusal that all others would share, such as a wrong key, nothing more is sent.
+        `done` gets the number of the request, the JSON of the response or the Refused that says why there is none, and
+        the milliseconds of the last attempt. After a refusal that all others would share, such as a wrong key, nothing
+        more is sent.
         """
         from harness.llm.bounded import bounded_client
 
@@ -66,11 +63,10 @@ class Endpoint:
                 begun = time.perf_counter()
                 try:
                     content, ms = await self._answered(client, limiter, request)
-                    made: Content | Refused = read(content)
                 except Refused as refused:
-                    made, ms = refused, (time.perf_counter() - begun) * 1000
+                    content, ms = refused, (time.perf_counter() - begun) * 1000
                     fatal.extend([refused] if refused.fatal else [])
-                done(at, made, ms)
+                done(at, content, ms)
 
         try:
             await asyncio.gather(*(worker() for _ in range(min(self.concurrency, len(requests)))))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from harness.components.component import Positive, runtime
-from harness.components.roles import PassageService, SystemAnswer, SystemHit
+from harness.components.roles import Exchange, PassageService, SystemAnswer, SystemHit
 from harness.core.errors import ConfigError
 from harness.core.records import Returned
 from harness.core.secrecy import address_fault, api_key, bare_address, holds_credentials, learn
@@ -80,16 +80,36 @@ class Http(PassageService):
 
     def ask(self, queries: Sequence[str], done: Callable[[int, SystemAnswer], None]) -> None:
         """Send a request for each query. Raises ConfigError if the variable of a header is not set."""
+
+        def report(at: int, content: Any, ms: float) -> None:
+            done(at, self._answer(content, ms))
+
+        self._send(queries, report)
+
+    def exchange(self, query: str) -> Exchange:
+        """Send one request. Raises ConfigError if the variable of a header is not set."""
+        found: list[tuple[Any, float]] = []
+        self._send([query], lambda _, content, ms: found.append((content, ms)))
+        request = self.request(query, {})
+        sent = {"method": request.method, "url": self.where, "headers": dict(self.headers)}
+        sent |= {name: value for name, value in (("params", request.params), ("body", request.body)) if value}
+        ((content, ms),) = found
+        received = {"error": content.detail} if isinstance(content, Refused) else content
+        return Exchange(sent, received, self._answer(content, ms))
+
+    def _send(self, queries: Sequence[str], done: Callable[[int, Any, float], None]) -> None:
+        """Send a request for each query; `done` gets the JSON of each response, or why there is none."""
         headers = {header: self._secret(header, variable) for header, variable in self.headers.items()}
         requests = [self.request(query, headers) for query in queries]
+        blocking(Endpoint(self.concurrency, self.timeout, self.retries).ask(requests, done))
 
-        def report(at: int, content: tuple[SystemHit, ...] | Refused, ms: float) -> None:
+    def _answer(self, content: Any, ms: float) -> SystemAnswer:
+        try:
             if isinstance(content, Refused):
-                done(at, SystemAnswer(failure=content.detail))
-            else:
-                done(at, SystemAnswer(content, ms=ms))
-
-        blocking(Endpoint(self.concurrency, self.timeout, self.retries).ask(requests, self.read, report))
+                raise content
+            return SystemAnswer(self.read(content), ms=ms)
+        except Refused as refused:
+            return SystemAnswer(failure=refused.detail)
 
     def _secret(self, header: str, variable: str) -> str:
         value = api_key(variable) if " " not in os.environ.get(variable, "").strip() else os.environ[variable].strip()

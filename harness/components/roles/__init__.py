@@ -19,6 +19,7 @@ from harness.components.roles.embedder import Embedder
 from harness.components.roles.judge import Judge, LocalJudge, judge_measures
 from harness.components.roles.metric import Metric, Selected
 from harness.components.roles.passage_retriever import (
+    Exchange,
     PassageReplay,
     PassageRetriever,
     PassageService,
@@ -54,6 +55,7 @@ __all__ = [
     "DatabaseRetriever",
     "Embedder",
     "EmbeddingChunker",
+    "Exchange",
     "Fusion",
     "FusionContext",
     "IndexPlace",

@@ -2,9 +2,9 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from harness.components.roles.retriever import BaseRetriever, SearchInputs
 from harness.core.rankings import Rankings
@@ -31,6 +31,14 @@ class SystemAnswer(NamedTuple):
     hits: tuple[SystemHit, ...] = ()
     failure: str = ""
     ms: float = math.nan
+
+
+class Exchange(NamedTuple):
+    """One question to a system, for people to look at: what was sent and received, without secrets, and the answer."""
+
+    sent: Mapping[str, Any]
+    received: Any
+    answer: SystemAnswer
 
 
 class PassageRetriever(BaseRetriever):
@@ -97,3 +105,7 @@ class PassageService(PassageRetriever):
 
         Raises ConfigError if nothing can be asked, such as without a key.
         """
+
+    @abstractmethod
+    def exchange(self, query: str) -> Exchange:
+        """Ask for passages for one query, and return all that was said. Raises ConfigError, as `ask` does."""
