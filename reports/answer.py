@@ -51,7 +51,7 @@ def _second(comparison: Comparison, others: list[Row]) -> str:
         return "Too many judgments are missing to say which trial has the highest mean."
     message, mean = f"'{best.name}'{_sharing(comparison)} the highest mean", f"{best.mean:.3f}"
     if any(row.mean_min < row.mean_max for row in comparison.rows):
-        message = f"With missing judgments counted at their worst, {message}"
+        message = f"With missing values counted at their worst, {message}"
         mean += " over complete queries"
     if not math.isnan(best.corrected) and round(best.corrected, 3) != round(best.mean, 3):
         mean += f", {best.corrected:.3f} corrected for selection"

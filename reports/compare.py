@@ -37,6 +37,7 @@ from harness.running.primary_metric import Scores, chunkings, primary_metric, sc
 from reports.comparison import Best, Comparison
 from reports.comparison_row import Matters, Row, Verdict
 from reports.judge_notes import notes_on
+from reports.system_notes import system_notes
 
 
 def compare(
@@ -91,7 +92,7 @@ def compare(
         warnings=[
             *_warnings(launch, metric, len(sizes)),
             *_judge_notes(launch, metric),
-            *_system_notes(launch, metric),
+            *system_notes(launch, metric),
             *([_ambiguous(asked, len(found))] if asked and len(found) > 1 else ()),
         ],
         synthetic=launch.session is not None and launch.session.synthetic,
@@ -198,7 +199,7 @@ def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
 
 def _unbounded(missing: bool) -> str:
     """The reason why a difference has no bounds."""
-    return "missing judgments" if missing else "too few clusters"
+    return "missing values" if missing else "too few clusters"
 
 
 def _refused(why: str, settings: Compare) -> _Difference:
@@ -285,23 +286,6 @@ def _judge_notes(launch: Launch, metric: str) -> list[str]:
     if short:
         notes.append("intervals and verdicts hold for all possible values of the missing judgments")
     return [*notes, *notes_on(launch, metric)]
-
-
-def _system_notes(launch: Launch, metric: str) -> list[str]:
-    """Notes on trials of other systems that left something uncertain."""
-    notes = []
-    for result in launch.results:
-        found = result.uncertain.get(metric)
-        if found is None:
-            continue
-        missing, open_ = found.total - found.complete, int((found.low < found.high).sum())
-        if missing:
-            message = "the mean is withheld" if found.withheld else "the mean is over the others"
-            notes.append(f"{result.name}: {missing} of {found.total} queries have no answer; {message}")
-        if open_ > missing:
-            message = f"{plural(open_ - missing, 'query')} may have evidence in passages that are not in the corpus"
-            notes.append(f"{result.name}: {message}, which counts as none")
-    return [*notes, *(["intervals and verdicts hold for whatever is missing or not located"] if notes else ())]
 
 
 def _capped(launch: Launch, metric: str) -> list[str]:

@@ -234,7 +234,7 @@ def _explained(comparison: Comparison, *, needed: bool) -> list[str]:
     equal = f" and {plural(comparison.equally_good, 'other trial')}" if comparison.equally_good else ""
     named, over = f"highest mean: '{best.name}'{equal}", ""
     if any(row.mean_min < row.mean_max for row in comparison.rows):
-        named = f"highest mean, with missing judgments counted at their worst: '{best.name}'"
+        named = f"highest mean, with missing values counted at their worst: '{best.name}'"
         over = " over complete queries"
     if not math.isnan(best.corrected):
         named += f", {best.mean:.3f}{over}, {best.corrected:.3f} corrected for selection on these queries"

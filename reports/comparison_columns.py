@@ -170,7 +170,7 @@ COLUMNS = (
         title="verdict",
         rank=3,
         meaning='better or worse if p is at most .05, else cannot tell: not "equal", but undecided by these queries; '
-        "also if there are too few clusters for any test, or a mean is withheld for missing judgments",
+        "also if there are too few clusters for any test, or a mean is withheld for missing values",
         text=lambda row: marked(row.verdict),
         fields=("verdict", "no_interval"),
         left=True,

@@ -9,7 +9,7 @@ from harness.core.errors import ConfigError
 from harness.core.records import Query
 from harness.evaluation.metrics.matching import Passage
 from harness.running.launch_result import Launch
-from harness.running.stages.locate import UNMAPPED
+from harness.running.stages.locate import REPEATED, UNMAPPED
 from harness.running.trial_outputs import TrialOutputs
 from harness.storage.files import appearing, file_name
 
@@ -47,7 +47,7 @@ def _free(root: Path, name: str) -> str:
 def _trec_lines(queries: Sequence[Query], rows: Sequence[Sequence[Passage]], run: str) -> Iterator[str]:
     """Lines of a TREC run. The score is the number of documents from here to the end: tools break ties differently."""
     for query, row in zip(queries, rows, strict=True):
-        documents = list(dict.fromkeys(passage.doc for passage in row))
+        documents = list(dict.fromkeys(one.doc for one in row if not one.doc.startswith(REPEATED)))
         for rank, doc in enumerate(documents, 1):
             yield f"{_word(query.id)} Q0 {_word(doc)} {rank} {len(documents) + 1 - rank} {run}"
 
@@ -57,7 +57,7 @@ def _passage_lines(outputs: TrialOutputs, rows: Sequence[Sequence[Passage]]) -> 
     for query, row in zip(outputs.queries, rows, strict=True):
         passages: list[dict[str, Any]] = [
             {"text": text(one.doc, one.start, one.end)}
-            | ({} if one.doc.startswith(UNMAPPED) else {"doc": one.doc, "start": one.start, "end": one.end})
+            | ({} if one.doc.startswith((UNMAPPED, REPEATED)) else {"doc": one.doc, "start": one.start, "end": one.end})
             for one in row
         ]
         yield json.dumps({"query": query.id, "passages": passages}, ensure_ascii=False)

@@ -47,9 +47,10 @@ def lacking() -> dict[str, list[str]]:
     found = {}
     for role in ROLES:
         used = {name for product in (content, *content["grid"]) for name in named(product.get(role, []))}
-        used |= {"none"} if role == "augmenter" else set()
-        # It needs the run of another system in the data set; tests/components/test_trec_run.py tests it.
-        used |= {"trec_run"} if role == "retriever" else set()
+        used |= {"none"} if role in ("chunker", "augmenter") else set()
+        # They need another system, or its run in the data set; see tests/components/test_trec_run.py, test_systems.py
+        # and test_http.py in tests/running.
+        used |= {"trec_run", "passage_run", "http"} if role == "retriever" else set()
         # `threshold`, `token_budget` and others are in lists of steps, which `named` flattens.
         found[role] = [name for name in BUILTINS[role] if name not in used]
     return {role: names for role, names in found.items() if names}

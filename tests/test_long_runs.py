@@ -17,17 +17,19 @@ from harness.components.retrievers.intent import expected, has_form
 from harness.components.selectors.similarity import word_set
 from harness.core.characters import in_one_line, visible
 from harness.core.errors import HarnessError
-from harness.core.records import Document, TokenMap
+from harness.core.records import Document, Returned, TokenMap
 from harness.core.secrecy import redact
 from harness.core.text_files import Line
 from harness.core.tokenizer import Tokenizer
 from harness.data.checks.words import words
+from harness.data.corpus import HeldDocuments
 from harness.data.documents.extracted import of_markdown
 from harness.data.documents.markdown import of_markdown_file
 from harness.data.documents.restructured_text import _DIRECTIVE, _ROLE
 from harness.data.importers.query_table import _LIKELY
 from harness.data.importers.questions import _text
 from harness.data.importers.trec import _bare, _document
+from harness.data.location import locate
 from harness.data.passage_search import snippets
 from harness.data.quotes import loose_occurrences
 from harness.experiment.metric_specs import metrics_of
@@ -148,6 +150,9 @@ def trec(text: str) -> object:
 
 READERS: dict[str, Callable[[str], object]] = {
     "visible": visible,
+    "a passage of another system": lambda text: locate(
+        [Returned(f"{text[:-40]}q"), Returned(text[40:])], HeldDocuments([Document("d", f"{text}k{text}")])
+    ),
     "in one line": in_one_line,
     "defused": defused,
     "suspicious": suspicious.__wrapped__,

@@ -5,7 +5,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.arguments import add_store_option
-from harness.cli.exit_codes import INVALID, OK
+from harness.cli.exit_codes import OK
 from harness.cli.parser import CommandGroup
 from harness.core.errors import ConfigError
 
@@ -37,15 +37,12 @@ def _retriever(options: argparse.Namespace) -> int:
     experiment = read_experiment(options.experiment)
     session = Session(experiment, store_folder(options.store, experiment.base_dir))
     documents = session.outputs(session.trials[0]).data.documents
-    code = OK
     for system in _systems(session):
         found = system.exchange(options.question)
         print(f"request: {_shown(found.sent)}")
         print(f"response: {_shown(found.received)}")
         if found.answer.failure:
-            print(f"no answer: {found.answer.failure}")
-            code = INVALID
-            continue
+            raise ConfigError(f"retriever {system.name()}: {found.answer.failure}")
         hits = found.answer.hits
         print(f"{len(hits)} passages in {found.answer.ms:.0f} ms" if hits else "no passage")
         for rank, (hit, one) in enumerate(zip(hits, locate([hit.passage for hit in hits], documents), strict=True), 1):
@@ -53,7 +50,7 @@ def _retriever(options: argparse.Namespace) -> int:
             more = f" and {len(one.places) - 3} more" if len(one.places) > 3 else ""
             where = f"{places}{more} ({one.how})" if one.places else "unmapped: not in the corpus"
             print(f"{rank:>4}  {where}  {' '.join(hit.passage.text.split())[:60]!r}")
-    return code
+    return OK
 
 
 def _systems(session: "Session") -> list["PassageService"]:

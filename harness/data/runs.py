@@ -23,7 +23,7 @@ def run_queries(path: Path) -> set[str]:
 
 def has_passages(path: Path) -> bool:
     """Whether a run has passages, by its name: compressed or not, it is a file of JSON lines."""
-    return bare_name(path).endswith(".jsonl")
+    return bare_name(path).endswith((".jsonl", ".ndjson", ".json"))
 
 
 def add_run(root: Path, name: str, file: Path) -> Manifest:

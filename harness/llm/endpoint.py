@@ -46,8 +46,8 @@ class Endpoint:
         """Send all requests, and report each as it ends.
 
         `done` gets the number of the request, the JSON of the response or the Refused that says why there is none, and
-        the milliseconds of the last attempt. After a refusal that all others would share, such as a wrong key, nothing
-        more is sent.
+        the milliseconds of all its attempts, without the pauses between them; NaN if it was not sent. After a refusal
+        that all others would share, such as a wrong key, nothing more is sent.
         """
         from harness.llm.bounded import bounded_client
 
@@ -60,13 +60,13 @@ class Endpoint:
                 if fatal:
                     done(at, Refused("network", f"not asked, after: {fatal[0].detail}"), float("nan"))
                     continue
-                begun = time.perf_counter()
+                attempts: list[float] = []
                 try:
-                    content, ms = await self._answered(client, limiter, request)
+                    content = await self._answered(client, limiter, request, attempts)
                 except Refused as refused:
-                    content, ms = refused, (time.perf_counter() - begun) * 1000
+                    content = refused
                     fatal.extend([refused] if refused.fatal else [])
-                done(at, content, ms)
+                done(at, content, 1000 * sum(attempts))
 
         try:
             await asyncio.gather(*(worker() for _ in range(min(self.concurrency, len(requests)))))
@@ -74,9 +74,9 @@ class Endpoint:
             await client.aclose()
 
     async def _answered(
-        self, client: "httpx2.AsyncClient", limiter: RateLimiter, request: Request
-    ) -> tuple[Any, float]:
-        """The JSON of a response, and how long it took, without pauses. Raises Refused."""
+        self, client: "httpx2.AsyncClient", limiter: RateLimiter, request: Request, attempts: list[float]
+    ) -> Any:
+        """The JSON of a response; `attempts` gets how long each attempt took, in seconds. Raises Refused."""
         policy, failed, turns = RetryPolicy(attempts=self.retries + 1), 0, 0
         while True:
             async with limiter.turn():
@@ -84,7 +84,7 @@ class Endpoint:
                 try:
                     content = read_json(await self._sent(client, request))
                     limiter.passed()
-                    return content, (time.perf_counter() - begun) * 1000
+                    return content
                 except Refused as refused:
                     limited = refused.kind == "rate_limit"
                     failed, turns = failed + (not limited), turns + limited
@@ -94,6 +94,8 @@ class Endpoint:
                         raise
                     jitter = 0.5 + random.random() / 2
                     wait = 0.0 if limited else max(policy.delay(failed) * jitter, refused.wait or 0.0)
+                finally:
+                    attempts.append(time.perf_counter() - begun)
             await asyncio.sleep(wait)
 
     async def _sent(self, client: "httpx2.AsyncClient", request: Request) -> bytes:

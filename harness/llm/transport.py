@@ -266,6 +266,7 @@ def _until(date: str, now: float) -> float:
 
 
 def error_message(error: Any) -> str:
+    """The message of an error in a response, in one line of at most 300 characters."""
     text = error.get("message", error) if isinstance(error, dict) else error
     if isinstance(text, dict) and isinstance(text.get("message"), str):
         text = text["message"]

@@ -87,7 +87,7 @@ class TrialOutputs:
 
     def _chunks(self, numbers: Ints) -> list[Chunk]:
         arrays = self.stages.chunks.read(self.work).arrays
-        documents = self.passages.documents
+        documents = self.stages.chunks.documents(self.work)
         ids = (documents.ids[number] for number in arrays["doc"][numbers].tolist())
         places = zip(ids, arrays["start"][numbers].tolist(), arrays["end"][numbers].tolist(), strict=True)
         return [Chunk(doc, start, end, self.work.text(doc, start, end)) for doc, start, end in places]

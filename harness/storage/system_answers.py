@@ -23,14 +23,15 @@ class SystemAnswers(SqliteFile):
 
     TABLES: ClassVar = {
         "answers": ("space TEXT", "key BLOB", "content TEXT", "ms REAL"),
-        "failures": ("space TEXT", "key BLOB", "detail TEXT"),
+        "failures": ("space TEXT", "key BLOB", "detail TEXT", "ms REAL"),
     }
     KEYS: ClassVar = {"answers": 2, "failures": 2}
     SHARED: ClassVar = ("answers",)
 
     def plausible(self, table: str, row: Row) -> bool:
-        """Whether a row has a text and, if it is an answer, a finite duration."""
-        return isinstance(row[2], str) and (table != "answers" or (isinstance(row[3], float) and math.isfinite(row[3])))
+        """Whether a row has a text and a finite duration; of a query that was not sent, it has none."""
+        timed = isinstance(row[3], float) and math.isfinite(row[3])
+        return isinstance(row[2], str) and (timed or (table == "failures" and row[3] is None))
 
     @contextlib.contextmanager
     def alone(self, namespace: str) -> Iterator[None]:
@@ -44,18 +45,19 @@ class SystemAnswers(SqliteFile):
         rows = self.lookup("SELECT * FROM answers WHERE space = ? AND key IN", list(keys), first=[namespace])
         return {keys[key]: Answered(content, ms) for _, key, content, ms in self.sound("answers", rows)}
 
-    def failures(self, namespace: str, queries: Sequence[str]) -> dict[str, str]:
-        """Why queries were not answered when they were asked last, by query."""
+    def failures(self, namespace: str, queries: Sequence[str]) -> dict[str, Answered]:
+        """Why queries were not answered when they were asked last, and how long the client waited, by query."""
         keys = {text_key(query): query for query in queries}
         rows = self.lookup("SELECT * FROM failures WHERE space = ? AND key IN", list(keys), first=[namespace])
-        return {keys[key]: detail for _, key, detail in self.sound("failures", rows)}
+        sound = self.sound("failures", rows)
+        return {keys[key]: Answered(detail, math.nan if ms is None else ms) for _, key, detail, ms in sound}
 
     def put(self, namespace: str, query: str, answer: Answered) -> None:
         """Store an answer; one that is stored already stays."""
         row = (namespace, text_key(query), answer.content, float(answer.ms))
         self.write(lambda db: self.insert(db, "answers", [row], replace=False))
 
-    def put_failure(self, namespace: str, query: str, detail: str) -> None:
-        """Keep why a query was not answered."""
-        row = (namespace, text_key(query), detail)
+    def put_failure(self, namespace: str, query: str, detail: str, ms: float) -> None:
+        """Keep why a query was not answered, and how long the client waited; NaN if it was not sent."""
+        row = (namespace, text_key(query), detail, None if math.isnan(ms) else float(ms))
         self.write(lambda db: self.insert(db, "failures", [row], replace=True))

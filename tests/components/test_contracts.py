@@ -23,6 +23,7 @@ from harness.components.chunkers import (
     LlamaIndex,
     Llm,
     Markdown,
+    NoChunker,
     Paragraph,
     Recursive,
     Scales,
@@ -34,7 +35,7 @@ from harness.components.component import settings as settings_of
 from harness.components.embedders import BUILTINS as EMBEDDERS
 from harness.components.embedders import Api, Hashing
 from harness.components.llm_roles import LlmChunker
-from harness.components.retrievers import BM25, Dense, Hybrid
+from harness.components.retrievers import BM25, Dense, Http, Hybrid
 from harness.components.retrievers import BUILTINS as RETRIEVERS
 from harness.components.roles import (
     Batch,
@@ -43,6 +44,8 @@ from harness.components.roles import (
     EmbeddingChunker,
     FusionContext,
     IndexPlace,
+    PassageReplay,
+    PassageRetriever,
     Replay,
     ScalesChunker,
     Selector,
@@ -76,7 +79,8 @@ WORDS = Tokenizer("words")
 def made_of(cls: type[Component]) -> Any:
     """A component with its defaults; settings without a default, such as `model` and `now`, get a value."""
     required: dict[str, Any] = {"model": "some-model"} if issubclass(cls, Prompter) else {}
-    required |= {"run": "some-run"} if issubclass(cls, Replay) else {}
+    required |= {"run": "some-run"} if issubclass(cls, Replay | PassageReplay) else {}
+    required |= {"url": "http://127.0.0.1:9/search"} if issubclass(cls, Http) else {}
     named = {f.name for f in fields(cls)}  # type: ignore[arg-type]
     required |= {"labels": str(Path(__file__).parent / "labels.csv")} if "labels" in named else {}
     required |= {"now": "2026-01-31"} if "now" in named else {}
@@ -142,7 +146,7 @@ def document(text: str, tokenizer: Tokenizer = WORDS) -> Document:
 
 ADAPTERS = (Chonkie, LangChain, LlamaIndex)
 CHUNKER_CASES: list[Chunker] = [
-    *(made_of(cls) for cls in CHUNKERS if cls not in ADAPTERS),
+    *(made_of(cls) for cls in CHUNKERS if cls not in (*ADAPTERS, NoChunker)),
     Fixed(7, 3),
     Fixed(5, 4, "characters"),
     Sentence(6, 3),
@@ -255,7 +259,7 @@ def test_embedders_do_not_depend_on_the_batch(cls: Any) -> None:
 
 
 # A recorded ranking is not searched; tests/components/test_trec_run.py replays one.
-SEARCHING = [cls for cls in RETRIEVERS if not issubclass(cls, Replay)]
+SEARCHING = [cls for cls in RETRIEVERS if not issubclass(cls, Replay | PassageRetriever)]
 RETRIEVER_CASES = [*(cls(depth=6) for cls in SEARCHING), Dense(6, ann="hnsw"), Dense(6, ann="ivf", lists=4, probes=2)]
 RETRIEVER_CASES += [BM25(6, variant="okapi", engine="rank_bm25"), Hybrid(6, fusion="weighted"), Dense(6, "dot")]
 

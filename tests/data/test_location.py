@@ -29,11 +29,13 @@ def located(text: str, doc: str | None = None, start: int | None = None, end: in
 
 
 def test_the_text_as_it_is() -> None:
-    """At all its places, without the white space around it; in one document if that is named."""
+    """At all its places, without the white space around it; in one document if that is named and has it."""
     text = "dissolve 60 g of salt"
     assert located(f" {text}\n") == Located((Span("brine", 17, 38), Span("again", 24, 45)), "exact")
     assert located(text, "again") == Located((Span("again", 24, 45),), "exact")
-    assert located(text, "bread") == Located(())
+    assert located(text, "bread") == located(text)
+    assert located("salt", "brine").places == (Span("brine", 34, 38),)
+    assert located("alt", "brine") == located("SSOLVE 60", "brine") == Located(())  # short, and inside words
     assert located(text, "no such document").places == located(text).places
     assert located("  ") == located("pickled walnuts") == Located(())
 

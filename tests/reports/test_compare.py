@@ -598,14 +598,14 @@ def test_a_withheld_trial_is_not_named_best() -> None:
 
 
 def test_missing_judgments_are_given_as_the_reason() -> None:
-    """Twenty documents are enough; there are no bounds because of the missing judgments."""
+    """Twenty documents are enough; there are no bounds because of the missing values."""
     quarter = np.full(QUERIES, 0.25)
     made = [
         with_judged(result("base", HALF), quarter, quarter, max_failed=1.0),
         with_judged(result("x", HALF), quarter, np.full(QUERIES, 0.75), max_failed=1.0),
     ]
     found = compare(judged_launch(*made), on="heuristic_precision")
-    assert (found.rows[1].no_interval, found.rows[1].verdict) == ("missing judgments", "cannot tell")
+    assert (found.rows[1].no_interval, found.rows[1].verdict) == ("missing values", "cannot tell")
 
 
 def test_a_column_is_declared_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, garden_data: Path) -> None:

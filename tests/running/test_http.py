@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -153,8 +152,12 @@ FAULTS: dict[str, tuple[Callable[[Asked, int], Answer | None], str, int]] = {
         1,
     ),
     "wrong order": (lambda *_: odd_hits(GOOD, {**GOOD, "score": 2}), "passage 2 has a higher score than passage 1", 1),
+    "a function of nothing": (lambda *_: odd_hits({"score": 1}), "`join\\('', parts\\)`: ", 1),
     "k ignored": (lambda *_: odd_hits(*MANY), "the answer has 9 passages, but 4 were asked for", 1),
 }
+
+
+PATHS = {"a function of nothing": {"text": "join('', parts)"}}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -162,7 +165,7 @@ def test_a_hostile_service(fault: str, service: SearchService, garden_data: Path
     """One line that says what it did; repeated only if that may pass; nothing is stored."""
     service.misbehave, message, attempts = FAULTS[fault]
     with pytest.raises(JudgeError, match=rf"^retriever http: 13 of 13 queries have no answer, such as .*{message}"):
-        launched(garden_data, http(service, timeout=5, concurrency=13), tmp_path)
+        launched(garden_data, http(service, timeout=5, concurrency=13, **PATHS.get(fault, {})), tmp_path)
     assert len(service.asked) == 13 * attempts
     service.misbehave = lambda asked, number: None
     assert launched(garden_data, http(service), tmp_path).results[0].mean("recall@3") > 0
@@ -182,6 +185,20 @@ def test_a_wrong_key_is_sent_once(service: SearchService, garden_data: Path, tmp
     with pytest.raises(ConfigError, match=r"headers.Authorization: the environment variable GARDEN_AUTH is not set"):
         launched(garden_data, retriever, tmp_path)
     assert len(service.asked) == 1
+
+
+def test_a_key_that_is_echoed_is_not_stored(service: SearchService, garden_data: Path, tmp_path: Path) -> None:
+    """Nor is one sent that no header may have."""
+    service.misbehave = lambda asked, number: odd_hits({**GOOD, "content": f"Amber {asked.headers['Authorization']}"})
+    retriever = http(service, headers={"Authorization": "GARDEN_AUTH"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GARDEN_AUTH", "Bearer gardenSecret4714")
+        launched(garden_data, retriever, tmp_path)
+        for file in (tmp_path / "s").rglob("*"):
+            assert not file.is_file() or b"gardenSecret" not in file.read_bytes()
+        patch.setenv("GARDEN_AUTH", "Bearer …")
+        with pytest.raises(ConfigError, match="variable GARDEN_AUTH has a character that no header may have"):
+            launched(garden_data, replace(retriever, release="2"), tmp_path)
 
 
 def test_too_many_requests(service: SearchService, garden_data: Path, tmp_path: Path) -> None:
@@ -240,7 +257,10 @@ def test_a_few_failures_are_missing_values(make_data: Callable[..., Path], tmp_p
         ({"passages": "a["}, "passages: is not a JMESPath"),
         ({"text": ""}, "text: is needed, or doc, start and end"),
         ({"headers": {"X": "Bearer abc"}}, "headers.X: expected the name of an environment variable"),
+        ({"headers": {"X Y": "KEY"}}, "headers: 'X Y' is not the name of a header"),
+        ({"text": "lenght(a)"}, "text: is not a JMESPath: Unknown function"),
         ({"body": {"q": "x"}}, "body: does not send the query"),
+        ({"body": {"{query}": "x"}}, "body: does not send the query"),
         ({"method": "GET"}, "params: does not send the query"),
     ],
 )
@@ -266,4 +286,30 @@ def test_from_the_command_line(service: SearchService, garden_data: Path, tmp_pa
     done = harness(tmp_path, "run", "x.yaml", "--store", "t", code=None)
     assert done.returncode != 0
     assert "13 of 13 queries have no answer, such as HTTP 503" in done.stderr
-    assert re.search(r"run again", done.stderr)
+    assert "the next run asks for these again" in done.stderr
+
+
+def test_probing(service: SearchService, garden_data: Path, tmp_path: Path) -> None:
+    """One question: what is sent and received, where passages are, and a failure in one line; no value of a header."""
+    settings = {"url": service.url, "passages": "result.hits", "text": "content", "depth": 2, "retries": 0}
+    settings["headers"] = {"X-Api-Key": "GARDEN_KEY"}
+    system = f"chunker: none\nretriever: {{http: {json.dumps(settings)}}}\n"
+    text = FIRST.replace("data: garden", f"data: {garden_data}").replace("chunker: {fixed: {size: 20}}\n", system)
+    (tmp_path / "x.yaml").write_text(text.replace("retriever: {bm25: {depth: 5}}\n", "").replace("k: 3", "k: 2"))
+    ask = ("probe", "retriever", "x.yaml", "How many litres does amber need?")
+    done = harness(tmp_path, *ask, GARDEN_KEY="gardenSecret4713")
+    for part in (
+        '"method": "POST"',
+        '"query": "How many litres',
+        '"X-Api-Key": "GARDEN_KEY"',
+        "2 passages in",
+        "(normalised)",
+    ):
+        assert part in done.stdout
+    assert "gardenSecret" not in done.stdout
+    service.misbehave = lambda asked, number: odd_hits({**GOOD, "content": "Nowhere to be found, nowhere at all."})
+    assert "unmapped: not in the corpus" in harness(tmp_path, *ask, GARDEN_KEY="gardenSecret4713").stdout
+    service.misbehave = lambda asked, number: as_json({"result": 7})
+    done = harness(tmp_path, *ask, code=2, GARDEN_KEY="gardenSecret4713")
+    assert '"result": 7' in done.stdout
+    assert done.stderr.startswith("harness: retriever http: the answer has no list at `result.hits`")

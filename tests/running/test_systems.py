@@ -298,6 +298,11 @@ def test_from_the_command_line(trial: Trial, garden_data: Path, tmp_path: Path) 
             r"passages\[1\]: the score rises from 1 to 2, but passages are listed best first",
         ),
         ('{"query": "bed0-2", "passages": [], "ms": "fast"}', "ms: expected milliseconds, got 'fast'"),
+        ('{"query": "bed0-2", "passages": [], "ms": -5}', "ms: expected milliseconds, got -5"),
+        (
+            f'{{"query": "bed0-2", "passages": [{{"text": "a", "score": {"9" * 400}}}]}}',
+            r"passages\[0\].score: expected a",
+        ),
         (
             '{"query": "bed0-2", "passages": []}\n{"query": "bed0-2", "passages": []}',
             "query 'bed0-2' occurs a second time",
@@ -344,3 +349,42 @@ def test_the_place_that_has_the_evidence(make_data: Callable[..., Path], tmp_pat
     assert kept[3].doc.startswith("repeated:")
     assert launch.results[0].mean("recall@1") == 1
     assert launch.results[0].mean("precision@3") == pytest.approx(1 / 3)
+
+
+def test_tokens_are_those_of_what_was_returned(trial: Trial, garden_data: Path, tmp_path: Path) -> None:
+    """Text around a located run uses up the budget of tokens, as it does in a prompt."""
+    ours = run(Experiment("ours", trial, []), store=tmp_path / "s", log=False)
+    rows: dict[str, Any] = found(ours)
+    padded = {
+        query: [f"Printed on page {at} of many {text}" for at, text in enumerate(row)] for query, row in rows.items()
+    }
+    launch = run(Experiment("t", theirs(trial, with_run(garden_data, padded)), []), store=tmp_path / "s", log=False)
+    plain, more = outputs_of(ours).selections.kept(0), outputs_of(launch).selections.kept(0)
+    assert [one.doc for one in plain] == [one.doc for one in more]
+    assert [one.tokens for one in more] == [one.tokens + 6 for one in plain]
+
+
+def test_what_is_not_where_the_system_says(trial: Trial, garden_data: Path, tmp_path: Path) -> None:
+    """Is searched for in all documents."""
+    ours = run(Experiment("ours", trial, []), store=tmp_path / "s", log=False)
+    rows: dict[str, Any] = {
+        query: [{"text": text, "doc": "bed5" if at % 2 else "unknown"} for at, text in enumerate(row)]
+        for query, row in found(ours).items()
+    }
+    launch = run(Experiment("t", theirs(trial, with_run(garden_data, rows)), []), store=tmp_path / "s", log=False)
+    assert launch.results[0].efficiency["unmapped"] == 0
+    assert np.array_equal(launch.results[0].scores["recall@3"], ours.results[0].scores["recall@3"], equal_nan=True)
+
+
+def test_repeated_passages_are_no_documents_of_an_export(trial: Trial, garden_data: Path, tmp_path: Path) -> None:
+    """A TREC run ranks each document once; passages that are not in the corpus keep their ranks."""
+    ours = run(Experiment("ours", trial, []), store=tmp_path / "s", log=False)
+    rows: dict[str, Any] = {query: [*row[:1], *row[:1], NOWHERE, *row[1:]] for query, row in found(ours).items()}
+    launch = run(Experiment("t", theirs(trial, with_run(garden_data, rows)), []), store=tmp_path / "s", log=False)
+    names = export(launch, tmp_path / "out")
+    lines = (tmp_path / "out" / next(name for name in names if name.endswith(".trec"))).read_text().splitlines()
+    assert not any("repeated:" in line for line in lines)
+    assert sum("unmapped:" in line for line in lines) == sum(map(bool, rows.values()))
+    content = (tmp_path / "out" / next(name for name in names if name.endswith(".jsonl"))).read_text()
+    assert "repeated:" not in content
+    assert "unmapped:" not in content

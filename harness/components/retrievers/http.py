@@ -1,8 +1,7 @@
 """Retrieval by a service of the user's own, over HTTP."""
 
-import math
+import json
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,16 +11,15 @@ from pydantic import Field
 
 from harness.components.component import Positive, runtime
 from harness.components.roles import Exchange, PassageService, SystemAnswer, SystemHit
+from harness.components.roles.passage_retriever import finite
 from harness.core.errors import ConfigError
 from harness.core.records import Returned
-from harness.core.secrecy import address_fault, api_key, bare_address, holds_credentials, learn
+from harness.core.secrecy import address_fault, bare_address, holds_credentials, learn
 from harness.llm.blocking import blocking
 from harness.llm.endpoint import Endpoint, Request
 from harness.llm.transport import Refused, safe
 
 _FIELDS = ("text", "doc", "start", "end", "score", "id")
-
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -45,9 +43,9 @@ class Http(PassageService):
     score: str = ""
     id: str = ""
     method: Literal["POST", "GET"] = "POST"
-    body: Mapping[str, Any] = field(default_factory=lambda: {"query": "{query}", "k": "{k}"})
-    params: Mapping[str, Any] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=lambda: {"query": "{query}", "k": "{k}"}, hash=False)
+    params: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     release: str = ""
     depth: Positive = 10
     concurrency: Positive = runtime(8)
@@ -68,9 +66,11 @@ class Http(PassageService):
         if not self.text and not (self.doc and self.start and self.end):
             return "text: is needed, or doc, start and end"
         for header, variable in self.headers.items():
-            if not _VARIABLE.fullmatch(variable):
+            if not header or not all(one.isascii() and (one.isalnum() or one in "-_") for one in header):
+                return f"headers: {header!r} is not the name of a header"
+            if not (variable.isascii() and variable.isidentifier()):
                 return f"headers.{header}: expected the name of an environment variable that holds the value"
-        if "{query}" not in str(self._template):
+        if "\0" not in repr(_filled(self._template, "\0", 1)).replace("\\x00", "\0"):
             return f'{"params" if self.method == "GET" else "body"}: does not send the query; write "{{query}}" in it'
         return None
 
@@ -109,12 +109,15 @@ class Http(PassageService):
                 raise content
             return SystemAnswer(self.read(content), ms=ms)
         except Refused as refused:
-            return SystemAnswer(failure=refused.detail)
+            return SystemAnswer(failure=refused.detail, ms=ms)
 
     def _secret(self, header: str, variable: str) -> str:
-        value = api_key(variable) if " " not in os.environ.get(variable, "").strip() else os.environ[variable].strip()
+        value = os.environ.get(variable, "").strip()
         if not value:
             raise ConfigError(f"retriever http: headers.{header}: the environment variable {variable} is not set")
+        if not all(" " <= one <= "~" for one in value):
+            message = f"the environment variable {variable} has a character that no header may have"
+            raise ConfigError(f"retriever http: headers.{header}: {message}")
         for word in value.split():
             learn(word)
         return value
@@ -122,7 +125,7 @@ class Http(PassageService):
     def request(self, query: str, headers: Mapping[str, str]) -> Request:
         """Return the request for a query."""
         params, body = (_filled(template, query, self.depth) for template in self._template)
-        texts = {name: str(value) for name, value in params.items()}
+        texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in params.items()}
         return Request(self.method, self.url, headers, texts, body if self.method == "POST" else None)
 
     def read(self, answer: Any) -> tuple[SystemHit, ...]:
@@ -154,14 +157,14 @@ class Http(PassageService):
         for name in ("start", "end"):
             if values[name] is not None and type(values[name]) is not int:
                 raise odd(name, "a number of characters")
-        score: Any = values["score"]
-        if self.score and (type(score) not in (int, float) or not math.isfinite(score)):
+        score = finite(values["score"])
+        if self.score and score is None:
             raise odd("score", "a number")
         passage = Returned(values["text"] or "", values["doc"], values["start"], values["end"])
         if not passage.text.strip() and None in passage[1:]:
             raise odd("text", "the text of the passage")
         number = values["id"]
-        return SystemHit(passage, None if score is None else float(score), "" if number is None else str(number))
+        return SystemHit(passage, score, "" if number is None else str(number))
 
     @property
     def where(self) -> str:
@@ -183,7 +186,10 @@ def _filled(template: Any, query: str, k: int) -> Any:
 def _found(path: str, value: Any) -> Any:
     import jmespath
 
-    return jmespath.search(path, value)
+    try:
+        return jmespath.search(path, value)
+    except jmespath.exceptions.JMESPathError as error:
+        raise Refused("server", f"`{path}`: {' '.join(str(error).split())[:100]}", answered=True) from None
 
 
 def _path_fault(path: str) -> str | None:
@@ -191,7 +197,9 @@ def _path_fault(path: str) -> str | None:
 
     try:
         if path:
-            jmespath.compile(path)
+            jmespath.search(path, None)
+    except jmespath.exceptions.JMESPathTypeError:
+        return None  # a function that has nothing to work on yet
     except jmespath.exceptions.JMESPathError as error:
         return f"is not a JMESPath: {' '.join(str(error).split())[:100]}"
     return None

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.components.component import Positive
 from harness.components.roles import PassageReplay, SystemAnswer, SystemHit
+from harness.components.roles.passage_retriever import finite
 from harness.core.errors import DataError
 from harness.core.records import Returned
 from harness.core.text_files import Line, json_lines
@@ -56,17 +57,18 @@ def read_passages(path: Path) -> dict[str, SystemAnswer]:
 
 
 def _answer(line: Line, record: Mapping[str, Any]) -> SystemAnswer:
-    ms = record.get("ms", math.nan)
-    if isinstance(ms, bool) or not isinstance(ms, int | float):
-        raise line.fault(f"ms: expected milliseconds, got {ms!r:.40}")
+    given = record.get("ms")
+    ms = math.nan if given is None else finite(given)
+    if ms is None or ms < 0:
+        raise line.fault(f"ms: expected milliseconds, got {given!r:.40}")
     if record.get("error"):
-        return SystemAnswer(failure=str(record["error"]), ms=float(ms))
+        return SystemAnswer(failure=str(record["error"]), ms=ms)
     passages = record.get("passages")
     if not isinstance(passages, list):
         raise line.fault("passages: expected a list of passages, best first")
     hits = [_hit(line, f"passages[{at}]", one) for at, one in enumerate(passages)]
     check_scores(hits, line)
-    return SystemAnswer(tuple(hits), ms=float(ms))
+    return SystemAnswer(tuple(hits), ms=ms)
 
 
 def _hit(line: Line, where: str, given: Any) -> SystemHit:
@@ -81,11 +83,10 @@ def _hit(line: Line, where: str, given: Any) -> SystemHit:
     passage = Returned(values.get("text", ""), values.get("doc"), values.get("start"), values.get("end"))
     if not passage.text.strip() and None in passage[1:]:
         raise line.fault(f"{where}: needs its text, or doc, start and end")
-    score = values.get("score")
-    number = isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
-    if score is not None and not number:
-        raise line.fault(f"{where}.score: expected a number, got {score!r:.40}")
-    return SystemHit(passage, None if score is None else float(score), values.get("id", ""))
+    score = finite(values.get("score"))
+    if score is None and values.get("score") is not None:
+        raise line.fault(f"{where}.score: expected a number, got {values['score']!r:.40}")
+    return SystemHit(passage, score, values.get("id", ""))
 
 
 def check_scores(hits: Sequence[SystemHit], line: Line) -> None:

@@ -14,6 +14,16 @@ MAX_FAILED = 0.02
 """The fraction of queries that a system may leave without an answer before its means are withheld."""
 
 
+def finite(value: Any) -> float | None:
+    """Return a number that a system returned; None if it is none, or not finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # an integer beyond every float
+        return None
+
+
 class SystemHit(NamedTuple):
     """A passage that a system returned, its score (higher is better) and the system's own id of it, if it has any."""
 

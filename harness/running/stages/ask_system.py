@@ -1,6 +1,7 @@
 """Asking other systems for passages, before they are located: each query once."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from harness.components.roles.passage_retriever import MAX_FAILED
 from harness.core.errors import JudgeError
 from harness.core.progress import progress
 from harness.core.records import Returned
-from harness.core.secrecy import redact
+from harness.core.secrecy import redact, redact_values
 from harness.running.stages.model_access import ModelAccess
 from harness.running.stages.stage import ModelStage
 from harness.running.stages.workspace import Workspace
@@ -55,7 +56,7 @@ def _ask(system: PassageService, work: Workspace) -> None:
 
             def done(at: int, answer: SystemAnswer) -> None:
                 if answer.failure:
-                    work.systems.put_failure(space, missing[at], redact(answer.failure))
+                    work.systems.put_failure(space, missing[at], redact(answer.failure), answer.ms)
                 else:
                     work.systems.put(space, missing[at], Answered(_json(answer), answer.ms))
                 advance(1)
@@ -73,20 +74,23 @@ def stored_answers(system: PassageService, work: Workspace) -> list[SystemAnswer
     """Return the answer to each query. Raises JudgeError if too many are missing."""
     space, texts = namespace(system), work.query_texts
     known, failures = work.systems.get(space, texts), work.systems.failures(space, texts)
+    unknown = Answered("not asked yet", math.nan)
     answers = [
-        _answer(known[text]) if text in known else SystemAnswer(failure=failures.get(text, "not asked yet"))
+        _answer(known[text])
+        if text in known
+        else SystemAnswer(failure=failures.get(text, unknown).content, ms=failures.get(text, unknown).ms)
         for text in texts
     ]
     failed = [answer.failure for answer in answers if answer.failure]
     if len(failed) > MAX_FAILED * len(answers):
         message = f"{len(failed)} of {len(answers)} queries have no answer, such as {failed[0]}"
-        raise JudgeError(f"retriever {system.name()}: {message}; run again to ask for them again")
+        raise JudgeError(f"retriever {system.name()}: {message}; the next run asks for these again")
     return answers
 
 
 def _json(answer: SystemAnswer) -> str:
     hits = [[*hit.passage, hit.score, hit.id] for hit in answer.hits]
-    return json.dumps(hits, ensure_ascii=False)
+    return json.dumps(redact_values(hits), ensure_ascii=False)  # a service may echo the key that it was sent
 
 
 def _answer(stored: Answered) -> SystemAnswer:

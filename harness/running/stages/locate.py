@@ -109,7 +109,7 @@ class Locate(SpansStage):
         )
         columns = np.array(table, np.int64).reshape(-1, 3).T
         arrays = dict(zip(("doc", "start", "end"), columns, strict=True))
-        arrays |= {"tokens": self._tokens(table, list(others.values()), work), "scale": np.zeros(len(table), np.int64)}
+        arrays |= {"tokens": self._tokens(table, numbered, answers, work), "scale": np.zeros(len(table), np.int64)}
         facts = {
             "others": list(others.items()),
             "how": Counter(located[hit.passage].how or "unmapped" for answer in answers for hit in answer.hits),
@@ -124,13 +124,28 @@ class Locate(SpansStage):
         assert replay is not None
         return replay.answers(work.run_file(replay.run), [query.id for query in work.queries])
 
-    def _tokens(self, table: Sequence[tuple[int, int, int]], others: Sequence[str], work: Workspace) -> Ints:
+    def _tokens(
+        self,
+        table: Sequence[tuple[int, int, int]],
+        rows: Sequence[Mapping[tuple[int, int, int], float]],
+        answers: Sequence[SystemAnswer],
+        work: Workspace,
+    ) -> Ints:
+        """The tokens of each span: those of the text that the system returned, which may be more than is in the corpus.
+
+        Of several texts for one span, the longest counts; without a text, the span itself.
+        """
+        counts: dict[tuple[int, int, int], int] = {}
+        known: dict[str, int] = {}
+        for row, answer in zip(rows, answers, strict=True):
+            for span, hit in zip(row, answer.hits, strict=True):
+                text = hit.passage.text.strip()
+                if text and text not in known:
+                    known[text] = work.tokenizer.count(text)
+                counts[span] = max(counts.get(span, 0), known.get(text, 0))
         maps, first = self.tokens.maps(work), len(work.data.documents)
-        counts = (
-            maps.of(doc).count(start, end) if doc < first else work.tokenizer.count(others[doc - first])
-            for doc, start, end in table
-        )
-        return np.fromiter(counts, np.int64, len(table))
+        found = (counts[span] or (maps.of(span[0]).count(*span[1:]) if span[0] < first else 0) for span in table)
+        return np.fromiter(found, np.int64, len(table))
 
     def others(self, work: Workspace) -> list[Document]:
         """Return what the system returned that is not in the corpus, or not once more, as documents."""
