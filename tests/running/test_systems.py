@@ -196,6 +196,8 @@ def test_queries_without_an_answer(trial: Trial, garden_data: Path, tmp_path: Pa
     assert bounds.withheld
     assert np.isnan(result.mean("recall@3"))
     assert result.efficiency["unanswered"] == 2
+    assert result.efficiency["empty_results"] == before.efficiency["empty_results"]
+    assert outputs_of(launch).scores.arrays["context_tokens"][2:].mean() == result.efficiency["context_tokens"]
     assert {outcome for row in result.evidence_outcomes[:2] for outcome in row} == {"unanswered"}
     comparison = compare(launch, on="recall@3")
     low, high = (np.nanmean(side) for side in (bounds.low, bounds.high))

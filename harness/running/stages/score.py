@@ -94,7 +94,8 @@ class Score(StoredStage):
     def build(self, work: Workspace) -> Artifact:
         """Return per query the value of every metric, the outcome of every evidence item, and the tokens selected.
 
-        Arrays have shape (queries,). Raises ConfigError if a requested metric cannot be measured on this data.
+        Arrays have shape (queries,); a query that another system did not answer has NaN. Raises ConfigError if a
+        requested metric cannot be measured on this data.
         """
         _refuse_unmeasurable(self.metrics, work.data)
         corpus = self.selection.rankings.corpus
@@ -115,6 +116,8 @@ class Score(StoredStage):
         arrays = {f"{_METRIC}{name}": column for name, column in values.items()}
         arrays["context_tokens"] = np.array([sum(p.tokens + p.context_tokens for p in row) for row in kept], np.float64)
         arrays["redundancy"] = np.array([redundancy(row) for row in kept])
+        for name in ("context_tokens", "redundancy"):
+            arrays[name][corpus.chunks.failed(work)] = np.nan
         ranked = read_rankings(self.selection.rankings.read(work))
         facts = {
             "queries": [query.id for query in queries],
@@ -254,13 +257,15 @@ def efficiency(ranked: Artifact, selection: Artifact, scores: Artifact, embeddin
     `embedding_ms` holds the embedding times of the timed queries in milliseconds; it may be empty.
     """
     stages = {"embed": embedding_ms, "retrieve": ranked.arrays["ms"], "select": selection.arrays["ms"]}
+    tokens, repeated = (scores.arrays[name] for name in ("context_tokens", "redundancy"))
+    answered = ~np.isnan(tokens)
     facts = {
         "chunks": float(ranked.data["chunks"]),
         "index_bytes": float(ranked.data["index_bytes"]),
-        "context_tokens": float(scores.arrays["context_tokens"].mean()),
-        "passages": float((selection.arrays["step"] < 0).sum() / max(1, selection.data["queries"])),
-        "redundancy": float(scores.arrays["redundancy"].mean()),
-        "empty_results": float((scores.arrays["context_tokens"] == 0).sum()),
+        "context_tokens": float(tokens[answered].mean()) if answered.any() else np.nan,
+        "passages": float((selection.arrays["step"] < 0).sum() / max(1, answered.sum())),
+        "redundancy": float(repeated[answered].mean()) if answered.any() else np.nan,
+        "empty_results": float((tokens == 0).sum()),
     }
     total = np.sum([ms for ms in stages.values() if len(ms)], axis=0)
     for stage, ms in {"latency": total, **stages}.items():
