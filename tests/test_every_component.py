@@ -50,7 +50,7 @@ def lacking() -> dict[str, list[str]]:
         used |= {"none"} if role in ("chunker", "augmenter") else set()
         # They need another system, or its run in the data set; see tests/components/test_trec_run.py, test_systems.py
         # and test_http.py in tests/running.
-        used |= {"trec_run", "passage_run", "http"} if role == "retriever" else set()
+        used |= {"trec_run", "passage_run", "http", "langchain", "llama_index"} if role == "retriever" else set()
         # `threshold`, `token_budget` and others are in lists of steps, which `named` flattens.
         found[role] = [name for name in BUILTINS[role] if name not in used]
     return {role: names for role, names in found.items() if names}

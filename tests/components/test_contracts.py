@@ -37,6 +37,8 @@ from harness.components.embedders import Api, Hashing
 from harness.components.llm_roles import LlmChunker
 from harness.components.retrievers import BM25, Dense, Http, Hybrid
 from harness.components.retrievers import BUILTINS as RETRIEVERS
+from harness.components.retrievers import LangChain as RetrieverOfLangChain
+from harness.components.retrievers import LlamaIndex as RetrieverOfLlamaIndex
 from harness.components.roles import (
     Batch,
     Chunker,
@@ -82,6 +84,7 @@ def made_of(cls: type[Component]) -> Any:
     required |= {"run": "some-run"} if issubclass(cls, Replay | PassageReplay) else {}
     required |= {"url": "http://127.0.0.1:9/search"} if issubclass(cls, Http) else {}
     named = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+    required |= {"factory": "my_search:retriever"} if "factory" in named else {}
     required |= {"labels": str(Path(__file__).parent / "labels.csv")} if "labels" in named else {}
     required |= {"now": "2026-01-31"} if "now" in named else {}
     return cls(**required)
@@ -126,8 +129,8 @@ def test_identities_do_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     golden = json.loads((Path(__file__).parent / "identities.json").read_text())
     known = {f"{cls.role}.{cls.name()}": identity(made_of(cls)) for cls in ALL}
-    for cls in ADAPTERS:
-        assert known[f"chunker.{cls.name()}"].pop("facts")  # the version of the library
+    for cls in (*ADAPTERS, RetrieverOfLangChain, RetrieverOfLlamaIndex):
+        assert known[f"{cls.role}.{cls.name()}"].pop("facts")  # the version of the library
     assert {name: known[name] for name in golden} == golden
     # What is stored of a judge is addressed by its prompts, so a new judge needs no entry.
     assert {name.split(".")[0] for name in known.keys() - golden.keys()} <= {"judge"}
