@@ -55,11 +55,12 @@ def byte_lines(path: Path, advance: Advance | None = None) -> Iterator[tuple[Lin
         with path.open("rb") as raw:
             for number, content in enumerate(_unpacked(raw, path.suffix), 1):
                 yield Line(path, number), content
-                if advance and number % 256 == 0:
+                # The reader of Zstandard closes the file at its end, before its last lines are read.
+                if advance and number % 256 == 0 and not raw.closed:
                     done, before = raw.tell(), done
                     advance(done - before)
-            if advance:
-                advance(raw.tell() - done)
+        if advance:
+            advance(path.stat().st_size - done)
     except (EOFError, zlib.error, gzip.BadGzipFile, _BadZstandardError):
         kind = "gzip" if path.suffix == ".gz" else "Zstandard"
         raise Line(path, number + 1).fault(f"the {kind} file is damaged or cut short") from None

@@ -17,7 +17,7 @@ from harness.cli import main
 from harness.core.errors import DataError
 from harness.data.dataset import StoredAt, load_dataset
 from harness.data.manifest import read_manifest, sha256_of, write_manifest
-from harness.data.record_files import verify
+from harness.data.record_files import records, verify
 from harness.storage.bucket import Bucket
 from harness.storage.store import Store
 
@@ -212,3 +212,17 @@ def test_a_corpus_in_a_bucket(make_data: Callable[..., Path], tmp_path: Path, mo
         at_url(root, f"{url}/none.jsonl")
         with pytest.raises(DataError, match="must be pinned"):
             load_dataset(root, "validation")
+
+
+def test_progress_of_compressed_files(tmp_path: Path) -> None:
+    """All bytes of a file are counted, also by a reader that closes it at its end."""
+    lines = b"".join(b'{"id": "d%d"}\n' % at for at in range(1000))
+    for name, content in (
+        ("a.jsonl", lines),
+        ("a.jsonl.gz", gzip.compress(lines)),
+        ("a.jsonl.zst", pa.compress(lines, "zstd", asbytes=True)),
+    ):
+        (tmp_path / name).write_bytes(content)
+        seen: list[int] = []
+        assert len(list(records(tmp_path / name, seen.append))) == 1000
+        assert sum(seen) == len(content)

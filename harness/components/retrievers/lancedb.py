@@ -5,9 +5,10 @@ import datetime
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from harness.components.component import NotNegative, Positive, runtime
 from harness.components.retrievers.database_searches import QUERIES, DatabaseSearch, one_line, rankings, similar
@@ -32,7 +33,8 @@ class Lancedb(DatabaseSearch):
 
     `search: flat` is exact; `hnsw` (graph with `m` links over vectors of 8 bits, built with `ef_construction`, searched
     with `ef_search`) and `ivf_pq` (`lists` cells, `probes` of them searched) are approximate, and rescore the first
-    `refine` times `depth` hits with the vectors themselves. `ann_recall` is logged. `full_text` is BM25 with k1 = 1.2
+    `refine` times `depth` hits with the vectors themselves. Below 256 chunks, all vectors are compared, and there is at
+    most one cell per 256 chunks. `ann_recall` is logged. `full_text` is BM25 with k1 = 1.2
     and b = 0.75, over the words of the `analyzer`: `harness` are those of `bm25`, `english` and `standard` LanceDB's
     own with and without stemming and stop words. `uri` is a folder or a URL such as `s3://bucket/folder`, by default a
     folder of the store.
@@ -41,7 +43,7 @@ class Lancedb(DatabaseSearch):
     depth: Positive = 50
     search: Literal["flat", "hnsw", "ivf_pq", "full_text"] = "flat"
     similarity: Literal["cosine", "dot"] = "cosine"
-    m: Positive = 20
+    m: Annotated[int, Field(ge=4, le=2048)] = 20
     ef_construction: Positive = 300
     ef_search: Positive = 100
     lists: Positive = 256

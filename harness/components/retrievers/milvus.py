@@ -43,12 +43,12 @@ class Milvus(DatabaseSearch):
     depth: Positive = 50
     search: Literal["flat", "hnsw", "ivf_flat", "full_text"] = "flat"
     similarity: Literal["cosine", "dot"] = "cosine"
-    m: Positive = 16
+    m: Annotated[int, Field(ge=2, le=2048)] = 16
     ef_construction: Positive = 200
     ef_search: Positive = 100
     lists: Positive = 128
     probes: Positive = 16
-    k1: Annotated[float, Field(ge=0)] = 0.9
+    k1: Annotated[float, Field(gt=0)] = 0.9
     b: Fraction = 0.4
     analyzer: Literal["harness", "standard", "english"] = "harness"
     uri: str = runtime("")
