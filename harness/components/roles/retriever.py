@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from harness.core.plurals import plural
 from harness.core.rankings import Rankings, Row
 from harness.core.records import Corpus, Floats, Ints, Vectors
 from harness.storage.store import Artifact
-
-if TYPE_CHECKING:
-    from harness.components.roles.passage_retriever import PassageRetriever
 
 Scale = Literal["unit", "cosine", "raw"]
 """The kind of scores: between 0 and 1; cosines; or of unknown range, such as BM25's."""
@@ -80,8 +77,8 @@ class BaseRetriever(Component):
         return None
 
     @property
-    def system(self) -> "PassageRetriever | None":
-        """This retriever if it returns passages of its own instead of chunks of the trial's chunker; else None."""
+    def system(self) -> Any:
+        """This retriever, a PassageRetriever, if it returns passages instead of the chunks of the trial; else None."""
         return None
 
     @property
