@@ -4,14 +4,13 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from harness.components.component import Positive, runtime
 from harness.components.roles import Exchange, PassageService, SystemAnswer, SystemHit
-from harness.components.roles.passage_retriever import finite
+from harness.components.roles.passage_retriever import finite, rising
 from harness.core.errors import ConfigError
 from harness.core.records import Returned
 from harness.core.secrecy import address_fault, bare_address, holds_credentials, learn
@@ -70,7 +69,7 @@ class Http(PassageService):
                 return f"headers: {header!r} is not the name of a header"
             if not (variable.isascii() and variable.isidentifier()):
                 return f"headers.{header}: expected the name of an environment variable that holds the value"
-        if "\0" not in repr(_filled(self._template, "\0", 1)).replace("\\x00", "\0"):
+        if _filled(self._template, "one query", 1) == _filled(self._template, "another", 1):
             return f'{"params" if self.method == "GET" else "body"}: does not send the query; write "{{query}}" in it'
         return None
 
@@ -138,10 +137,10 @@ class Http(PassageService):
             message = f"the answer has {len(listed)} passages, but {self.depth} were asked for"
             raise Refused("server", f"{message}; send {{k}} to the service, or set depth", answered=True)
         hits = tuple(self._hit(at, one) for at, one in enumerate(listed))
-        for at, (one, other) in enumerate(pairwise(hits), 1):
-            if one.score is not None and other.score is not None and other.score > one.score:
-                message = f"passage {at + 1} has a higher score than passage {at}; leave `score` out if less is better"
-                raise Refused("server", message, answered=True)
+        at = rising(hits)
+        if at is not None:
+            message = f"passage {at + 1} has a higher score than passage {at}; leave `score` out if less is better"
+            raise Refused("server", message, answered=True)
         return hits
 
     def _hit(self, at: int, record: Any) -> SystemHit:

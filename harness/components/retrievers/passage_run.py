@@ -3,13 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from harness.components.component import Positive
 from harness.components.roles import PassageReplay, SystemAnswer, SystemHit
-from harness.components.roles.passage_retriever import finite
+from harness.components.roles.passage_retriever import finite, rising
 from harness.core.errors import DataError
 from harness.core.records import Returned
 from harness.core.text_files import Line, json_lines
@@ -67,7 +66,7 @@ def _answer(line: Line, record: Mapping[str, Any]) -> SystemAnswer:
     if not isinstance(passages, list):
         raise line.fault("passages: expected a list of passages, best first")
     hits = [_hit(line, f"passages[{at}]", one) for at, one in enumerate(passages)]
-    check_scores(hits, line)
+    _check_scores(hits, line)
     return SystemAnswer(tuple(hits), ms=ms)
 
 
@@ -89,12 +88,13 @@ def _hit(line: Line, where: str, given: Any) -> SystemHit:
     return SystemHit(passage, score, values.get("id", ""))
 
 
-def check_scores(hits: Sequence[SystemHit], line: Line) -> None:
+def _check_scores(hits: Sequence[SystemHit], line: Line) -> None:
     """Raise DataError unless all hits have scores that do not rise, or none has one."""
-    scores = [hit.score for hit in hits if hit.score is not None]
-    if len(scores) not in (0, len(hits)):
+    if len({hit.score is None for hit in hits}) > 1:
         raise line.fault("passages: some have a score, others none")
-    for at, (one, other) in enumerate(pairwise(scores), 1):
-        if other > one:
-            message = f"the score rises from {one:g} to {other:g}, but passages are listed best first"
-            raise line.fault(f"passages[{at}]: {message}; leave distances out")
+    at = rising(hits)
+    if at is not None:
+        message = (
+            f"the score rises from {hits[at - 1].score:g} to {hits[at].score:g}, but passages are listed best first"
+        )
+        raise line.fault(f"passages[{at}]: {message}; leave distances out")

@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,6 +31,14 @@ class SystemHit(NamedTuple):
     passage: Returned
     score: float | None = None
     id: str = ""
+
+
+def rising(hits: Sequence[SystemHit]) -> int | None:
+    """Return the index of the first hit with a higher score than the hit before it; None if there is none."""
+    for at, (one, other) in enumerate(pairwise(hits), 1):
+        if one.score is not None and other.score is not None and other.score > one.score:
+            return at
+    return None
 
 
 class SystemAnswer(NamedTuple):

@@ -153,13 +153,16 @@ class ChunkTexts(Lazy[str]):
         return len(self._columns[0])
 
     def _item(self, number: int) -> str:
-        return next(self._items(range(number, number + 1)))
+        doc, start, end = (int(column[number]) for column in self._columns)
+        text = self._documents.text(doc)[start:end]
+        return text if self._contexts is None else indexed_text(self._contexts[number], text)
 
     def _items(self, numbers: range) -> Iterator[str]:
         text, of = "", -1
         for begin in range(0, len(numbers), _BLOCK):
             block = numbers[begin : begin + _BLOCK]
-            rows = zip(*(column[block].tolist() for column in self._columns), strict=True)
+            chosen = np.arange(block.start, block.stop, block.step)
+            rows = zip(*(column[chosen].tolist() for column in self._columns), strict=True)
             for at, (doc, start, end) in zip(block, rows, strict=True):
                 if doc != of:
                     text, of = self._documents.text(doc), doc
