@@ -48,9 +48,10 @@ def lacking() -> dict[str, list[str]]:
     for role in ROLES:
         used = {name for product in (content, *content["grid"]) for name in named(product.get(role, []))}
         used |= {"none"} if role in ("chunker", "augmenter") else set()
-        # They need another system, or its run in the data set; see tests/components/test_trec_run.py, test_systems.py
-        # and test_http.py in tests/running.
-        used |= {"trec_run", "passage_run", "http", "langchain", "llama_index"} if role == "retriever" else set()
+        # They need a server, another system, or its run in the data set; see tests/components/test_servers.py and
+        # test_trec_run.py, and test_systems.py and test_http.py in tests/running.
+        systems = {"trec_run", "passage_run", "http", "langchain", "llama_index", "pgvector"}
+        used |= systems if role == "retriever" else set()
         # `threshold`, `token_budget` and others are in lists of steps, which `named` flattens.
         found[role] = [name for name in BUILTINS[role] if name not in used]
     return {role: names for role, names in found.items() if names}

@@ -10,7 +10,7 @@ from harness.cli.parser import CommandGroup
 from harness.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from harness.components.roles import PassageService
+    from harness.components.roles import Embedder, PassageService
     from harness.running.session import Session
 
 _LONGEST = 4000
@@ -37,12 +37,13 @@ def _retriever(options: argparse.Namespace) -> int:
     experiment = read_experiment(options.experiment)
     session = Session(experiment, store_folder(options.store, experiment.base_dir))
     documents = session.outputs(session.trials[0]).data.documents
-    for system in _systems(session):
-        found = system.exchange(options.question)
+    for system, embedder in _systems(session):
+        vector = embedder.embed([options.question], queries=True).vectors[0] if system.asks_by_vector else None
+        found = system.exchange(options.question, vector)
         print(f"request: {_shown(found.sent)}")
         print(f"response: {_shown(found.received)}")
         if found.answer.failure:
-            raise ConfigError(f"retriever {system.name()}: {found.answer.failure}")
+            raise ConfigError(f"retriever {system.label}: {found.answer.failure}")
         hits = found.answer.hits
         print(f"{len(hits)} passages in {found.answer.ms:.0f} ms" if hits else "no passage")
         for rank, (hit, one) in enumerate(zip(hits, locate([hit.passage for hit in hits], documents), strict=True), 1):
@@ -53,13 +54,13 @@ def _retriever(options: argparse.Namespace) -> int:
     return OK
 
 
-def _systems(session: "Session") -> list["PassageService"]:
-    """The distinct systems that the trials ask. Raises ConfigError if there are none."""
-    found: list[PassageService] = []
+def _systems(session: "Session") -> "list[tuple[PassageService, Embedder]]":
+    """The distinct systems that the trials ask, and who embeds queries. Raises ConfigError if there are none."""
+    found: list[tuple[PassageService, Embedder]] = []
     for trial in session.trials:
         system = trial.retriever.system
-        if system is not None and system.service is not None and system.service not in found:
-            found.append(system.service)
+        if system is not None and system.service is not None and (system.service, trial.embedder) not in found:
+            found.append((system.service, trial.embedder))
     if not found:
         raise ConfigError(f"{session.experiment.source}: no trial asks another system, as `http` does")
     return found

@@ -63,7 +63,13 @@ class Trial:
 
     @property
     def embeds_queries(self) -> bool:
-        """Whether the retriever, or one of its parts, searches embeddings."""
+        """Whether the retriever, one of its parts, or another system searches embeddings."""
+        service = self.retriever.system.service if self.retriever.system else None
+        return self.embeds_corpus or (service is not None and service.asks_by_vector)
+
+    @property
+    def embeds_corpus(self) -> bool:
+        """Whether the retriever, or one of its parts, searches embeddings of chunks."""
         return any(part.uses_vectors for part in (self.retriever, *self.retriever.parts))
 
     @property

@@ -61,7 +61,7 @@ def dollars(outputs: TrialOutputs, given: PriceGiven = None) -> dict[str, float]
     selection = outputs.selection.data
     found: dict[str, float] = {}
     if price:
-        tokens = int(outputs.passages.tokens.sum()) if trial.embeds_queries else selection["embedded_tokens"]
+        tokens = int(outputs.passages.tokens.sum()) if trial.embeds_corpus else selection["embedded_tokens"]
         if trial.chunker.uses_vectors:
             tokens += outputs.stages.chunks.tokens.maps(work).tokens
         queries = sum(map(work.tokenizer.count, work.query_texts)) if trial.embeds_queries else 0

@@ -9,69 +9,23 @@ import numpy as np
 import pytest
 from bucket_server import KEYS, new_bucket, served
 from milvus_server import milvus_server
+from searched_corpus import SearchedCorpus, differing
 
-from harness.components.embedders import Hashing
 from harness.components.retrievers import BM25, Dense, Lancedb, Milvus
 from harness.components.retrievers.database_searches import analyzed
-from harness.components.roles import Batch, DatabaseRetriever, IndexPlace
+from harness.components.roles import Batch, IndexPlace
 from harness.components.text_analysis import Analyzer
 from harness.core.errors import HarnessError
-from harness.core.rankings import Rankings
-from harness.data.dataset import read_corpus
-from harness.data.manifest import read_manifest
-from harness.data.record_files import read_queries
-
-ROOT = Path(__file__).parents[2]
-"""Of the project, whose cookbook is searched."""
-
-
-class Corpus:
-    """Paragraphs of the cookbook, some of them twice, and its questions."""
-
-    def __init__(self) -> None:
-        manifest = read_manifest(ROOT / "datasets" / "cookbook")
-        paragraphs = [part for doc in read_corpus(manifest) for part in doc.text.split("\n\n") if len(part) > 30]
-        self.texts = [*paragraphs, *paragraphs[:40], "…"]
-        self.queries = [*(query.text for query in read_queries(manifest.query_set("validation"))), "…"]
-        self.vectors, self.asked = Hashing(64).embed(self.texts).vectors, Hashing(64).embed(self.queries).vectors
-
-    def batches(self, retriever: DatabaseRetriever) -> Iterator[Batch]:
-        """The chunks, a hundred at a time."""
-        for begin in range(0, len(self.texts), 100):
-            at = slice(begin, begin + 100)
-            yield Batch(
-                np.arange(len(self.texts))[at], self.texts[at], self.vectors[at] if retriever.uses_vectors else None
-            )
-
-    def found(self, retriever: DatabaseRetriever, folder: Path) -> Rankings:
-        """What a database finds."""
-        place = IndexPlace("harness_cookbook", folder)
-        retriever.build(place, self.batches(retriever))
-        with retriever.opened(place) as opened:
-            return retriever.nearest(opened, self.queries, self.asked if retriever.uses_vectors else None)
-
-    def expected(self, retriever: Any) -> Rankings:
-        """What is found in memory."""
-        found: Rankings = retriever.search(
-            retriever.index(self.texts, self.vectors), self.vectors, self.queries, self.asked
-        )
-        return found
 
 
 @pytest.fixture(scope="module")
-def corpus() -> Corpus:
-    return Corpus()
-
-
-def differing(found: Rankings, expected: Rankings, error: float = 1e-6) -> int:
-    """The number of queries whose rankings are not the same, with scores that differ by a relative error at most."""
-    assert found.scores == pytest.approx(expected.scores, rel=error, abs=2e-5)
-    return sum(found.row(at)[0].tolist() != expected.row(at)[0].tolist() for at in range(expected.queries))
+def corpus() -> SearchedCorpus:
+    return SearchedCorpus()
 
 
 @pytest.mark.parametrize("database", [Lancedb, Milvus])
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
-def test_flat_search_is_exact(database: Any, similarity: Any, corpus: Corpus, tmp_path: Path) -> None:
+def test_flat_search_is_exact(database: Any, similarity: Any, corpus: SearchedCorpus, tmp_path: Path) -> None:
     """The rankings of `dense`, equal texts and texts without a word included, but for scores rounded differently."""
     found = corpus.found(database(20, similarity=similarity), tmp_path)
     expected = corpus.expected(Dense(20, similarity))
@@ -82,7 +36,7 @@ def test_flat_search_is_exact(database: Any, similarity: Any, corpus: Corpus, tm
     ("database", "settings"),
     [(Lancedb, {}), (Milvus, {"k1": 1.2, "b": 0.75}), (Milvus, {}), (Milvus, {"k1": 2.0, "b": 0.1})],
 )
-def test_full_text_is_bm25(database: Any, settings: dict[str, float], corpus: Corpus, tmp_path: Path) -> None:
+def test_full_text_is_bm25(database: Any, settings: dict[str, float], corpus: SearchedCorpus, tmp_path: Path) -> None:
     """On the words of `bm25`; the scores of a database have the constant factor k1 + 1, and 24 bits."""
     k1, b = (settings.get("k1", 1.2), settings.get("b", 0.75)) if database is Lancedb or settings else (0.9, 0.4)
     found = corpus.found(database(20, search="full_text", **settings), tmp_path)
@@ -109,7 +63,7 @@ def test_words_of_the_harness() -> None:
     ],
     ids=repr,
 )
-def test_approximate_search(retriever: Any, corpus: Corpus, tmp_path: Path) -> None:
+def test_approximate_search(retriever: Any, corpus: SearchedCorpus, tmp_path: Path) -> None:
     """Most of the exact hits are found, and few probes find fewer."""
     exact = corpus.expected(Dense(10))
     found = corpus.found(retriever, tmp_path)
@@ -117,7 +71,7 @@ def test_approximate_search(retriever: Any, corpus: Corpus, tmp_path: Path) -> N
     assert 0.8 < np.mean(recall) <= 1
 
 
-def test_other_analyzers(corpus: Corpus, tmp_path: Path) -> None:
+def test_other_analyzers(corpus: SearchedCorpus, tmp_path: Path) -> None:
     """Those of LanceDB find mostly the same."""
     exact = corpus.expected(BM25(10, 1.2, 0.75))
 
@@ -144,7 +98,7 @@ def bucket() -> Iterator[Callable[[pytest.MonkeyPatch], str]]:
 
 
 def test_lancedb_in_a_bucket(
-    bucket: Callable[[pytest.MonkeyPatch], str], corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bucket: Callable[[pytest.MonkeyPatch], str], corpus: SearchedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same rankings, without a file on this machine; a bucket that is not there is one line without keys."""
     uri = bucket(monkeypatch)
@@ -166,7 +120,7 @@ def test_no_server(tmp_path: Path) -> None:
         Milvus(uri="http://127.0.0.1:9").is_built(IndexPlace("harness_x", tmp_path), 1)
 
 
-def test_a_server_killed_in_the_middle_of_a_build(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_server_killed_in_the_middle_of_a_build(corpus: SearchedCorpus, tmp_path: Path) -> None:
     """One line; what it had is not taken for an index, and the next build replaces it."""
     with milvus_server(tmp_path / "data") as server:
         milvus, place = Milvus(20, uri=server.url), IndexPlace("harness_cookbook", tmp_path)

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from milvus_server import MilvusServer, milvus_server
+from chroma_server import chroma_server
+from milvus_server import milvus_server
+from postgres_server import postgres_server
 from project import harness, one_line, started
 
 from harness import Experiment, Trial, run
 from harness.components.chunkers import Fixed
 from harness.components.embedders import Hashing
-from harness.components.retrievers import Dense, Lancedb, Milvus
+from harness.components.retrievers import Chroma, Dense, Lancedb, Milvus, Pgvector
 from harness.components.roles import BaseRetriever
 from harness.data.importers import import_dataset
 from harness.data.manifest import read_manifest
@@ -90,21 +92,25 @@ def test_unused_indexes_are_removed(folder: Path) -> None:
     assert results(folder)[0]["values"]["ann_recall"] == 1
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[MilvusServer]:
-    with milvus_server(tmp_path / "milvus") as found:
-        yield found
+SERVERS = {"milvus": milvus_server, "pgvector": postgres_server, "chroma": chroma_server}
 
 
-def test_a_server_that_is_killed(folder: Path, server: MilvusServer) -> None:
+@pytest.fixture(params=SERVERS)
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Any]]:
+    with SERVERS[request.param](tmp_path / "served") as found:
+        yield request.param, found
+
+
+def test_a_server_that_is_killed(folder: Path, served: tuple[str, Any]) -> None:
     """One line, without a traceback; when it is back, the next run goes on from what is stored."""
-    milvus = f"{{milvus: {{depth: 5, uri: '{server.url}'}}}}"
-    project(folder, f"{{dense: {{depth: 5}}}}, {milvus}")
+    name, server = served
+    database = f"{{{name}: {{depth: 5, uri: '{server.url}'}}}}"
+    project(folder, f"{{dense: {{depth: 5}}}}, {database}")
     server.kill()
     done = harness(folder, "run", "x.yaml", "--no-mlflow", code=None)
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
-    assert f"retriever milvus: {server.url} cannot be used" in last
+    assert f"retriever {name}: {server.url} cannot be used" in last
     assert "1 of 2 trials are not scored" in last
     server.start()
     again = harness(folder, "run", "x.yaml", "--no-mlflow")
@@ -112,13 +118,19 @@ def test_a_server_that_is_killed(folder: Path, server: MilvusServer) -> None:
     dense, found = results(folder)
     assert dense["mean"] == found["mean"]
     # The index is built, and searched again with another depth, when the server dies.
-    project(folder, milvus.replace("depth: 5", "depth: 4"))
+    project(folder, database.replace("depth: 5", "depth: 4"))
     server.kill()
     one_line(
-        harness(folder, "run", "x.yaml", "--no-mlflow", code=None), f"retriever milvus: {server.url} cannot be used"
+        harness(folder, "run", "x.yaml", "--no-mlflow", code=None), f"retriever {name}: {server.url} cannot be used"
     )
     server.start()
     assert "computed: 2 retrieve, 1 select, 1 score" in harness(folder, "run", "x.yaml", "--no-mlflow").stdout
+    # Nothing is left of an index that no launch uses.
+    project(folder, "{dense: {depth: 5}}")
+    harness(folder, "run", "x.yaml", "--no-mlflow")
+    assert list((folder / ".harness/databases").glob("*.json"))
+    harness(folder, "store", "prune", "--older", "0", "--yes")
+    assert not list((folder / ".harness/databases").glob("*.json"))
 
 
 @pytest.mark.parametrize("database", ["lancedb", "milvus"])
@@ -155,18 +167,22 @@ def test_flat_search_on_public_data(
     """The rankings of `dense` for all but a few queries, in which scores that are rounded to five decimals differ."""
     import_dataset(form, shared(source), tmp_path / "data")
     queries = queries or next(iter(read_manifest(tmp_path / "data").queries))
-    retrievers: list[BaseRetriever] = [Dense(50), Lancedb(50), Milvus(50)]
-    data = {"data": str(tmp_path / "data"), "queries": queries}
-    base = Trial(chunker=Fixed(256), retriever=Dense(50), embedder=Hashing(), metrics=("recall@5",), **data)
-    experiment = Experiment("public", base, {"retriever": retrievers})
-    launch = run(experiment, store=tmp_path / "store", log=False)
+    with postgres_server(tmp_path / "postgres") as postgres, chroma_server(tmp_path / "chroma") as chroma:
+        flat: list[BaseRetriever] = [Dense(50), Lancedb(50), Milvus(50), Pgvector(50, uri=postgres.url)]
+        graphs = [Pgvector(50, "hnsw", ef_search=1000, uri=postgres.url), Chroma(50, ef_search=1000, uri=chroma.url)]
+        data = {"data": str(tmp_path / "data"), "queries": queries}
+        base = Trial(chunker=Fixed(256), retriever=Dense(50), embedder=Hashing(), metrics=("recall@5",), **data)
+        experiment = Experiment("public", base, {"retriever": [*flat, *graphs]})
+        launch = run(experiment, store=tmp_path / "store", log=False)
     assert launch.session is not None
     outputs = [launch.session.outputs(trial) for trial in launch.session.trials]
-    expected, *found = [read_rankings(one.rankings) for one in outputs]
+    expected, *found = [read_rankings(one.rankings) for one in outputs[: len(flat)]]
     for ranked in found:
         rows = range(expected.queries)
         same = [ranked.row(at)[0].tolist() == expected.row(at)[0].tolist() for at in rows]
         assert same.count(False) <= differing
         for at in rows:
             assert ranked.row(at)[1] == pytest.approx(expected.row(at)[1], abs=2e-5)
-    assert all(result.efficiency["ann_recall"] > 0.9999 for result in launch.results[1:])
+    recall = [result.efficiency["ann_recall"] for result in launch.results[1:]]
+    assert all(share > 0.9999 for share in recall[: len(found)])
+    assert all(share > 0.99 for share in recall[len(found) :])

@@ -1,6 +1,7 @@
 """Retrievers: one class per file, each ranking chunks for queries."""
 
 from harness.components.retrievers.bm25 import BM25
+from harness.components.retrievers.chroma import Chroma
 from harness.components.retrievers.dense import Dense
 from harness.components.retrievers.ensemble import Ensemble
 from harness.components.retrievers.http import Http
@@ -10,13 +11,19 @@ from harness.components.retrievers.langchain import LangChain
 from harness.components.retrievers.llama_index import LlamaIndex
 from harness.components.retrievers.milvus import Milvus
 from harness.components.retrievers.passage_run import PassageRun
+from harness.components.retrievers.pgvector import Pgvector
 from harness.components.retrievers.trec_run import TrecRun
 
-BUILTINS = (Dense, BM25, Hybrid, Ensemble, Lancedb, Milvus, TrecRun, PassageRun, Http, LangChain, LlamaIndex)
+BUILTINS = (
+    *(Dense, BM25, Hybrid, Ensemble),
+    *(Lancedb, Milvus, Pgvector, Chroma),
+    *(TrecRun, PassageRun, Http, LangChain, LlamaIndex),
+)
 
 __all__ = [
     "BM25",
     "BUILTINS",
+    "Chroma",
     "Dense",
     "Ensemble",
     "Http",
@@ -26,5 +33,6 @@ __all__ = [
     "LlamaIndex",
     "Milvus",
     "PassageRun",
+    "Pgvector",
     "TrecRun",
 ]

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 
 from harness.components.retrievers.dense import Dense
-from harness.components.roles import DatabaseRetriever, Scale
+from harness.components.retrievers.existing_index import SharedDatabase
+from harness.components.roles import Scale
 from harness.components.text_analysis import Analyzer
 from harness.core.errors import HarnessError
 from harness.core.rankings import Rankings, best_first, unit_rows
@@ -62,26 +63,45 @@ def one_line(database: str, place: str, *kinds: type[Exception]) -> Iterator[Non
         raise HarnessError(f"{message}; nothing finished is lost, run again to go on") from error
 
 
-class DatabaseSearch(DatabaseRetriever):
-    """A retriever whose settings say whether a database searches by vectors or by words."""
+class VectorDatabase(SharedDatabase):
+    """A retriever that has a database search by vectors."""
+
+    similarity: Literal["cosine", "dot"]
+
+    @property
+    def compares_vectors(self) -> bool:
+        """Always true."""
+        return True
+
+    @property
+    def scale(self) -> Scale:
+        """`cosine`, or `raw` for inner products and for scores of words."""
+        return "cosine" if self.compares_vectors and self.similarity == "cosine" else "raw"
+
+    def exact(self) -> Dense | None:
+        """Exact search over the same vectors; None for full text, and for an index whose vectors are not known."""
+        return Dense(self.depth, self.similarity) if self.uses_vectors else None
+
+
+class DatabaseSearch(VectorDatabase):
+    """A retriever whose settings say whether a database searches by vectors, by words, or by both (`hybrid`)."""
 
     search: str
-    similarity: Literal["cosine", "dot"]
     analyzer: str
 
     @property
-    def uses_vectors(self) -> bool:
+    def compares_vectors(self) -> bool:
         """Whether it searches by vectors."""
         return self.search != "full_text"
 
     @property
     def scale(self) -> Scale:
-        """`cosine`, or `raw` for inner products and BM25."""
-        return "cosine" if self.uses_vectors and self.similarity == "cosine" else "raw"
+        """`cosine`, or `raw` for inner products, and wherever words count."""
+        return "raw" if self.search == "hybrid" else super().scale
 
     def exact(self) -> Dense | None:
-        """Exact search over the same vectors; None for full text."""
-        return Dense(self.depth, self.similarity) if self.uses_vectors else None
+        """Exact search over the same vectors; None if words count."""
+        return None if self.search == "hybrid" else super().exact()
 
     def words(self, text: str) -> str:
         """Return what the database indexes of a text, or searches: the words of `bm25`, or the text itself."""

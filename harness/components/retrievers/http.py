@@ -12,7 +12,7 @@ from harness.components.component import Positive, runtime
 from harness.components.roles import Exchange, PassageService, SystemAnswer, SystemHit
 from harness.components.roles.passage_retriever import finite, rising
 from harness.core.errors import ConfigError
-from harness.core.records import Returned
+from harness.core.records import Returned, Vectors
 from harness.core.secrecy import address_fault, bare_address, holds_credentials, learn
 from harness.llm.blocking import blocking
 from harness.llm.endpoint import Endpoint, Request
@@ -25,12 +25,12 @@ _FIELDS = ("text", "doc", "start", "end", "score", "id")
 class Http(PassageService):
     """A search service of your own: its answer is JSON with a list of passages, best first.
 
-    `body` is sent as JSON (with POST), `params` after the `?`; in their texts, `{query}` stands for the query, `{k}`
-    for `depth`. `headers` names the environment variables that hold the values of headers. `passages` is the JMESPath
-    of the list in the answer; `text`, `doc`, `start`, `end`, `score` and `id` are those of each field in a passage,
-    empty if there is none; `text`, or `doc` with `start` and `end`, is needed. `doc` is a document's id in the corpus,
-    `start` and `end` are offsets in characters. `release` is yours: change it when the service changes, and it is asked
-    again.
+    `body` is sent as JSON (with POST), `params` after the `?`; in their texts, `{query}` stands for the query,
+    `{query:json}` for the query in quotation marks, escaped, and `{k}` for `depth`. `headers` names the environment
+    variables that hold the values of headers. `passages` is the JMESPath of the list in the answer; `text`, `doc`,
+    `start`, `end`, `score` and `id` are those of each field in a passage, empty if there is none; `text`, or `doc` with
+    `start` and `end`, is needed. `doc` is a document's id in the corpus, `start` and `end` are offsets in characters.
+    `release` is yours: change it when the service changes, and it is asked again.
     """
 
     url: str
@@ -77,7 +77,7 @@ class Http(PassageService):
     def _template(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         return (self.params, {} if self.method == "GET" else self.body)
 
-    def ask(self, queries: Sequence[str], done: Callable[[int, SystemAnswer], None]) -> None:
+    def ask(self, queries: Sequence[str], vectors: Vectors | None, done: Callable[[int, SystemAnswer], None]) -> None:
         """Send a request for each query. Raises ConfigError if the variable of a header is not set."""
 
         def report(at: int, content: Any, ms: float) -> None:
@@ -85,7 +85,7 @@ class Http(PassageService):
 
         self._send(queries, report)
 
-    def exchange(self, query: str) -> Exchange:
+    def exchange(self, query: str, vector: Vectors | None) -> Exchange:
         """Send one request. Raises ConfigError if the variable of a header is not set."""
         found: list[tuple[Any, float]] = []
         self._send([query], lambda _, content, ms: found.append((content, ms)))
@@ -179,7 +179,12 @@ def _filled(template: Any, query: str, k: int) -> Any:
         return [_filled(value, query, k) for value in template]
     if template == "{k}":
         return k
-    return template.replace("{k}", str(k)).replace("{query}", query) if isinstance(template, str) else template
+    if not isinstance(template, str):
+        return template
+    quoted = json.dumps(query, ensure_ascii=False)
+    # What is replaced is not looked at again: the query may contain such a name itself.
+    parts = template.replace("{k}", str(k)).split("{query:json}")
+    return quoted.join(part.replace("{query}", query) for part in parts)
 
 
 def _found(path: str, value: Any) -> Any:

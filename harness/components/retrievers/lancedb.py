@@ -3,8 +3,8 @@
 import contextlib
 import datetime
 import itertools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from pydantic import Field
 from harness.components.component import NotNegative, Positive, runtime
 from harness.components.retrievers.database_searches import QUERIES, DatabaseSearch, one_line, rankings, similar
 from harness.components.retrievers.dense import SPARE
+from harness.components.retrievers.existing_index import Found
 from harness.components.roles import Batch, IndexPlace
 from harness.core.rankings import Rankings
 from harness.core.records import Floats, Ints, Vectors
@@ -37,7 +38,8 @@ class Lancedb(DatabaseSearch):
     most one cell per 256 chunks. `ann_recall` is logged. `full_text` is BM25 with k1 = 1.2
     and b = 0.75, over the words of the `analyzer`: `harness` are those of `bm25`, `english` and `standard` LanceDB's
     own with and without stemming and stop words. `uri` is a folder or a URL such as `s3://bucket/folder`, by default a
-    folder of the store.
+    folder of the store. `existing` is the table to search instead, as its own index does, which is only read; `fields`
+    has its columns: `text`, `vector`, `doc`, `start`, `end` and `id`.
     """
 
     depth: Positive = 50
@@ -50,11 +52,18 @@ class Lancedb(DatabaseSearch):
     probes: Positive = 20
     refine: NotNegative = 5
     analyzer: Literal["harness", "english", "standard"] = "harness"
+    existing: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict, hash=False)
+    release: str = ""
     uri: str = runtime("")
 
     def packages(self) -> Mapping[str, str]:
         """LanceDB."""
         return {"lancedb": "lancedb"}
+
+    def problem(self) -> str | None:
+        """An error message if the settings of an existing table do not fit together."""
+        return self.existing_problem()
 
     def index_settings(self) -> dict[str, Any]:
         """The settings that the index of this kind is built with."""
@@ -136,6 +145,28 @@ class Lancedb(DatabaseSearch):
         with self._connected(place) as database:
             yield database.open_table(place.name)
 
+    @contextlib.contextmanager
+    def browsed(self) -> Iterator[Any]:
+        """Open the existing table."""
+        with self._connected(None) as database:
+            yield database.open_table(self.existing)
+
+    def passages(self, browsed: Any, query: str, vector: Vectors | None) -> Sequence[Found]:
+        """Search the existing table."""
+        names = self.named()
+        if vector is None:
+            from lancedb.query import MatchQuery
+
+            search, score = browsed.search(MatchQuery(query, names["text"]), query_type="fts"), "_score"
+        else:
+            column, score = self.fields.get("vector", "vector"), "_distance"
+            search = browsed.search(vector, vector_column_name=column).distance_type(self.similarity)
+            search = search.bypass_vector_index() if self.search == "flat" else search.nprobes(self.probes)
+            search = search.ef(max(self.ef_search, self.depth)) if self.search == "hnsw" else search
+        rows = search.select([*names.values(), score]).limit(self.depth).to_list()
+        best, sign = (0, 1) if vector is None else (1, -1)  # both distances are 1 less the similarity
+        return [Found(best + sign * row[score], {name: row[key] for name, key in names.items()}) for row in rows]
+
     def nearest(self, opened: Any, texts: list[str], vectors: Vectors | None) -> Rankings:
         """Return the hits with LanceDB's scores: inner products (cosines) in single precision, or BM25."""
         if not self.uses_vectors:
@@ -171,11 +202,11 @@ class Lancedb(DatabaseSearch):
         return rows["id"].to_numpy(), rows["_score"].to_numpy().astype(np.float64)
 
     @contextlib.contextmanager
-    def _connected(self, place: IndexPlace) -> Iterator[Any]:
+    def _connected(self, place: IndexPlace | None) -> Iterator[Any]:
         """The database; what goes wrong with it is reported in one line."""
         import lancedb
 
-        uri = self.uri or str(place.folder / "lancedb")
+        uri = self.uri or ("" if place is None else str(place.folder / "lancedb"))
         with one_line(self.name(), uri, *_FAILURES):
             # Keys are those of the environment; a server of one's own is often without TLS.
             yield lancedb.connect(uri, storage_options={"allow_http": "true"} if "://" in uri else None)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from harness.components.component import Positive
 from harness.components.roles import Exchange, PassageService, SystemAnswer, SystemHit
 from harness.core.errors import ConfigError
+from harness.core.records import Vectors
 from harness.core.secrecy import redact
 
 
@@ -59,13 +60,13 @@ class LibraryRetriever(PassageService):
     def hit(self, record: Any) -> SystemHit:
         """Return a passage of the library as the harness knows it."""
 
-    def ask(self, queries: Sequence[str], done: Callable[[int, SystemAnswer], None]) -> None:
+    def ask(self, queries: Sequence[str], vectors: Vectors | None, done: Callable[[int, SystemAnswer], None]) -> None:
         """Ask one query after another. Raises ConfigError if the retriever cannot be made."""
         retriever = _made(self.name(), self.factory)
         for at, query in enumerate(queries):
             done(at, self._answer(retriever, query)[0])
 
-    def exchange(self, query: str) -> Exchange:
+    def exchange(self, query: str, vector: Vectors | None) -> Exchange:
         """Ask one query. Raises ConfigError if the retriever cannot be made."""
         answer, records = self._answer(_made(self.name(), self.factory), query)
         received = [str(record)[:500] for record in records] or {"error": answer.failure}

@@ -4,8 +4,8 @@ import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,9 @@ from pydantic import Field
 from harness.components.component import Fraction, Positive, runtime
 from harness.components.retrievers.database_searches import QUERIES, DatabaseSearch, one_line, rankings, similar
 from harness.components.retrievers.dense import SPARE
+from harness.components.retrievers.existing_index import Found
 from harness.components.roles import Batch, IndexPlace
+from harness.core.errors import HarnessError
 from harness.core.rankings import Rankings
 from harness.core.records import Floats, Ints, Vectors
 from harness.storage.locks import locked
@@ -37,7 +39,9 @@ class Milvus(DatabaseSearch):
     own. `uri` is the address of a server, such as `http://127.0.0.1:19530`, with the token in MILVUS_TOKEN, or a file
     such as `./milvus.db` for Milvus Lite, by default one in the store. Milvus Lite holds an index in memory while it is
     searched, has no analyzer `english`, and counts words in segments, so that its
-    BM25 is approximate on a large corpus.
+    BM25 is approximate on a large corpus. `existing` is the collection to search instead, which is only read, and is
+    loaded on a server; `fields` has its fields: `text`, `vector`, `doc`, `start`, `end`, `id`, and `words`, a sparse
+    vector made of the text.
     """
 
     depth: Positive = 50
@@ -51,12 +55,19 @@ class Milvus(DatabaseSearch):
     k1: Annotated[float, Field(gt=0)] = 0.9
     b: Fraction = 0.4
     analyzer: Literal["harness", "standard", "english"] = "harness"
+    existing: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict, hash=False)
+    release: str = ""
     uri: str = runtime("")
     timeout: Annotated[float, Field(gt=0)] = runtime(600.0)
 
     def packages(self) -> Mapping[str, str]:
         """The client, and Milvus Lite if there is no server."""
         return {"pymilvus": "milvus", **({"milvus_lite": "milvus"} if _is_file(self.uri) else {})}
+
+    def problem(self) -> str | None:
+        """An error message if the settings of an existing collection do not fit together."""
+        return self.existing_problem()
 
     def index_settings(self) -> dict[str, Any]:
         """The settings that the index of this kind is built with."""
@@ -68,10 +79,10 @@ class Milvus(DatabaseSearch):
         }
         return {name: getattr(self, name) for name in ("search", *decides[self.search])}
 
-    def build(self, place: IndexPlace, batches: Iterator[Batch]) -> int:
+    def build(self, place: IndexPlace, batches: Iterator[Batch]) -> int | None:
         """Send the chunks to a new collection, and wait for its index; return the bytes of Milvus Lite's files.
 
-        A server does not report them: then 0.
+        A server does not report them.
         """
         with self._connected(place) as (client, file):
             client.drop_collection(place.name)
@@ -91,7 +102,7 @@ class Milvus(DatabaseSearch):
             client.release_collection(place.name)
             self._index(client, place.name)
             client.load_collection(place.name, timeout=self.timeout)
-            return sum(path.stat().st_size for path in Path(file).rglob("*") if path.is_file()) if file else 0
+            return sum(path.stat().st_size for path in Path(file).rglob("*") if path.is_file()) if file else None
 
     def _content(self, batch: Batch) -> Any:
         if batch.vectors is not None:
@@ -150,11 +161,45 @@ class Milvus(DatabaseSearch):
             client.load_collection(place.name, timeout=self.timeout)
             yield client, place.name
 
+    @contextlib.contextmanager
+    def browsed(self) -> Iterator[Any]:
+        """Open the existing collection. Only Milvus Lite is told to load it: on a server, that would cost memory."""
+        if _is_file(self.uri) and not Path(self.uri).exists():
+            raise HarnessError(f"retriever milvus: {self.uri} does not exist")
+        with self._connected(None) as (client, file):
+            if file:
+                client.load_collection(self.existing, timeout=self.timeout)
+            indexes = [client.describe_index(self.existing, name) for name in client.list_indexes(self.existing)]
+            yield client, {index["field_name"]: index["metric_type"] for index in indexes}
+
+    def passages(self, browsed: Any, query: str, vector: Vectors | None) -> Sequence[Found]:
+        """Search the existing collection; distances are turned into scores."""
+        client, metrics = browsed
+        names, kind = self.named(), "words" if vector is None else "vector"
+        searched = self.fields.get(kind, kind)
+        (rows,) = client.search(
+            self.existing,
+            data=[query if vector is None else vector],
+            anns_field=searched,
+            limit=self.depth,
+            output_fields=list(names.values()),
+            search_params={"params": self._search_params(self.depth)},
+            timeout=self.timeout,
+        )
+        sign = -1 if metrics.get(searched) == "L2" else 1
+        return [
+            # Milvus Lite negates scores of BM25.
+            Found(abs(hit["distance"]) if vector is None else sign * hit["distance"], _values(hit, names))
+            for hit in rows
+        ]
+
+    def _search_params(self, depth: int) -> dict[str, int]:
+        return {"hnsw": {"ef": max(self.ef_search, depth)}, "ivf_flat": {"nprobe": self.probes}}.get(self.search, {})
+
     def nearest(self, opened: Any, texts: list[str], vectors: Vectors | None) -> Rankings:
         """Return the hits with the scores of Milvus: inner products (cosines) in single precision, or BM25."""
         client, name = opened
         asked: Any = similar(vectors, self.similarity) if self.uses_vectors else list(map(self.words, texts))
-        params = {"hnsw": {"ef": max(self.ef_search, self.depth + SPARE)}, "ivf_flat": {"nprobe": self.probes}}
         found: list[tuple[Ints, Floats]] = []
         for begin in range(0, len(asked), QUERIES):
             rows = client.search(
@@ -163,7 +208,7 @@ class Milvus(DatabaseSearch):
                 anns_field="content" if self.uses_vectors else "words",
                 limit=self.depth + SPARE,
                 output_fields=["id"],
-                search_params={"params": params.get(self.search, {})},
+                search_params={"params": self._search_params(self.depth + SPARE)},
                 timeout=self.timeout,
             )
             for hits in rows:
@@ -178,9 +223,11 @@ class Milvus(DatabaseSearch):
         return place.folder / "milvus" / f"{place.name}.db"
 
     @contextlib.contextmanager
-    def _connected(self, place: IndexPlace) -> Iterator[tuple[Any, str]]:
+    def _connected(self, place: IndexPlace | None) -> Iterator[tuple[Any, str]]:
         """The client, and the file of Milvus Lite; what goes wrong is reported in one line."""
-        file = str(self._own_file(place) if not self.uri else self.uri) if _is_file(self.uri) else ""
+        file = self.uri if _is_file(self.uri) else ""
+        if place is not None and not self.uri:
+            file = str(self._own_file(place))
         with contextlib.ExitStack() as stack:
             if file:
                 Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -197,6 +244,11 @@ class Milvus(DatabaseSearch):
 
                 stack.callback(server_manager_instance.release_server, file)
             yield client, file
+
+
+def _values(hit: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """What a hit knows of a passage, by name of `FIELDS`."""
+    return {name: hit["entity"].get(key) for name, key in names.items()}
 
 
 def _is_file(uri: str) -> bool:

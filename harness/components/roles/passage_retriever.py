@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from harness.components.roles.retriever import BaseRetriever, SearchInputs
 from harness.core.rankings import Rankings
-from harness.core.records import Returned
+from harness.core.records import Returned, Vectors
 
 MAX_FAILED = 0.02
 """The fraction of queries that a system may leave without an answer before its means are withheld."""
@@ -118,13 +118,27 @@ class PassageService(PassageRetriever):
         """This retriever."""
         return self
 
+    @property
+    def label(self) -> str:
+        """What people call the system: the name of the retriever in YAML."""
+        return self.name()
+
+    @property
+    def asks_by_vector(self) -> bool:
+        """Whether it is asked with the vectors of queries too."""
+        return False
+
     @abstractmethod
-    def ask(self, queries: Sequence[str], done: Callable[[int, SystemAnswer], None]) -> None:
+    def ask(self, queries: Sequence[str], vectors: Vectors | None, done: Callable[[int, SystemAnswer], None]) -> None:
         """Ask for passages for the texts of queries; `done` gets the number of each and the answer, as it comes.
 
-        Raises ConfigError if nothing can be asked, such as without a key.
+        `vectors` has one per query, (queries, dimensions); None unless `asks_by_vector` is true. Raises ConfigError if
+        nothing can be asked, such as without a key.
         """
 
     @abstractmethod
-    def exchange(self, query: str) -> Exchange:
-        """Ask for passages for one query, and return all that was said. Raises ConfigError, as `ask` does."""
+    def exchange(self, query: str, vector: Vectors | None) -> Exchange:
+        """Ask for passages for one query, and return all that was said; `vector`, (dimensions,), is that of the query.
+
+        Raises ConfigError, as `ask` does.
+        """

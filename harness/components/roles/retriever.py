@@ -210,7 +210,7 @@ class DatabaseRetriever(BaseRetriever):
     """
 
     @property
-    def database(self) -> "DatabaseRetriever":
+    def database(self) -> "DatabaseRetriever | None":
         """This retriever."""
         return self
 
@@ -225,8 +225,11 @@ class DatabaseRetriever(BaseRetriever):
         return False
 
     @abstractmethod
-    def build(self, place: IndexPlace, batches: Iterator[Batch]) -> int:
-        """Index chunks, in place of what a killed build has left; return the size of the index in bytes."""
+    def build(self, place: IndexPlace, batches: Iterator[Batch]) -> int | None:
+        """Index chunks, in place of what a killed build has left.
+
+        Return the size of the index in bytes; None if the database does not report it.
+        """
 
     @abstractmethod
     def is_built(self, place: IndexPlace, chunks: int) -> bool:

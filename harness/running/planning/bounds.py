@@ -22,7 +22,7 @@ def _vector_bounds(session: Session, graph: Graph, left: list[TrialOutputs]) -> 
     lines: dict[str, str] = {}
     for outputs in left:
         trial, stages = outputs.stages.trial, outputs.stages.selection.model_stages
-        if trial.embeds_queries or not any(isinstance(stage, EmbedHits) for stage in stages):
+        if trial.embeds_corpus or not any(isinstance(stage, EmbedHits) for stage in stages):
             continue
         if graph.waits_for_models(outputs.stages.corpus):
             continue

@@ -8,14 +8,15 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from harness.components.component import identity
-from harness.components.roles import PassageService, SystemAnswer, SystemHit
+from harness.components.roles import Embedder, PassageService, SystemAnswer, SystemHit
 from harness.components.roles.passage_retriever import MAX_FAILED
 from harness.core.errors import JudgeError
 from harness.core.progress import progress
 from harness.core.records import Returned
 from harness.core.secrecy import redact, redact_values
+from harness.running.stages.embed_queries import EmbedQueries
 from harness.running.stages.model_access import ModelAccess
-from harness.running.stages.stage import ModelStage
+from harness.running.stages.stage import ModelStage, Stage
 from harness.running.stages.workspace import Workspace
 from harness.storage.digest import digest
 from harness.storage.system_answers import Answered
@@ -27,12 +28,25 @@ class AskSystem(ModelStage):
 
     turn: ClassVar[int] = 45
     system: PassageService
+    embedder: Embedder | None
+    """That of the queries; None unless the system is asked with vectors."""
     queries: str
 
     @cached_property
     def address(self) -> str:
-        """The system and the queries."""
-        return f"ask {namespace(self.system)} {self.queries}"
+        """The system, the queries and their embedder."""
+        return f"ask {self.namespace} {self.queries}"
+
+    @cached_property
+    def namespace(self) -> str:
+        """What the answers are stored under: all settings that may change them."""
+        known = identity(self.system)
+        return digest([known, identity(self.embedder)] if self.embedder else known)
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The vectors of the queries, if the system is asked with them."""
+        return (EmbedQueries(self.embedder, self.queries),) if self.embedder else ()
 
     @property
     def charges(self) -> bool:
@@ -43,49 +57,45 @@ class AskSystem(ModelStage):
     def fetch(cls, stages: Sequence[tuple[Self, Workspace]], models: ModelAccess) -> None:
         """Ask for the answers that are not stored; each is stored as it comes. Raises ConfigError without a key."""
         for stage, work in stages:
-            _ask(stage.system, work)
+            stage._ask(work)
 
+    def _ask(self, work: Workspace) -> None:
+        system, space = self.system, self.namespace
+        with work.systems.alone(space):
+            texts = list(dict.fromkeys(work.query_texts))
+            known = work.systems.get(space, texts)
+            missing = [text for text in texts if text not in known]
+            with progress(f"ask {system.label}", len(missing), unit="queries") as advance:
 
-def _ask(system: PassageService, work: Workspace) -> None:
-    space = namespace(system)
-    with work.systems.alone(space):
-        texts = list(dict.fromkeys(work.query_texts))
-        known = work.systems.get(space, texts)
-        missing = [text for text in texts if text not in known]
-        with progress(f"ask {system.name()}", len(missing), unit="queries") as advance:
+                def done(at: int, answer: SystemAnswer) -> None:
+                    if answer.failure:
+                        work.systems.put_failure(space, missing[at], redact(answer.failure), answer.ms)
+                    else:
+                        work.systems.put(space, missing[at], Answered(_json(answer), answer.ms))
+                    advance(1)
 
-            def done(at: int, answer: SystemAnswer) -> None:
-                if answer.failure:
-                    work.systems.put_failure(space, missing[at], redact(answer.failure), answer.ms)
-                else:
-                    work.systems.put(space, missing[at], Answered(_json(answer), answer.ms))
-                advance(1)
+                if missing:
+                    vectors = (
+                        work.vectors.embed(self.embedder, missing, queries=True).vectors if self.embedder else None
+                    )
+                    system.ask(missing, vectors, done)
 
-            if missing:
-                system.ask(missing, done)
-
-
-def namespace(system: PassageService) -> str:
-    """What the answers of a system are stored under: all settings that may change them."""
-    return digest(identity(system))
-
-
-def stored_answers(system: PassageService, work: Workspace) -> list[SystemAnswer]:
-    """Return the answer to each query. Raises JudgeError if too many are missing."""
-    space, texts = namespace(system), work.query_texts
-    known, failures = work.systems.get(space, texts), work.systems.failures(space, texts)
-    unknown = Answered("not asked yet", math.nan)
-    answers = [
-        _answer(known[text])
-        if text in known
-        else SystemAnswer(failure=failures.get(text, unknown).content, ms=failures.get(text, unknown).ms)
-        for text in texts
-    ]
-    failed = [answer.failure for answer in answers if answer.failure]
-    if len(failed) > MAX_FAILED * len(answers):
-        message = f"{len(failed)} of {len(answers)} queries have no answer, such as {failed[0]}"
-        raise JudgeError(f"retriever {system.name()}: {message}; the next run asks for these again")
-    return answers
+    def answers(self, work: Workspace) -> list[SystemAnswer]:
+        """Return the stored answer to each query. Raises JudgeError if too many are missing."""
+        space, texts = self.namespace, work.query_texts
+        known, failures = work.systems.get(space, texts), work.systems.failures(space, texts)
+        unknown = Answered("not asked yet", math.nan)
+        answers = [
+            _answer(known[text])
+            if text in known
+            else SystemAnswer(failure=failures.get(text, unknown).content, ms=failures.get(text, unknown).ms)
+            for text in texts
+        ]
+        failed = [answer.failure for answer in answers if answer.failure]
+        if len(failed) > MAX_FAILED * len(answers):
+            message = f"{len(failed)} of {len(answers)} queries have no answer, such as {failed[0]}"
+            raise JudgeError(f"retriever {self.system.label}: {message}; the next run asks for these again")
+        return answers
 
 
 def _json(answer: SystemAnswer) -> str:

@@ -9,21 +9,19 @@ import numpy as np
 
 from harness.components.component import identity
 from harness.components.llm_roles import few_enough
-from harness.components.roles import BaseAugmenter, Embedder
+from harness.components.roles import BaseAugmenter
 from harness.core.blame import blamed
 from harness.core.errors import ConfigError
 from harness.core.plurals import plural
 from harness.core.records import BETWEEN, Document
-from harness.core.timing import TIMED_QUERIES, milliseconds
 from harness.llm import Outcome as Answer
 from harness.llm import Task, stored
 from harness.running.stages.ask import AskStage
-from harness.running.stages.embed import EmbedStage
+from harness.running.stages.embed_queries import EmbedQueries
 from harness.running.stages.model_access import Questions
 from harness.running.stages.passages import Passages
 from harness.running.stages.spans import SpansStage
 from harness.running.stages.stage import Stage, StoredStage
-from harness.running.stages.tokenize import FORMAT
 from harness.running.stages.workspace import Workspace
 from harness.storage.digest import digest
 from harness.storage.store import Artifact, Key
@@ -144,14 +142,10 @@ class AskContexts(AskStage):
 
 
 @dataclass(frozen=True, eq=False)
-class EmbedCorpus(EmbedStage):
+class EmbedCorpus(EmbedQueries):
     """Embeds a chunked corpus and the queries."""
 
-    turn: ClassVar[int] = 40
     corpus: Contextualize
-    model: Embedder
-    queries: str
-    """The SHA-256 of the query set."""
 
     @cached_property
     def address(self) -> str:
@@ -163,41 +157,6 @@ class EmbedCorpus(EmbedStage):
         """The chunks with their contexts."""
         return (self.corpus,)
 
-    @property
-    def embedder(self) -> Embedder:
-        """The trial's embedder."""
-        return self.model
-
     def texts(self, work: Workspace) -> Sequence[str]:
         """Return the indexed texts."""
         return self.corpus.passages(work).texts
-
-    def query_texts(self, work: Workspace) -> list[str]:
-        """Return the texts of the queries."""
-        return work.query_texts
-
-    @property
-    def measured(self) -> StoredStage:
-        """The latency of embedding a query."""
-        return QueryLatency(self.model, self.queries)
-
-
-@dataclass(frozen=True, eq=False)
-class QueryLatency(StoredStage):
-    """Measures how long it takes to embed one query."""
-
-    embedder: Embedder
-    queries: str
-
-    @cached_property
-    def key(self) -> Key:
-        """The embedder and the queries."""
-        return {"stage": "time", "format": FORMAT, "embedder": identity(self.embedder), "queries": self.queries}
-
-    def build(self, work: Workspace) -> Artifact:
-        """Return array `ms`: milliseconds to embed each timed query alone; empty if the embedder charges money."""
-        if self.embedder.metered:
-            return Artifact({"ms": np.zeros(0)})
-        texts = work.query_texts[:TIMED_QUERIES]
-        self.embedder.embed(texts[:1], queries=True)  # loads the model, which is not timed
-        return Artifact({"ms": np.array(milliseconds(lambda text: self.embedder.embed([text], queries=True), texts))})

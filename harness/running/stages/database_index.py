@@ -30,15 +30,15 @@ def record_name(address: str) -> str:
     return f"{RECORDS}/harness_{address[:40]}.json"
 
 
-def note(store: Path, address: str, database: DatabaseRetriever, size: int = 0) -> None:
+def note(store: Path, address: str, database: DatabaseRetriever, size: int | None = 0) -> None:
     """Keep the record of an index, with its size in bytes if it is built. Raises StoreError if it cannot be kept."""
-    record = json.dumps({"retriever": to_spec(database), "bytes": size})
+    record = json.dumps({"retriever": to_spec(database), "bytes": size or 0})
     with explained(store):
         keep_file(store / RECORDS, Path(record_name(address)).name, record.encode())
 
 
 def noted_bytes(record: Path) -> int:
-    """The size of a recorded index in bytes; 0 if it was never completed."""
+    """The size of a recorded index in bytes; 0 if it was never completed, or the database does not report it."""
     return int(json.loads(record.read_text(encoding="utf-8"))["bytes"])
 
 

@@ -46,7 +46,7 @@ class Index(StoredStage):
     @property
     def inputs(self) -> tuple[Stage, ...]:
         """The corpus, its vectors if the retriever uses them, and the parts if there are several."""
-        embedded = (EmbedCorpus(self.corpus, self.embedder, self.queries),) if self.embedder else ()
+        embedded = (EmbedCorpus(self.embedder, self.queries, self.corpus),) if self.embedder else ()
         return (self.corpus, *embedded, *self.part_stages)
 
     @property

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from harness.components.component import identity
-from harness.components.roles import PassageRetriever, SystemAnswer
+from harness.components.roles import BaseRetriever, Embedder, PassageRetriever, SystemAnswer
 from harness.core.rankings import Rankings
 from harness.core.records import Document, Floats, Ints, Query, Returned, Span, TokenMap
 from harness.core.timing import TIMED_QUERIES
@@ -16,7 +16,7 @@ from harness.data.corpus import Documents, Extended
 from harness.data.location import FORMAT, Located, locate
 from harness.data.manifest import Copies
 from harness.evaluation.metrics.intervals import overlap
-from harness.running.stages.ask_system import AskSystem, stored_answers
+from harness.running.stages.ask_system import AskSystem
 from harness.running.stages.ranking_checks import read_rankings
 from harness.running.stages.spans import SpansStage
 from harness.running.stages.stage import Stage
@@ -35,12 +35,14 @@ _NO_TEXT = "(offsets beyond the document, without a text)"
 class Locate(SpansStage):
     """Locates the passages of another system in the corpus; see `harness.data.location`.
 
-    `queries` is the SHA-256 of the query set, `run` that of the recorded run that the retriever reads, if it reads one.
+    `embedder` is None unless the system is asked with vectors of queries. `queries` is the SHA-256 of the query set,
+    `run` that of the recorded run that the retriever reads, if it reads one.
     A passage that is in several places counts at the one that has most of the query's evidence.
     """
 
     tokens: Tokenize
-    retriever: PassageRetriever
+    retriever: BaseRetriever
+    embedder: Embedder | None
     queries: str
     run: str | None
     copies: Copies
@@ -57,18 +59,29 @@ class Locate(SpansStage):
             "copies": self.copies,
             "retriever": identity(self.retriever),
             "run": self.run,
+            **({"embedder": identity(self.embedder)} if self.embedder else {}),
         }
 
     @property
     def inputs(self) -> tuple[Stage, ...]:
         """The tokens, and what a service is asked."""
-        service = self.retriever.service
-        return (self.tokens, *((AskSystem(service, self.queries),) if service else ()))
+        return (self.tokens, *((self._asking,) if self._asking else ()))
+
+    @property
+    def _asking(self) -> AskSystem | None:
+        service = self.system.service
+        return AskSystem(service, self.embedder, self.queries) if service else None
+
+    @property
+    def system(self) -> PassageRetriever:
+        """The system that the retriever asks, or whose run it reads."""
+        system: PassageRetriever = self.retriever.system
+        return system
 
     @property
     def reads_answers(self) -> bool:
         """Whether a service was asked: its answers are kept on the launching machine."""
-        return self.retriever.service is not None
+        return self._asking is not None
 
     @property
     def complete(self) -> bool:
@@ -118,9 +131,9 @@ class Locate(SpansStage):
         return Artifact({**arrays, **ranked._asdict(), "ms": np.array([answer.ms for answer in answers])}, facts)
 
     def _answers(self, work: Workspace) -> list[SystemAnswer]:
-        service, replay = self.retriever.service, self.retriever.replay
-        if service is not None:
-            return stored_answers(service, work)
+        replay = self.system.replay
+        if self._asking is not None:
+            return self._asking.answers(work)
         assert replay is not None
         return replay.answers(work.run_file(replay.run), [query.id for query in work.queries])
 

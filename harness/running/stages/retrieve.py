@@ -105,7 +105,7 @@ class Retrieve(StoredStage):
     @property
     def embedded(self) -> tuple[Stage, ...]:
         """The vectors of the corpus and the queries, if the retriever itself uses any."""
-        return (EmbedCorpus(self.corpus, self.own_embedder, self.queries),) if self.own_embedder else ()
+        return (EmbedCorpus(self.own_embedder, self.queries, self.corpus),) if self.own_embedder else ()
 
     @property
     def inputs(self) -> tuple[Stage, ...]:
@@ -173,11 +173,15 @@ class Retrieve(StoredStage):
 
     def _facts(self, work: Workspace, ranked: Rankings, given: SearchInputs) -> dict[str, float]:
         """The number of chunks, the size of the index, truncated chunks, and the recall against exact search."""
-        facts: dict[str, float] = {"chunks": len(given.corpus.doc), "index_bytes": given.index.nbytes, "truncated": 0}
+        facts: dict[str, float] = {"chunks": len(given.corpus.doc), "truncated": 0}
+        if self.retriever.system is None:  # nobody knows the size of the index of another system
+            facts["index_bytes"] = given.index.nbytes
         facts |= self.corpus.chunks.facts(work)
         if self.retriever.database:
             built = given.index.data
-            facts |= {"index_bytes": built["bytes"], "build_s": built["seconds"], "truncated": built["truncated"]}
+            facts |= {"build_s": built["seconds"], "truncated": built["truncated"], "index_bytes": built["bytes"]}
+            if built["bytes"] is None:  # nor of one in a database that does not report it
+                del facts["index_bytes"]
         if given.corpus_vectors is not None and self.own_embedder is not None:
             # An approximate index contains the vectors, so they are not counted twice.
             facts["index_bytes"] += 0 if self.exact else given.corpus_vectors.nbytes
@@ -223,9 +227,10 @@ def _facts_of_parts(parts: Sequence[Artifact], index: Artifact) -> dict[str, flo
     """The facts of a fusion, from those of its parts and the size of its own index."""
     facts: dict[str, float] = {
         "chunks": parts[0].data["chunks"],
-        "index_bytes": sum(part.data["index_bytes"] for part in parts) + index.nbytes,
         "truncated": max(part.data["truncated"] for part in parts),
     }
+    if all("index_bytes" in part.data for part in parts):
+        facts["index_bytes"] = sum(part.data["index_bytes"] for part in parts) + index.nbytes
     approximate = [part.data["ann_recall"] for part in parts if "ann_recall" in part.data]
     return facts | ({"ann_recall": min(approximate)} if approximate else {})
 

@@ -43,7 +43,7 @@ CURVES = tuple(f"{measure}@{k}" for measure in ("recall", "precision", "ndcg") f
 _METRIC = "metric:"
 
 _RETRIEVAL_FACTS = (
-    *("ann_recall", "build_s", "unmapped", "unanswered"),
+    *("index_bytes", "ann_recall", "build_s", "unmapped", "unanswered"),
     *("retrieve_p50_ms", "retrieve_p95_ms", "retrieve_p99_ms"),
 )
 """Facts of the retrieve stage that not every trial has; the times of another system are those of all queries."""
@@ -261,7 +261,6 @@ def efficiency(ranked: Artifact, selection: Artifact, scores: Artifact, embeddin
     answered = ~np.isnan(tokens)
     facts = {
         "chunks": float(ranked.data["chunks"]),
-        "index_bytes": float(ranked.data["index_bytes"]),
         "context_tokens": float(tokens[answered].mean()) if answered.any() else np.nan,
         "passages": float((selection.arrays["step"] < 0).sum() / max(1, answered.sum())),
         "redundancy": float(repeated[answered].mean()) if answered.any() else np.nan,

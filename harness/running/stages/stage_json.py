@@ -9,7 +9,8 @@ from typing import Any
 from harness.components.component import Component
 from harness.experiment.catalog import component, to_spec
 from harness.running.stages.chunk import Chunk, ChunkPart
-from harness.running.stages.contextualize import Contextualize, QueryLatency
+from harness.running.stages.contextualize import Contextualize
+from harness.running.stages.embed_queries import QueryLatency
 from harness.running.stages.index import Index, IndexPart
 from harness.running.stages.locate import Locate
 from harness.running.stages.retrieve import Retrieve, RetrievePart

@@ -6,7 +6,8 @@ from functools import cached_property
 from harness.data.manifest import Copies, Manifest
 from harness.experiment.trial import Trial
 from harness.running.stages.chunk import Chunk
-from harness.running.stages.contextualize import Contextualize, QueryLatency
+from harness.running.stages.contextualize import Contextualize
+from harness.running.stages.embed_queries import QueryLatency
 from harness.running.stages.locate import Locate
 from harness.running.stages.retrieve import Retrieve
 from harness.running.stages.score import Score
@@ -40,7 +41,8 @@ class TrialStages:
         parts = max(1, self.manifest.corpus.size // PART_BYTES)
         tokens = Tokenize(self.manifest.corpus.sha256, self.tokenizer, parts)
         if retriever.system is not None:
-            return Locate(tokens, retriever.system, self._queries, self._run, self._copies)
+            embedder = self.trial.embedder if self.trial.embeds_queries else None
+            return Locate(tokens, retriever, embedder, self._queries, self._run, self._copies)
         return Chunk(tokens, chunker, self.trial.embedder if chunker.uses_vectors else None, parts)
 
     @property
