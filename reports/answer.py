@@ -1,15 +1,16 @@
-"""The answer to an experiment's question in two sentences that claim no more than the statistics support."""
+"""The answer to an experiment's question in sentences that claim no more than the statistics support."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 from harness.core.plurals import plural
-from reports.comparison import Comparison
+from reports.comparison import Against, Comparison
 from reports.comparison_row import Row
 
 
 def answer(comparison: Comparison) -> str:
-    """Returns the result of a comparison and its uncertainty in two sentences."""
+    """Returns the result of a comparison and its uncertainty in two sentences, and one for each further baseline."""
     if comparison.partial:
         whole = replace(comparison, partial="")
         return f"Partial run, {comparison.partial}: {answer(whole)}"
@@ -17,7 +18,18 @@ def answer(comparison: Comparison) -> str:
     if not others:
         (row,) = comparison.rows
         return f"There is one trial, '{row.name}', with {_mean(comparison, row)}. There is nothing to compare it with."
-    return f"{_first(comparison, others)} {_second(comparison, others)}"
+    return " ".join([_first(comparison, others), *map(_further, comparison.against), _second(comparison, others)])
+
+
+def _further(other: Against) -> str:
+    """What is said of a further baseline."""
+    counts = Counter(row.verdict for row in other.rows)
+    parts = [f"{counts[verdict]} {verdict}" for verdict in ("better", "worse") if counts[verdict]]
+    undecided = counts["cannot tell"]
+    parts += [f"{undecided} cannot be distinguished from it"] if undecided else []
+    return (
+        f"Compared with the baseline '{other.baseline}', of {plural(len(other.rows) - 1, 'trial')}, {', '.join(parts)}."
+    )
 
 
 def _first(comparison: Comparison, others: list[Row]) -> str:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,23 +18,18 @@ from harness.evaluation.stats import (
     Choice,
     Floats,
     Intervals,
-    Sums,
     best_of,
     cluster_bootstrap,
     cluster_sums,
     design_effect,
-    holm,
-    normal_critical,
-    paired_differences,
-    queries_needed,
 )
-from harness.evaluation.stats.clusters import standard_errors
 from harness.experiment.params import matching
 from harness.experiment.settings import Compare
 from harness.running.launch_result import Launch
 from harness.running.primary_metric import Scores, chunkings, primary_metric, scores_of
-from reports.comparison import Best, Comparison
-from reports.comparison_row import Matters, Row, Verdict
+from reports.comparison import Against, Best, Comparison
+from reports.comparison_row import Row
+from reports.differences import Difference, differences
 from reports.judge_notes import notes_on
 from reports.system_notes import system_notes
 
@@ -44,7 +38,7 @@ def compare(
     launch: Launch,
     *,
     on: str | None = None,
-    baseline: Mapping[str, object] | None = None,
+    baseline: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
     margin: float | None = None,
     effect: float | None = None,
     clusters: str | None = None,
@@ -53,31 +47,28 @@ def compare(
 
     `on` defaults to the experiment's `compare.on`; else to the first metric at a token budget, because at equal k chunk
     size and context size are confounded; else to recall@1000t if the chunkers differ. `baseline` gives params of the
-    baseline trial (the first that has them all). `baseline`, `margin`, `effect` and `clusters` default to those of the
-    experiment. Verdicts follow from simultaneous 95 % intervals: 5 % is the probability that any verdict is wrong.
+    baseline trial (the first that has them all), or of several, of which the first is that of the table. The others
+    default to the settings of the experiment. Verdicts follow from simultaneous 95 % intervals: 5 % is the probability
+    that any verdict, about any baseline, is wrong.
+
     Raises ConfigError for an unknown metric or baseline.
     """
     settings = _settings(launch.experiment.compare, margin, effect, clusters)
     results = launch.results
     metric = on or primary_metric(launch.experiment, results)
-    asked = baseline or settings.baseline
-    found = matching([result.params for result in results], asked, "compare.baseline")
-    at = found[0]
+    params = [result.params for result in results]
+    asked = _listed(baseline) or settings.baselines
+    found = [matching(params, wanted, "compare.baseline") for wanted in asked]
+    baselines = list(dict.fromkeys(trials[0] for trials in found))
     scores = scores_of(results, metric, settings.clusters)
     sizes = cluster_sums(scores.low, scores.clusters)[1]
     choice = _choice(scores)
-    rows = _rows(launch, at, scores, settings, choice)
-    measured = set(scores.index)
-    unanswerable = sum(
-        not evidence_outcomes and at not in measured
-        for at, evidence_outcomes in enumerate(results[0].evidence_outcomes)
-    )
-    unanswerable = 0 if metric in results[0].judged else unanswerable
-    effects = design_effect(scores.low, scores.clusters)
+    rows, *others = _rows(launch, baselines, scores, settings, choice)
+    unanswerable = _unanswerable(results[0], scores)
     return Comparison(
         question=launch.experiment.question,
         metric=metric,
-        baseline=results[at].name,
+        baseline=results[baselines[0]].name,
         rows=rows,
         best=_best(choice, rows),
         queries=scores.queries,
@@ -85,19 +76,41 @@ def compare(
         unmeasured=len(results[0].queries) - scores.queries - unanswerable,
         clusters=len(sizes),
         clusters_by=settings.clusters,
-        design_effect=float(np.median(effects[~np.isnan(effects)])) if not np.isnan(effects).all() else math.nan,
+        design_effect=_design_effect(scores),
         margin=settings.margin,
         effect=settings.effect,
         final=launch.session is not None and launch.session.final,
         warnings=[
-            *_warnings(launch, metric, len(sizes)),
-            *_judge_notes(launch, metric),
-            *system_notes(launch, metric),
-            *([_ambiguous(asked, len(found))] if asked and len(found) > 1 else ()),
+            *_notes(launch, metric, len(sizes)),
+            *(_ambiguous(*pair) for pair in zip(asked, map(len, found), strict=True) if pair[0] and pair[1] > 1),
         ],
         synthetic=launch.session is not None and launch.session.synthetic,
         partial=launch.experiment.partial,
+        against=[Against(results[at].name, given) for at, given in zip(baselines[1:], others, strict=True)],
     )
+
+
+def _listed(baseline: Mapping[str, object] | Sequence[Mapping[str, object]] | None) -> Sequence[Mapping[str, object]]:
+    return [baseline] if isinstance(baseline, Mapping) else baseline or []
+
+
+def _unanswerable(result: TrialResult, scores: Scores) -> int:
+    """The number of queries that have no value because they have no evidence."""
+    if scores.metric in result.judged:
+        return 0
+    measured = set(scores.index)
+    return sum(not outcomes and at not in measured for at, outcomes in enumerate(result.evidence_outcomes))
+
+
+def _notes(launch: Launch, metric: str, clusters: int) -> list[str]:
+    return [*_warnings(launch, metric, clusters), *_judge_notes(launch, metric), *system_notes(launch, metric)]
+
+
+def _design_effect(scores: Scores) -> float:
+    """The median over the trials; NaN if there is none."""
+    effects = design_effect(scores.low, scores.clusters)
+    known = effects[~np.isnan(effects)]
+    return float(np.median(known)) if len(known) else math.nan
 
 
 def _choice(scores: Scores) -> Choice:
@@ -107,24 +120,26 @@ def _choice(scores: Scores) -> Choice:
     return best_of(low, high, sizes, seed=scores.seed, tested=~scores.withheld)
 
 
-def _rows(launch: Launch, at: int, scores: Scores, settings: Compare, choice: Choice) -> list[Row]:
-    """A row for every trial, compared with trial number `at`."""
+def _rows(
+    launch: Launch, baselines: Sequence[int], scores: Scores, settings: Compare, choice: Choice
+) -> list[list[Row]]:
+    """For each of the baselines, given by number, a row for every trial."""
     results, metric = launch.results, scores.metric
     means = interval(scores.low, scores.high, scores)
     # If no test can detect a difference, none can exclude a trial.
     undecidable = len(set(scores.clusters)) < TESTABLE_CLUSTERS
-    differences = _against(at, scores, settings)
-    baseline_mean = _mean(results[at], scores, at)
-    return [
-        Row(
+    reported = [_mean(result, scores, n) for n, result in enumerate(results)]
+
+    def row(n: int, result: TrialResult, at: int, found: Difference) -> Row:
+        return Row(
             name=result.name,
-            mean=(mean := _mean(result, scores, n)),
+            mean=reported[n],
             mean_min=math.fsum(scores.low[n]) / scores.queries,
             mean_max=math.fsum(scores.high[n]) / scores.queries,
             low=float(means.low[n]),
             high=float(means.high[n]),
-            difference=_paired_mean(scores, n, at) if not math.isnan(mean + baseline_mean) else math.nan,
-            **differences[n]._asdict(),
+            difference=_paired_mean(scores, n, at) if not math.isnan(reported[n] + reported[at]) else math.nan,
+            **found._asdict(),
             p_best=float(choice.p_best[n]),
             may_be_best=undecidable or n == choice.best or float(choice.p_value[n]) > ALPHA,
             losses=losses_at(result, metric),
@@ -132,8 +147,9 @@ def _rows(launch: Launch, at: int, scores: Scores, settings: Compare, choice: Ch
             complete=bounded.complete if (bounded := result.bounded(metric)) else scores.queries,
             result=result,
         )
-        for n, result in enumerate(results)
-    ]
+
+    every = zip(baselines, differences(baselines, scores, settings), strict=True)
+    return [[row(n, result, at, found[n]) for n, result in enumerate(results)] for at, found in every]
 
 
 def interval(low: Floats, high: Floats, scores: Scores) -> Intervals:
@@ -144,86 +160,6 @@ def interval(low: Floats, high: Floats, scores: Scores) -> Intervals:
     worst = cluster_bootstrap(low, scores.clusters, seed=scores.seed)
     best = worst if np.array_equal(low, high) else cluster_bootstrap(high, scores.clusters, seed=scores.seed)
     return worst._replace(high=best.high)
-
-
-class _Difference(NamedTuple):
-    """One trial's difference to the baseline; the fields are those of `Row`."""
-
-    difference_low: float = 0.0
-    difference_high: float = 0.0
-    alone_low: float = 0.0
-    alone_high: float = 0.0
-    p: float = math.nan
-    p_alone: float = math.nan
-    p_holm: float = math.nan
-    verdict: Verdict = "baseline"
-    no_interval: str = ""
-    matters: Matters = ""
-    needed: float = math.nan
-
-
-def _against(at: int, scores: Scores, settings: Compare) -> list[_Difference]:
-    """Every trial's difference to trial number `at`, tested as one family of hypotheses."""
-    others = [n for n in range(len(scores.low)) if n != at]
-    worst, best = (scores.low - scores.high[at])[others], (scores.high - scores.low[at])[others]
-    low_sums, sizes = cluster_sums(worst, scores.clusters)
-    high_sums, _ = cluster_sums(best, scores.clusters)
-    tested = ~(scores.withheld[others] | scores.withheld[at])
-    family = paired_differences(Sums(low_sums, high_sums, sizes), seed=scores.seed, tested=tested, level=1 - ALPHA)
-    middle = (low_sums + high_sums) / 2
-    critical = normal_critical(middle[tested], sizes, seed=scores.seed, level=1 - ALPHA)
-    needed = queries_needed(standard_errors(middle, sizes), scores.queries, settings.effect, critical=critical)
-    p_holm = holm(family.p)
-    made = [_Difference()] * len(scores.low)
-    for n, trial in enumerate(others):
-        if len(sizes) < TESTABLE_CLUSTERS or not tested[n]:
-            why = "too few clusters" if tested[n] else "withheld"
-            made[trial] = _refused(why, settings)
-            continue
-        low, high = _within(float(family.low[n]), float(family.high[n]))
-        verdict = _verdict(low, high)
-        made[trial] = _Difference(
-            low,
-            high,
-            *_within(float(family.alone_low[n]), float(family.alone_high[n])),
-            float(family.adjusted[n]),
-            float(family.p[n]),
-            float(p_holm[n]),
-            verdict,
-            _unbounded(bool((low_sums[n] < high_sums[n]).any())) if math.isnan(low) else "",
-            _matters(low, high, settings.margin),
-            float(needed[n]) if verdict == "cannot tell" and math.isfinite(needed[n]) else math.nan,
-        )
-    return made
-
-
-def _unbounded(missing: bool) -> str:
-    """The reason why a difference has no bounds."""
-    return "missing values" if missing else "too few clusters"
-
-
-def _refused(why: str, settings: Compare) -> _Difference:
-    """A difference without a test."""
-    nan, matters = math.nan, _matters(math.nan, math.nan, settings.margin)
-    return _Difference(nan, nan, nan, nan, nan, nan, nan, "cannot tell", why, matters)
-
-
-def _within(low: float, high: float) -> tuple[float, float]:
-    """The bounds of an interval, NaN if there are none. Measures are in 0..1, so differences are in -1..1."""
-    return (max(low, -1.0), min(high, 1.0)) if math.isfinite(low + high) else (math.nan, math.nan)
-
-
-def _verdict(low: float, high: float) -> Verdict:
-    """The verdict of an interval: better or worse only if it excludes 0."""
-    return "better" if low > 0 else "worse" if high < 0 else "cannot tell"
-
-
-def _matters(low: float, high: float, margin: float) -> Matters:
-    if not margin:
-        return ""
-    if low > margin or high < -margin:
-        return "yes"
-    return "no" if -margin <= low and high <= margin else "cannot tell"
 
 
 def _best(choice: Choice, rows: Sequence[Row]) -> Best:

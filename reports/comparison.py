@@ -4,14 +4,14 @@ import html as escaping
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.core.json_text import plain
 from harness.core.notebook_views import view
 from harness.core.plurals import plural
-from reports.comparison_columns import Column, record, table_columns
+from reports.comparison_columns import DIFFERENCE_COLUMNS, Column, record, table_columns
 from reports.comparison_row import Row
 
 if TYPE_CHECKING:
@@ -32,6 +32,14 @@ class Best:
     high: float
     not_separable: Sequence[str]
     """Names of the trials that may be the best, `name` included: at 95 % confidence, one of them is."""
+
+
+@dataclass(frozen=True)
+class Against:
+    """The same trials compared with a further baseline; all differences to all baselines are one family."""
+
+    baseline: str
+    rows: Sequence[Row]
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,8 @@ class Comparison:
     """Whether a language model wrote the queries."""
     partial: str = ""
     """What part of the experiment this is; empty for a whole one."""
+    against: Sequence[Against] = ()
+    """The comparisons with further baselines."""
 
     @property
     def by_importance(self) -> list[int]:
@@ -108,7 +118,15 @@ def comparison_frame(comparison: "Comparison") -> "DataFrame":
         rows.append(
             {**values, "found": losses.get("found", 0), **{f"lost_{f}": losses.get(f, 0) for f in evidence_outcomes}}
         )
+    for other in comparison.against:
+        for values, row in zip(rows, other.rows, strict=True):
+            values |= {f"{name} to {other.baseline}": value for name, value in _difference(row).items()}
     return pd.DataFrame(rows)
+
+
+def _difference(row: Row) -> dict[str, Any]:
+    """All values of a row that depend on its baseline, by name."""
+    return {name: value for column in DIFFERENCE_COLUMNS for name, value in column.record(row).items()}
 
 
 LISTED = 20
@@ -149,7 +167,24 @@ def table(comparison: Comparison, width: int = 170) -> "object":
     if len(rows) < len(comparison.rows):
         which = "the baseline, the best, those not separable from it, then by mean"
         more.append(f"{len(rows)} of {len(comparison.rows)} trials: {which}; `harness compare --csv` lists all")
-    return Group(grid, *more, *footnotes(comparison, columns))
+    further = [_smaller_table(other, {row.name for row in rows}) for other in comparison.against]
+    return Group(grid, *more, *further, *footnotes(comparison, columns))
+
+
+def _smaller_table(other: Against, names: Collection[str]) -> Any:
+    """The differences of the trials of these names to a further baseline."""
+    from rich import box
+    from rich.table import Table
+
+    columns = [table_columns()[0], *DIFFERENCE_COLUMNS]
+    title = f"against the baseline '{other.baseline}'"
+    grid = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        grid.add_column(column.title, justify="left" if column.left else "right", overflow="fold")
+    for row in other.rows:
+        if row.name in names:
+            grid.add_row(*(column.text(row) for column in columns))
+    return grid
 
 
 def listed(comparison: Comparison) -> list[Row]:
@@ -207,7 +242,7 @@ def _queries(count: int, which: str) -> str:
 
 
 def _explained(comparison: Comparison, *, needed: bool) -> list[str]:
-    others, best = len(comparison.rows) - 1, comparison.best
+    others, best = (len(comparison.rows) - 1) * (1 + len(comparison.against)), comparison.best
     if not others:
         return []
     lines = ["verdict, p and the interval of the difference come from the same test"]
@@ -256,12 +291,19 @@ def _listed(names: Sequence[str]) -> str:
 def markdown(comparison: Comparison) -> str:
     """Returns the comparison as Markdown, for the note of a logged launch or a CI summary."""
     lines = [f"**{comparison.question}**", ""] if comparison.question else []
-    columns = table_columns()
-    head = " | ".join(column.title for column in columns)
-    lines += [title(comparison), "", f"| {head} |", "|" + "---|" * len(columns)]
-    for row in comparison.rows:
-        lines.append("| " + " | ".join(column.text(row).replace("|", "\\|") for column in columns) + " |")
+    lines += [title(comparison), "", *_markdown_table(comparison.rows, table_columns())]
+    for other in comparison.against:
+        columns = [table_columns()[0], *DIFFERENCE_COLUMNS]
+        lines += ["", f"against the baseline '{other.baseline}'", "", *_markdown_table(other.rows, columns)]
     return "\n".join([*lines, "", *(f"{note}  " for note in footnotes(comparison))]) + "\n"
+
+
+def _markdown_table(rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:
+    head = " | ".join(column.title for column in columns)
+    lines = [f"| {head} |", "|" + "---|" * len(columns)]
+    for row in rows:
+        lines.append("| " + " | ".join(column.text(row).replace("|", "\\|") for column in columns) + " |")
+    return lines
 
 
 def html(comparison: Comparison) -> str:
@@ -298,4 +340,8 @@ def as_json(comparison: Comparison, trial_values: TrialValues = ()) -> str:
         row["values"] = dict(values)
     content = {field.name: getattr(comparison, field.name) for field in fields(comparison)}
     content |= {"rows": rows, "best": asdict(comparison.best)}
+    content["against"] = [
+        {"baseline": other.baseline, "rows": [{"name": row.name, **_difference(row)} for row in other.rows]}
+        for other in comparison.against
+    ]
     return json.dumps(plain({"format": 1, **content}), indent=1, ensure_ascii=False, allow_nan=False)

@@ -228,6 +228,11 @@ COLUMNS = (
 )
 """All columns of a comparison, in the order of its tables."""
 
+DIFFERENCE_COLUMNS = [
+    column for column in COLUMNS if column.name in ("difference", "difference_interval", "p", "verdict")
+]
+"""Those that depend on the baseline, for a further one."""
+
 
 def glossary() -> str:
     """Return the meanings of the columns, a paragraph each, for the page."""

@@ -28,8 +28,9 @@ def part_of(experiment: Experiment, wanted: Mapping[str, Any] | None = None, *, 
     known = experiment.trial_set.names if experiment.trial_set else names(every)
     params = [every[at] for at in kept]
     compare = experiment.compare
-    if compare.baseline and not any(has_values(one, compare.baseline) for one in params):
-        compare = replace(compare, baseline={})
+    known_baselines = [wanted for wanted in compare.baselines if any(has_values(one, wanted) for one in params)]
+    first, *further = known_baselines or [{}]
+    compare = replace(compare, baseline=first, further=tuple(further))
     said = [f"{len(kept)} of {plural(len(trials), 'trial')}"] if len(kept) < len(trials) else []
     said += [f"at most {plural(limit, 'query')}"] if limit is not None else []
     chosen = tuple(replace(trials[at], limit=limit) for at in kept)

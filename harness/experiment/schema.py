@@ -76,7 +76,7 @@ def experiment_schema() -> dict[str, Any]:
         "reader": _record(model=_TEXT, price=_NUMBER),
         "grid": {"anyOf": [product, {"type": "array", "items": product}]},
         "compare": _record(
-            baseline={"type": "object"},
+            baseline={"anyOf": [{"type": "object"}, {"type": "array", "minItems": 1, "items": {"type": "object"}}]},
             on=_TEXT,
             show={"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/metric"}, {"enum": list(FACTS)}, _TEXT]}},
             margin=_NUMBER,

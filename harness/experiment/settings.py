@@ -13,6 +13,8 @@ CLUSTERS = ("documents", "queries")
 class Compare:
     """Settings of the comparison: primary metric, params of the baseline trial, and other values shown for each trial.
 
+    With several baselines (a list in the file), `baseline` is the first, and `further` are the others.
+
     `margin` is the smallest difference that matters in practice (0: any), `effect` the difference that "queries needed"
     is computed for. `clusters` is `documents` to generalize to new documents and their questions, or `queries` to
     generalize to new questions on the same documents. Raises ConfigError for an invalid value.
@@ -24,6 +26,12 @@ class Compare:
     margin: float = 0.0
     effect: float = 0.03
     clusters: str = "documents"
+    further: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def baselines(self) -> tuple[Mapping[str, str], ...]:
+        """The params of each baseline; those of the first may be empty, for the first trial."""
+        return (self.baseline, *self.further)
 
     def __post_init__(self) -> None:
         for name, minimum in (("margin", 0.0), ("effect", 1e-9)):

@@ -213,10 +213,12 @@ class _Measures(NamedTuple):
 def _compare(value: Any, where: str, measures: _Measures) -> Compare:
     if value is None:
         return Compare()
-    _require_keys(value, [f.name for f in fields(Compare)], f"{where}: compare")
+    _require_keys(value, [f.name for f in fields(Compare) if f.name != "further"], f"{where}: compare")
     baseline, on, show = value.get("baseline", {}), value.get("on"), value.get("show", [])
-    if not isinstance(baseline, dict):
-        raise ConfigError(f"{where}: compare.baseline: expected a mapping of params, such as {{chunker: fixed}}")
+    baselines = baseline if isinstance(baseline, list) else [baseline]
+    if not baselines or not all(isinstance(one, dict) and (one or one is baseline) for one in baselines):
+        expected = "expected a mapping of params, such as {chunker: fixed}, or a list of those"
+        raise ConfigError(f"{where}: compare.baseline: {expected}")
     if on is not None:
         _require_metric(on, measures, f"{where}: compare.on")
     if not isinstance(show, list) or not all(isinstance(name, str) for name in show):
@@ -225,9 +227,9 @@ def _compare(value: Any, where: str, measures: _Measures) -> Compare:
         if not (name in measures or name in FACTS or name.startswith("step_")):
             close = did_you_mean(name, (*FACTS, *measures.judged, *measures.own))
             raise ConfigError(f"{where}: compare.show: '{name}' is not a metric.{close} Facts: {', '.join(FACTS)}")
-    named = {str(key): param_text(wanted) for key, wanted in baseline.items()}
+    first, *further = [{str(key): param_text(wanted) for key, wanted in one.items()} for one in baselines]
     try:
-        return Compare(**{**value, "baseline": named, "on": on, "show": tuple(show)})
+        return Compare(**{**value, "baseline": first, "further": tuple(further), "on": on, "show": tuple(show)})
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 

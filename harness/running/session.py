@@ -65,8 +65,9 @@ class Session:
         given = experiment.trial_set.names if experiment.trial_set else ()
         self._outputs: dict[int, tuple[Trial, TrialOutputs]] = {}
         self.trials, self.names = trials, list(given or names(every))
-        # Raises now rather than after the work if no trial is the baseline.
-        find_baseline(every, experiment.compare.baseline)
+        # Raises now rather than after the work if no trial is a baseline.
+        for wanted in experiment.compare.baselines:
+            find_baseline(every, wanted)
         # The files are hashed once per launch; from here on their hashes stand for their content.
         sets = (open_query_set(self.manifest, name, final=final) for name in self.query_sets)
         files = [self.manifest.corpus, *sets]

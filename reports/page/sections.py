@@ -20,10 +20,10 @@ from reports.comparison import Comparison, footnotes
 from reports.comparison_columns import glossary
 from reports.factors import effects
 from reports.final import Final, conclusion, times
-from reports.judge_notes import cell, judge_notes, primary_measures, variance_notes
 from reports.numbers import interval, outcome_words
 from reports.page import figures
 from reports.page.facts import data_facts, experiment_text, provenance, queries_of, trials_text
+from reports.page.judged import judges, pooled
 from reports.page.parts import (
     Beside,
     Cell,
@@ -39,7 +39,7 @@ from reports.page.parts import (
     Table,
     Text,
 )
-from reports.page.tables import comparison_table, heat, trial_line
+from reports.page.tables import comparison_table, difference_table, heat, number, trial_line
 
 COLOURED = 6
 """Max trials drawn in colour in the recall curves; the others are drawn faintly."""
@@ -64,7 +64,8 @@ def sections(material: Material) -> Iterator[Section]:
         ("cost", "Quality against cost", _cost),
         ("factors", "Effects of the factors", _factors),
         ("losses", "Where evidence is lost", _losses),
-        ("judges", "Judges", _judges),
+        ("judges", "Judges", lambda material: judges(material.launch, material.comparison)),
+        ("pool", "Judged passages", lambda material: pooled(material.launch, material.comparison)),
         ("bins", "Relevance by score", _bins),
         ("explorer", "Query explorer", _explorer),
         ("data", "Data", _data),
@@ -85,6 +86,9 @@ def _comparison(material: Material) -> Iterator[Part]:
         legend = Text(f"{lines}. {marks}.", soft=True)
         yield Beside([Figure(partial(figures.forest, comparison))], [legend, remarks])
     yield comparison_table(comparison, [result.params for result in material.launch.results])
+    for other in comparison.against:
+        yield Heading(f"Against the baseline '{other.baseline}'")
+        yield difference_table(other, comparison.metric)
     yield Folded("How to read this table", glossary())
     if len(comparison.rows) == 1:
         yield remarks
@@ -192,7 +196,7 @@ def _cost_table(results: Sequence[TrialResult]) -> Table:
     rows = []
     for result in results:
         values = [float(result.efficiency.get(name, math.nan)) for name in names]
-        lines = [Cell(shown(name, value), _number(value)) for name, value in zip(names, values, strict=True)]
+        lines = [Cell(shown(name, value), number(value)) for name, value in zip(names, values, strict=True)]
         rows.append(trial_line(result.name, lines))
     return Table(("trial", *(name.replace("_", " ") for name in names)), rows)
 
@@ -254,37 +258,6 @@ def _losses(material: Material) -> Iterator[Part]:
     yield Beside([Figure(partial(figures.loss_bars, losses)), legend], [table])
 
 
-def _judges(material: Material) -> Iterator[Part]:
-    launch = material.launch
-    if not launch.results[0].judged:
-        return
-    measures = primary_measures(launch)
-    yield Text(
-        "Means over queries (complete/all). If judgments are missing, the range covers all their possible values."
-    )
-    rows = [
-        trial_line(r.name, [Cell(cell(r.judged[name]), _number(r.judged[name].mean)) for name in measures])
-        for r in launch.results
-    ]
-    means = Table(("trial", *measures), rows)
-    head = ("judge", "model", "judgments", "missing", "calibration", "flips", "cost")
-    best = next(at for at, row in enumerate(material.comparison.rows) if row.name == material.comparison.best.name)
-    notes = Notes([*judge_notes(launch), *variance_notes(launch, best)])
-    yield Beside([means], [Table(head, list(_judge_rows(launch))), notes])
-
-
-def _judge_rows(launch: Launch) -> Iterator[Line]:
-    """Completeness, calibration and cost of each judge."""
-    for one in launch.judging_report.judges:
-        missing = sum(one.failures.values())
-        cost = "" if not one.model else f"${one.paid:.4f}"
-        if one.unpriced:
-            cost += f" and {one.unpriced} calls of unknown cost"
-        flips = "" if one.flips is None else f"{one.flips:.1%}"
-        texts = (one.judge, one.model or "no model", f"{one.judgments:,}", f"{missing:,}", one.calibration, flips, cost)
-        yield Line([Cell(text, None, "" if at in (2, 3, 5) else "left") for at, text in enumerate(texts)])
-
-
 def _bins(material: Material) -> Iterator[Part]:
     if material.bins:
         pooled = "; ".join(f"{one.embedder}: {one.queries} queries, {one.chunkings} chunkings" for one in material.bins)
@@ -318,11 +291,6 @@ def _provenance(material: Material) -> Iterator[Part]:
     yield Facts(list(provenance(material.launch, material.comparison.metric)))
     yield Folded("The experiment", experiment_text(material.launch))
     yield Folded("Settings and fingerprint of every trial", trials_text(material.launch))
-
-
-def _number(value: float) -> float | str:
-    """The sort key of a cell; empty for NaN."""
-    return "" if math.isnan(value) else round(value, 6)
 
 
 def _estimate(value: float, low: float, high: float) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from harness.experiment.trial_names import varied
-from reports.comparison import Comparison
-from reports.comparison_columns import table_columns
+from reports.comparison import Against, Comparison
+from reports.comparison_columns import DIFFERENCE_COLUMNS, table_columns
 from reports.page.figures import trial_key
 from reports.page.parts import Cell, Line, Table
 
@@ -25,6 +25,16 @@ def comparison_table(comparison: Comparison, params: Sequence[Mapping[str, str]]
     return Table(head, lines, comparison.metric, factors=factors)
 
 
+def difference_table(other: Against, metric: str) -> Table:
+    """Return the differences of all trials to a further baseline."""
+    lines = []
+    for row in sorted(other.rows, key=lambda row: -row.mean_min):
+        cells = [Cell(column.text(row), column.sort_key(row), column.mark(row)) for column in DIFFERENCE_COLUMNS]
+        line = trial_line(row.name, cells)
+        lines.append(line._replace(mark="baseline") if row.is_baseline else line)
+    return Table(["trial", *(column.title for column in DIFFERENCE_COLUMNS)], lines, metric)
+
+
 def trial_line(name: str, cells: Sequence[Cell], marks: Sequence[str] = ()) -> Line:
     """Return a row of a trial's numbers; `marks` are further CSS classes of the cells."""
     marks = marks or [""] * len(cells)
@@ -35,3 +45,8 @@ def trial_line(name: str, cells: Sequence[Cell], marks: Sequence[str] = ()) -> L
 def heat(values: Sequence[float]) -> list[str]:
     """Return the shade of each fraction, in ten steps."""
     return ["" if math.isnan(value) else f"heat{min(9, int(10 * value))}" for value in values]
+
+
+def number(value: float) -> float | str:
+    """Return the sort key of a number; empty for NaN."""
+    return "" if math.isnan(value) else round(value, 6)

@@ -19,12 +19,15 @@ from harness.components.chunkers import Fixed
 from harness.components.retrievers import BM25
 from harness.evaluation.results import Judged, TrialResult
 from harness.evaluation.stats import Floats
+from harness.experiment.part import part_of
+from harness.experiment.yaml_file import read_experiment
 from judges import HeuristicPrecision, HeuristicRecall
 from reports import Comparison, Row, columns, compare, comparison_columns, launch_report, scores_frame
 from reports.answer import answer
-from reports.compare import _matters, _verdict, _within, losses_at
+from reports.compare import losses_at
 from reports.comparison import as_csv, as_json, html, markdown, text
 from reports.comparison_columns import mean_in_bounds
+from reports.differences import _matters, _verdict, _within
 from reports.page.figures import budget_curves
 
 QUERIES = 40
@@ -659,3 +662,64 @@ def test_a_narrow_terminal_keeps_the_most_important_columns() -> None:
     assert shown[0][-1] == "tokens"
     assert shown[1][-1] in ("P(best)", "lost mostly", "needed")
     assert shown[2] == ["trial", "mean", "difference", "95 % interval", "verdict"]
+
+
+BASELINES = [{"chunker": "base"}, {"chunker": "other"}]
+
+
+def test_several_baselines() -> None:
+    """All differences to all of them are one family; the table is that of the first, the others follow."""
+    made = launch(result("base", HALF), result("x", noisy(HALF, 0.1)), result("other", HALF[::-1]))
+    one, both = compare(made), compare(made, baseline=BASELINES)
+    assert both.baseline == one.baseline == "base"
+    (other,) = both.against
+    alone = compare(made, baseline=BASELINES[1])
+    assert other.baseline == alone.baseline == "other"
+    assert [row.verdict for row in other.rows] == ["cannot tell", "cannot tell", "baseline"]
+    for joint, single in ((both.rows, one.rows), (other.rows, alone.rows)):
+        for row, lone in zip(joint, single, strict=True):
+            assert (row.mean, row.difference, row.p_best) == (lone.mean, lone.difference, lone.p_best)
+            if not row.is_baseline:
+                assert row.difference_low <= lone.difference_low <= lone.difference_high <= row.difference_high
+                assert row.p >= lone.p
+                assert (row.alone_low, row.p_alone) == (lone.alone_low, lone.p_alone)
+    for shown in (text(both), markdown(both)):
+        assert "against the baseline 'other'" in shown
+        assert "adjusted for all 4 comparisons" in shown
+    assert "Compared with the baseline 'other', of 2 trials, 2 cannot be distinguished from it." in answer(both)
+    content = json.loads(as_json(both))["against"]
+    assert [one["baseline"] for one in content] == ["other"]
+    assert [row["verdict"] for row in content[0]["rows"]] == ["cannot tell", "cannot tell", "baseline"]
+    assert both.frame()["difference to other"].tolist()[2] == 0
+    assert "verdict to other" in as_csv(both).splitlines()[0]
+    assert compare(made, baseline=[BASELINES[0], BASELINES[0]]).against == []
+
+
+def test_any_wrong_verdict_about_any_baseline_is_rare() -> None:
+    """If no trial differs, 5 % of the comparisons have a verdict; several families of one baseline each have more."""
+    rng = np.random.default_rng(5)
+    joint = separate = 0
+    for _ in range(120):
+        made = launch(*(result(name, rng.normal(0, 1, QUERIES).tolist()) for name in ("base", "other", "c", "d", "e")))
+        found = compare(made, baseline=[*BASELINES, {"chunker": "c"}])
+        verdicts = {row.verdict for rows in (found.rows, *(one.rows for one in found.against)) for row in rows}
+        joint += bool(verdicts & {"better", "worse"})
+        alone = [compare(made, baseline=one) for one in (*BASELINES, {"chunker": "c"})]
+        separate += any(row.verdict in ("better", "worse") for one in alone for row in one.rows)
+    assert joint <= 11  # 95 % of binomial(120, .05) is below 10
+    assert separate >= joint
+
+
+def test_baselines_in_the_file(tmp_path: Path) -> None:
+    """A list of params; each must name a trial, and an empty one is none."""
+    base = "name: n\ndata: d\nchunker: fixed\nretriever: bm25\ngrid: {retriever: [bm25, dense, hybrid]}\n"
+    file = tmp_path / "x.yaml"
+    file.write_text(base + "compare: {baseline: [{retriever: bm25}, {retriever: dense}]}\n")
+    settings = read_experiment(str(file)).compare
+    assert settings.baselines == ({"retriever": "bm25"}, {"retriever": "dense"})
+    part = part_of(read_experiment(str(file)), {"retriever": "dense"})
+    assert part.compare.baselines == ({"retriever": "dense"},)
+    for wrong in ("[]", "[{}]", "[x]", "x", "[{retriever: bm25}, {}]"):
+        file.write_text(f"{base}compare: {{baseline: {wrong}}}\n")
+        with pytest.raises(ConfigError, match="compare.baseline: expected a mapping of params, .*, or a list of those"):
+            read_experiment(str(file))

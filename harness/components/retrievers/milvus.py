@@ -149,7 +149,7 @@ class Milvus(DatabaseSearch):
     def drop(self, place: IndexPlace) -> None:
         """Remove the collection, and the files of a Milvus Lite of its own."""
         if not self.uri:
-            shutil.rmtree(self._own_file(place), ignore_errors=True)
+            shutil.rmtree(_own_file(place), ignore_errors=True)
             return
         with self._connected(place) as (client, _):
             client.drop_collection(place.name)
@@ -218,16 +218,12 @@ class Milvus(DatabaseSearch):
                 found.append((ids, scores if self.uses_vectors else np.abs(scores)))
         return rankings(found, self.depth, decimals=5)
 
-    def _own_file(self, place: IndexPlace) -> Path:
-        """The file of a Milvus Lite without an address: one for each index, as only one process may open it."""
-        return place.folder / "milvus" / f"{place.name}.db"
-
     @contextlib.contextmanager
     def _connected(self, place: IndexPlace | None) -> Iterator[tuple[Any, str]]:
         """The client, and the file of Milvus Lite; what goes wrong is reported in one line."""
         file = self.uri if _is_file(self.uri) else ""
         if place is not None and not self.uri:
-            file = str(self._own_file(place))
+            file = str(_own_file(place))
         with contextlib.ExitStack() as stack:
             if file:
                 Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -249,6 +245,11 @@ class Milvus(DatabaseSearch):
 def _values(hit: Any, names: Mapping[str, str]) -> dict[str, Any]:
     """What a hit knows of a passage, by name of `FIELDS`."""
     return {name: hit["entity"].get(key) for name, key in names.items()}
+
+
+def _own_file(place: IndexPlace) -> Path:
+    """The file of a Milvus Lite without an address: one for each index, as only one process may open it."""
+    return place.folder / "milvus" / f"{place.name}.db"
 
 
 def _is_file(uri: str) -> bool:

@@ -65,10 +65,11 @@ class Locate(SpansStage):
     @property
     def inputs(self) -> tuple[Stage, ...]:
         """The tokens, and what a service is asked."""
-        return (self.tokens, *((self._asking,) if self._asking else ()))
+        return (self.tokens, *((self.asking,) if self.asking else ()))
 
     @property
-    def _asking(self) -> AskSystem | None:
+    def asking(self) -> AskSystem | None:
+        """What asks the system, if it is a service."""
         service = self.system.service
         return AskSystem(service, self.embedder, self.queries) if service else None
 
@@ -81,7 +82,7 @@ class Locate(SpansStage):
     @property
     def reads_answers(self) -> bool:
         """Whether a service was asked: its answers are kept on the launching machine."""
-        return self._asking is not None
+        return self.asking is not None
 
     @property
     def complete(self) -> bool:
@@ -101,7 +102,7 @@ class Locate(SpansStage):
         and `failed` says by the number of a query why the system did not answer it. Raises JudgeError if a service left
         too many queries without an answer.
         """
-        answers = self._answers(work)
+        answers = _answers(self, work)
         passages = list(dict.fromkeys(hit.passage for answer in answers for hit in answer.hits))
         located = dict(zip(passages, locate(passages, work.data.documents), strict=True))
         others: dict[str, str] = {}
@@ -122,43 +123,16 @@ class Locate(SpansStage):
         )
         columns = np.array(table, np.int64).reshape(-1, 3).T
         arrays = dict(zip(("doc", "start", "end"), columns, strict=True))
-        arrays |= {"tokens": self._tokens(table, numbered, answers, work), "scale": np.zeros(len(table), np.int64)}
+        arrays |= {
+            "tokens": _tokens(table, numbered, answers, self.tokens.maps(work), work),
+            "scale": np.zeros(len(table), np.int64),
+        }
         facts = {
             "others": list(others.items()),
             "how": Counter(located[hit.passage].how or "unmapped" for answer in answers for hit in answer.hits),
             "failed": {str(query): answer.failure for query, answer in enumerate(answers) if answer.failure},
         }
         return Artifact({**arrays, **ranked._asdict(), "ms": np.array([answer.ms for answer in answers])}, facts)
-
-    def _answers(self, work: Workspace) -> list[SystemAnswer]:
-        replay = self.system.replay
-        if self._asking is not None:
-            return self._asking.answers(work)
-        assert replay is not None
-        return replay.answers(work.run_file(replay.run), [query.id for query in work.queries])
-
-    def _tokens(
-        self,
-        table: Sequence[tuple[int, int, int]],
-        rows: Sequence[Mapping[tuple[int, int, int], float]],
-        answers: Sequence[SystemAnswer],
-        work: Workspace,
-    ) -> Ints:
-        """The tokens of each span: those of the text that the system returned, which may be more than is in the corpus.
-
-        Of several texts for one span, the longest counts; without a text, the span itself.
-        """
-        counts: dict[tuple[int, int, int], int] = {}
-        known: dict[str, int] = {}
-        for row, answer in zip(rows, answers, strict=True):
-            for span, hit in zip(row, answer.hits, strict=True):
-                text = hit.passage.text.strip()
-                if text and text not in known:
-                    known[text] = work.tokenizer.count(text)
-                counts[span] = max(counts.get(span, 0), known.get(text, 0))
-        maps, first = self.tokens.maps(work), len(work.data.documents)
-        found = (counts[span] or (maps.of(span[0]).count(*span[1:]) if span[0] < first else 0) for span in table)
-        return np.fromiter(found, np.int64, len(table))
 
     def others(self, work: Workspace) -> list[Document]:
         """Return what the system returned that is not in the corpus, or not once more, as documents."""
@@ -202,6 +176,38 @@ class Locate(SpansStage):
     def located(self, work: Workspace) -> Rankings:
         """Return what the system has returned for each query, all of it."""
         return read_rankings(self.read(work))
+
+
+def _answers(stage: Locate, work: Workspace) -> list[SystemAnswer]:
+    if stage.asking is not None:
+        return stage.asking.answers(work)
+    replay = stage.system.replay
+    assert replay is not None
+    return replay.answers(work.run_file(replay.run), [query.id for query in work.queries])
+
+
+def _tokens(
+    table: Sequence[tuple[int, int, int]],
+    rows: Sequence[Mapping[tuple[int, int, int], float]],
+    answers: Sequence[SystemAnswer],
+    maps: TokenMaps,
+    work: Workspace,
+) -> Ints:
+    """The tokens of each span: those of the text that the system returned, which may be more than is in the corpus.
+
+    Of several texts for one span, the longest counts; without a text, the span itself.
+    """
+    counts: dict[tuple[int, int, int], int] = {}
+    known: dict[str, int] = {}
+    for row, answer in zip(rows, answers, strict=True):
+        for span, hit in zip(row, answer.hits, strict=True):
+            text = hit.passage.text.strip()
+            if text and text not in known:
+                known[text] = work.tokenizer.count(text)
+            counts[span] = max(counts.get(span, 0), known.get(text, 0))
+    first = len(work.data.documents)
+    found = (counts[span] or (maps.of(span[0]).count(*span[1:]) if span[0] < first else 0) for span in table)
+    return np.fromiter(found, np.int64, len(table))
 
 
 def _row(
