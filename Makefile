@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint docs architecture bench clean
+.PHONY: demo systems test lint docs architecture bench clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -12,6 +12,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 demo: $(VENV)/.installed          ## run the sample experiment: 12 trials, scored, compared, logged to MLflow
 	$(BIN)/harness run experiments/quickstart.yaml
+
+systems: $(VENV)/.installed       ## our search, an engine and an outside service, side by side
+	$(BIN)/python experiments/search_service.py $(BIN)/harness run experiments/side_by_side.yaml
 
 test: $(VENV)/.installed          ## all tests
 	HF_HUB_OFFLINE=1 MLFLOW_DISABLE_TELEMETRY=true $(BIN)/pytest -n auto --dist worksteal

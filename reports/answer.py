@@ -26,6 +26,8 @@ def _further(other: Against) -> str:
     counts = Counter(row.verdict for row in other.rows)
     parts = [f"{counts[verdict]} {verdict}" for verdict in ("better", "worse") if counts[verdict]]
     undecided = counts["cannot tell"]
+    if undecided == len(other.rows) - 1:
+        return f"No trial can be distinguished from the baseline '{other.baseline}'."
     parts += [f"{undecided} cannot be distinguished from it"] if undecided else []
     return (
         f"Compared with the baseline '{other.baseline}', of {plural(len(other.rows) - 1, 'trial')}, {', '.join(parts)}."

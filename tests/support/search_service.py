@@ -91,7 +91,10 @@ def serving(service: SearchService) -> Iterator[SearchService]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 128  # more than the clients that connect at once, even if this thread has to wait
+
+    server = Server(("127.0.0.1", 0), Handler)
     service.url = f"http://127.0.0.1:{server.server_address[1]}/search"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
