@@ -21,7 +21,9 @@ QUERIES = 64
 
 _ANALYZE = Analyzer("porter", "lucene")
 
-_DETAILS = re.compile(r"[,:;]? *(?:Caused by|Backtrace|Traceback|source:|Detail:|/rustc/|\{).*", re.DOTALL)
+_DETAILS = re.compile(
+    r"[,:;]? *(?:Caused by|Backtrace|Traceback|source:|Detail:|/rustc/|/\S{1,200}\.rs:|\{).*", re.DOTALL
+)
 
 
 def similar(vectors: Vectors | None, similarity: str) -> Vectors:

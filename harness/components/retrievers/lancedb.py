@@ -17,6 +17,7 @@ from harness.components.retrievers.existing_index import Found
 from harness.components.roles import Batch, IndexPlace
 from harness.core.rankings import Rankings
 from harness.core.records import Floats, Ints, Vectors
+from harness.core.secrecy import holds_credentials
 
 _FAILURES = (RuntimeError, ValueError, OSError)
 """What LanceDB raises; it has no exceptions of its own."""
@@ -62,7 +63,11 @@ class Lancedb(DatabaseSearch):
         return {"lancedb": "lancedb"}
 
     def problem(self) -> str | None:
-        """An error message if the settings of an existing table do not fit together."""
+        """An error message if the address holds a key, or the settings do not fit together."""
+        if holds_credentials(self.uri):
+            return (
+                "uri: holds a user, a password or a key, which would be logged; set AWS_SECRET_ACCESS_KEY and the like"
+            )
         return self.existing_problem()
 
     def index_settings(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from harness.components.roles import Batch, IndexPlace
 from harness.core.errors import HarnessError
 from harness.core.rankings import Rankings
 from harness.core.records import Floats, Ints, Vectors
+from harness.core.secrecy import address_fault, holds_credentials
 from harness.storage.locks import locked
 
 _KINDS = {"flat": "FLAT", "hnsw": "HNSW", "ivf_flat": "IVF_FLAT", "full_text": "SPARSE_INVERTED_INDEX"}
@@ -52,7 +53,7 @@ class Milvus(DatabaseSearch):
     ef_search: Positive = 100
     lists: Positive = 128
     probes: Positive = 16
-    k1: Annotated[float, Field(gt=0)] = 0.9
+    k1: Annotated[float, Field(gt=0, le=3)] = 0.9
     b: Fraction = 0.4
     analyzer: Literal["harness", "standard", "english"] = "harness"
     existing: str = ""
@@ -66,7 +67,15 @@ class Milvus(DatabaseSearch):
         return {"pymilvus": "milvus", **({"milvus_lite": "milvus"} if _is_file(self.uri) else {})}
 
     def problem(self) -> str | None:
-        """An error message if the settings of an existing collection do not fit together."""
+        """An error message if the address is none, or holds a key, or the settings do not fit together."""
+        if not _is_file(self.uri):
+            fault = address_fault(self.uri)
+            if fault:
+                return f"uri: {fault.replace('11434/v1', '19530')}; or name a file such as ./milvus.db"
+            if holds_credentials(self.uri):
+                return "uri: holds a user, a password or a key, which would be logged; set MILVUS_TOKEN"
+        elif self.analyzer == "english":
+            return "analyzer: Milvus Lite has no english; use harness or standard, or a server"
         return self.existing_problem()
 
     def index_settings(self) -> dict[str, Any]:
