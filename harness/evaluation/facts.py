@@ -30,6 +30,7 @@ FACTS: dict[str, Fact] = {
     "ann_recall": Fact("fraction", "fraction of the exact nearest chunks that the index finds", in_report=False),
     "unmapped": Fact("fraction", "fraction of the passages of another system that are not in the corpus"),
     "unanswered": Fact("count", "number of queries that another system did not answer"),
+    "error_rate": Fact("fraction", "fraction of the requests to another system that failed", in_report=False),
     "retrieve_p99_ms": Fact("ms", "99th percentile of the time that another system takes for a query", in_report=False),
     **{
         f"{stage}_p{at}_ms": Fact("ms", f"percentile {at} of the time of a query's {stage} stage", in_report=False)

@@ -41,13 +41,13 @@ class Endpoint:
     async def ask(
         self,
         requests: Sequence[Request],
-        done: Callable[[int, Any, float], None],
+        done: Callable[[int, Any, Sequence[float]], None],
     ) -> None:
         """Send all requests, and report each as it ends.
 
         `done` gets the number of the request, the JSON of the response or the Refused that says why there is none, and
-        the milliseconds of all its attempts, without the pauses between them; NaN if it was not sent. After a refusal
-        that all others would share, such as a wrong key, nothing more is sent.
+        the milliseconds of each attempt, none if it was not sent. After a refusal that all others would share, such as
+        a wrong key, nothing more is sent.
         """
         from harness.llm.bounded import bounded_client
 
@@ -58,7 +58,7 @@ class Endpoint:
         async def worker() -> None:
             for at, request in waiting:
                 if fatal:
-                    done(at, Refused("network", f"not asked, after: {fatal[0].detail}"), float("nan"))
+                    done(at, Refused("network", f"not asked, after: {fatal[0].detail}"), ())
                     continue
                 attempts: list[float] = []
                 try:
@@ -66,7 +66,7 @@ class Endpoint:
                 except Refused as refused:
                     content = refused
                     fatal.extend([refused] if refused.fatal else [])
-                done(at, content, 1000 * sum(attempts))
+                done(at, content, attempts)
 
         try:
             await asyncio.gather(*(worker() for _ in range(min(self.concurrency, len(requests)))))
@@ -76,7 +76,7 @@ class Endpoint:
     async def _answered(
         self, client: "httpx2.AsyncClient", limiter: RateLimiter, request: Request, attempts: list[float]
     ) -> Any:
-        """The JSON of a response; `attempts` gets how long each attempt took, in seconds. Raises Refused."""
+        """The JSON of a response; `attempts` gets how long each attempt took, in milliseconds. Raises Refused."""
         policy, failed, turns = RetryPolicy(attempts=self.retries + 1), 0, 0
         while True:
             async with limiter.turn():
@@ -95,7 +95,7 @@ class Endpoint:
                     jitter = 0.5 + random.random() / 2
                     wait = 0.0 if limited else max(policy.delay(failed) * jitter, refused.wait or 0.0)
                 finally:
-                    attempts.append(time.perf_counter() - begun)
+                    attempts.append(1000 * (time.perf_counter() - begun))
             await asyncio.sleep(wait)
 
     async def _sent(self, client: "httpx2.AsyncClient", request: Request) -> bytes:

@@ -12,18 +12,22 @@ from harness.storage.sqlite_tables import Row
 
 
 class Answered(NamedTuple):
-    """The answer to a query as JSON text, and how long the client waited for it, in milliseconds."""
+    """The answer to a query as JSON text, the milliseconds that the client waited for it, and the number of requests.
+
+    For a failure, `content` says what happened; `ms` is NaN if nothing was sent.
+    """
 
     content: str
     ms: float
+    requests: int
 
 
 class SystemAnswers(SqliteFile):
     """Answers by system and query, and why there is none; failures are kept only until the query is answered."""
 
     TABLES: ClassVar = {
-        "answers": ("space TEXT", "key BLOB", "content TEXT", "ms REAL"),
-        "failures": ("space TEXT", "key BLOB", "detail TEXT", "ms REAL"),
+        "answers": ("space TEXT", "key BLOB", "content TEXT", "ms REAL", "requests INTEGER"),
+        "failures": ("space TEXT", "key BLOB", "detail TEXT", "ms REAL", "requests INTEGER"),
     }
     KEYS: ClassVar = {"answers": 2, "failures": 2}
     SHARED: ClassVar = ("answers",)
@@ -43,21 +47,24 @@ class SystemAnswers(SqliteFile):
         """The stored answers, by query."""
         keys = {text_key(query): query for query in queries}
         rows = self.lookup("SELECT * FROM answers WHERE space = ? AND key IN", list(keys), first=[namespace])
-        return {keys[key]: Answered(content, ms) for _, key, content, ms in self.sound("answers", rows)}
+        return {keys[row[1]]: Answered(*row[2:]) for row in self.sound("answers", rows)}
 
     def failures(self, namespace: str, queries: Sequence[str]) -> dict[str, Answered]:
         """Why queries were not answered when they were asked last, and how long the client waited, by query."""
         keys = {text_key(query): query for query in queries}
         rows = self.lookup("SELECT * FROM failures WHERE space = ? AND key IN", list(keys), first=[namespace])
-        sound = self.sound("failures", rows)
-        return {keys[key]: Answered(detail, math.nan if ms is None else ms) for _, key, detail, ms in sound}
+        return {
+            keys[key]: Answered(detail, math.nan if ms is None else ms, requests)
+            for _, key, detail, ms, requests in self.sound("failures", rows)
+        }
 
     def put(self, namespace: str, query: str, answer: Answered) -> None:
         """Store an answer; one that is stored already stays."""
-        row = (namespace, text_key(query), answer.content, float(answer.ms))
+        row = (namespace, text_key(query), answer.content, float(answer.ms), answer.requests)
         self.write(lambda db: self.insert(db, "answers", [row], replace=False))
 
-    def put_failure(self, namespace: str, query: str, detail: str, ms: float) -> None:
-        """Keep why a query was not answered, and how long the client waited; NaN if it was not sent."""
-        row = (namespace, text_key(query), detail, None if math.isnan(ms) else float(ms))
+    def put_failure(self, namespace: str, query: str, failure: Answered) -> None:
+        """Keep why a query was not answered."""
+        ms = None if math.isnan(failure.ms) else float(failure.ms)
+        row = (namespace, text_key(query), failure.content, ms, failure.requests)
         self.write(lambda db: self.insert(db, "failures", [row], replace=True))

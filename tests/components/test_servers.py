@@ -12,7 +12,7 @@ from chroma_server import chroma_server
 from postgres_server import PostgresServer, postgres_server
 from searched_corpus import SearchedCorpus, differing
 
-from harness.components.retrievers import Chroma, Dense, Pgvector
+from harness.components.retrievers import Chroma, Dense, Lancedb, Milvus, Pgvector
 from harness.components.retrievers.tsvector import words_of
 from harness.components.roles import Batch, IndexPlace
 from harness.core.errors import HarnessError
@@ -181,6 +181,10 @@ def test_a_database_without_the_extension(postgres: PostgresServer, tmp_path: Pa
         (Pgvector(uri="postgresql://host/db", existing="x", search="full_text"), "analyzer: expected the text search"),
         (Pgvector(uri="postgresql://host/db", fields={"text": "x"}), "fields: is only for an index that is there"),
         (Chroma(uri="http://me:secret@host"), "uri: holds a user"),
+        (Milvus(uri="http://me:secret@host"), "uri: holds a user"),
+        (Milvus(uri="localhost:19530"), "uri: is not an address; .*:19530; or name a file"),
+        (Milvus(search="full_text", analyzer="english"), "analyzer: Milvus Lite has no english"),
+        (Lancedb(uri="s3://me:secret@bucket/x"), "uri: holds a user"),
         (Chroma(uri="http://host?x=1"), "uri: contains a query"),
         (Chroma(existing="x"), "uri: is needed for an index that is there already"),
         (Chroma(uri="here", existing="x", fields={"txt": "x"}), "fields: expected text, doc, start, .*, got 'txt'"),

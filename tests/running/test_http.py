@@ -12,7 +12,7 @@ import pytest
 from project import FIRST, harness
 from search_service import Answer, Asked, SearchService, as_json, serving
 
-from harness import ConfigError, Experiment, JudgeError, Trial, run
+from harness import ConfigError, Experiment, JudgeError, Trial, plan, run
 from harness.components.chunkers import Fixed, NoChunker
 from harness.components.retrievers import BM25, Http
 from harness.core.records import Document
@@ -211,6 +211,17 @@ def test_too_many_requests(service: SearchService, garden_data: Path, tmp_path: 
     (result,) = launched(garden_data, http(service), tmp_path).results
     assert result.efficiency["unanswered"] == 0
     assert len(service.asked) == 13 + 5
+    assert result.efficiency["error_rate"] == 5 / 18
+
+
+def test_the_plan_says_how_many_are_asked(service: SearchService, garden_data: Path, tmp_path: Path) -> None:
+    """None after a run."""
+    trial = replace(OURS, data=str(garden_data), chunker=NoChunker(), retriever=http(service))
+    experiment, given = Experiment("t", trial, []), {"store": tmp_path / "s"}
+    assert "http: 13 queries to ask another system; its price is not known" in plan(experiment, **given).calls
+    assert not service.asked
+    run(experiment, log=False, **given)
+    assert not plan(experiment, **given).calls
 
 
 def test_a_slow_service(service: SearchService, garden_data: Path, tmp_path: Path) -> None:

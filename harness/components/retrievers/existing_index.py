@@ -163,9 +163,9 @@ def _answer(found: Sequence[Found], ms: float) -> SystemAnswer:
         hits = tuple(map(_hit, found))
         if rising(hits) is not None:
             raise _OddPassageError("a passage has a higher score than the one before it")
-        return SystemAnswer(hits, ms=ms)
+        return SystemAnswer(hits, ms=ms, requests=1)
     except _OddPassageError as odd:
-        return SystemAnswer(failure=str(odd), ms=ms)
+        return SystemAnswer(failure=str(odd), ms=ms, requests=1)
 
 
 class _OddPassageError(Exception):

@@ -1,6 +1,7 @@
 """Retrieval by a service of the user's own, over HTTP."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -80,35 +81,38 @@ class Http(PassageService):
     def ask(self, queries: Sequence[str], vectors: Vectors | None, done: Callable[[int, SystemAnswer], None]) -> None:
         """Send a request for each query. Raises ConfigError if the variable of a header is not set."""
 
-        def report(at: int, content: Any, ms: float) -> None:
-            done(at, self._answer(content, ms))
+        def report(at: int, content: Any, attempts: Sequence[float]) -> None:
+            done(at, self._answer(content, attempts))
 
         self._send(queries, report)
 
     def exchange(self, query: str, vector: Vectors | None) -> Exchange:
         """Send one request. Raises ConfigError if the variable of a header is not set."""
-        found: list[tuple[Any, float]] = []
-        self._send([query], lambda _, content, ms: found.append((content, ms)))
+        found: list[tuple[Any, Sequence[float]]] = []
+        self._send([query], lambda _, content, attempts: found.append((content, attempts)))
         request = self.request(query, {})
         sent = {"method": request.method, "url": self.where, "headers": dict(self.headers)}
         sent |= {name: value for name, value in (("params", request.params), ("body", request.body)) if value}
-        ((content, ms),) = found
+        ((content, attempts),) = found
         received = {"error": content.detail} if isinstance(content, Refused) else content
-        return Exchange(sent, received, self._answer(content, ms))
+        return Exchange(sent, received, self._answer(content, attempts))
 
-    def _send(self, queries: Sequence[str], done: Callable[[int, Any, float], None]) -> None:
-        """Send a request for each query; `done` gets the JSON of each response, or why there is none."""
+    def _send(self, queries: Sequence[str], done: Callable[[int, Any, Sequence[float]], None]) -> None:
+        """Send a request for each query; `done` gets the JSON of each response, or why there is none, and how long
+        each attempt took.
+        """
         headers = {header: self._secret(header, variable) for header, variable in self.headers.items()}
         requests = [self.request(query, headers) for query in queries]
         blocking(Endpoint(self.concurrency, self.timeout, self.retries).ask(requests, done))
 
-    def _answer(self, content: Any, ms: float) -> SystemAnswer:
+    def _answer(self, content: Any, attempts: Sequence[float]) -> SystemAnswer:
+        ms, requests = sum(attempts) if attempts else math.nan, len(attempts)
         try:
             if isinstance(content, Refused):
                 raise content
-            return SystemAnswer(self.read(content), ms=ms)
+            return SystemAnswer(self.read(content), ms=ms, requests=requests)
         except Refused as refused:
-            return SystemAnswer(failure=refused.detail, ms=ms)
+            return SystemAnswer(failure=refused.detail, ms=ms, requests=requests)
 
     def _secret(self, header: str, variable: str) -> str:
         value = os.environ.get(variable, "").strip()

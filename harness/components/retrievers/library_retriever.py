@@ -78,10 +78,10 @@ class LibraryRetriever(PassageService):
         try:
             records = list(self.returned(retriever, query))
             ms = (time.perf_counter() - begun) * 1000
-            return SystemAnswer(tuple(map(self.hit, records[: self.depth])), ms=ms), records
+            return SystemAnswer(tuple(map(self.hit, records[: self.depth])), ms=ms, requests=1), records
         except Exception as error:  # whatever a library or the user's own code raises
             ms = (time.perf_counter() - begun) * 1000
-            return SystemAnswer(failure=redact(_in_one_line(error)), ms=ms), records
+            return SystemAnswer(failure=redact(_in_one_line(error)), ms=ms, requests=1), records
 
 
 @lru_cache(maxsize=8)

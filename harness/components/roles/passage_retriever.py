@@ -44,12 +44,14 @@ def rising(hits: Sequence[SystemHit]) -> int | None:
 class SystemAnswer(NamedTuple):
     """What a system returned for a query, best first; `failure` says why it did not answer.
 
-    `ms` is how long the client waited, NaN if that is not known.
+    `ms` is how long the client waited, NaN if that is not known. `requests` is how many it sent for this query, of
+    which all but the last have failed, and the last if there is a failure; 0 if that is not known.
     """
 
     hits: tuple[SystemHit, ...] = ()
     failure: str = ""
     ms: float = math.nan
+    requests: int = 0
 
 
 class Exchange(NamedTuple):

@@ -20,6 +20,7 @@ from harness.running.planning.sample_timing import time_sample
 from harness.running.planning.time_estimate import TimeEstimate, estimate_time
 from harness.running.session import Session, store_folder
 from harness.running.stages.ask import AskStage
+from harness.running.stages.ask_system import AskSystem
 from harness.running.stages.chunk import AskBoundaries, EmbedPieces
 from harness.running.stages.contextualize import AskContexts, EmbedCorpus
 from harness.running.stages.embed import TextsToEmbed, texts_to_embed
@@ -137,6 +138,7 @@ def _calls(session: Session, graph: Graph, models: Models) -> tuple[list[str], i
         costs = expected_costs(wanted, answers_of(session), models.price)
         lines += [cost.summary(name) for name, cost in costs.items()]
         calls += sum(cost.calls for cost in costs.values())
+    lines += [stage.announced(work) for stage, work in graph.of_kind(AskSystem)]
     stages = [session.outputs(trial).stages for trial in session.trials]
     if any(one.chunks.uses_models and graph.has(one.chunks) for one in stages):
         message = "what else to embed, retrieve and judge is known once the documents are chunked"

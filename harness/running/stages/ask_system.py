@@ -11,6 +11,7 @@ from harness.components.component import identity
 from harness.components.roles import Embedder, PassageService, SystemAnswer, SystemHit
 from harness.components.roles.passage_retriever import MAX_FAILED
 from harness.core.errors import JudgeError
+from harness.core.plurals import plural
 from harness.core.progress import progress
 from harness.core.records import Returned
 from harness.core.secrecy import redact, redact_values
@@ -69,9 +70,10 @@ class AskSystem(ModelStage):
 
                 def done(at: int, answer: SystemAnswer) -> None:
                     if answer.failure:
-                        work.systems.put_failure(space, missing[at], redact(answer.failure), answer.ms)
+                        failure = Answered(redact(answer.failure), answer.ms, answer.requests)
+                        work.systems.put_failure(space, missing[at], failure)
                     else:
-                        work.systems.put(space, missing[at], Answered(_json(answer), answer.ms))
+                        work.systems.put(space, missing[at], Answered(_json(answer), answer.ms, answer.requests))
                     advance(1)
 
                 if missing:
@@ -80,17 +82,18 @@ class AskSystem(ModelStage):
                     )
                     system.ask(missing, vectors, done)
 
+    def announced(self, work: Workspace) -> str:
+        """Return how many queries it would ask, in words."""
+        texts = list(dict.fromkeys(work.query_texts))
+        missing = len(texts) - len(work.systems.get(self.namespace, texts))
+        return f"{self.system.label}: {plural(missing, 'query')} to ask another system; its price is not known"
+
     def answers(self, work: Workspace) -> list[SystemAnswer]:
         """Return the stored answer to each query. Raises JudgeError if too many are missing."""
         space, texts = self.namespace, work.query_texts
         known, failures = work.systems.get(space, texts), work.systems.failures(space, texts)
-        unknown = Answered("not asked yet", math.nan)
-        answers = [
-            _answer(known[text])
-            if text in known
-            else SystemAnswer(failure=failures.get(text, unknown).content, ms=failures.get(text, unknown).ms)
-            for text in texts
-        ]
+        unknown = Answered("not asked yet", math.nan, 0)
+        answers = [_answer(known[text]) if text in known else _failure(failures.get(text, unknown)) for text in texts]
         failed = [answer.failure for answer in answers if answer.failure]
         if len(failed) > MAX_FAILED * len(answers):
             message = f"{len(failed)} of {len(answers)} queries have no answer, such as {failed[0]}"
@@ -105,4 +108,8 @@ def _json(answer: SystemAnswer) -> str:
 
 def _answer(stored: Answered) -> SystemAnswer:
     hits = (SystemHit(Returned(*row[:4]), row[4], row[5]) for row in json.loads(stored.content))
-    return SystemAnswer(tuple(hits), ms=stored.ms)
+    return SystemAnswer(tuple(hits), ms=stored.ms, requests=stored.requests)
+
+
+def _failure(stored: Answered) -> SystemAnswer:
+    return SystemAnswer(failure=stored.content, ms=stored.ms, requests=stored.requests)

@@ -99,8 +99,8 @@ class Locate(SpansStage):
 
         `ms`, (queries,), is how long the client waited. As data: `others` has id and text of what is not in the corpus,
         in the order of these documents, which come after those of the corpus; `how` counts how passages were located,
-        and `failed` says by the number of a query why the system did not answer it. Raises JudgeError if a service left
-        too many queries without an answer.
+        `requests` has the number of requests and of those that failed, and `failed` says by the number of a query why
+        the system did not answer it. Raises JudgeError if a service left too many queries without an answer.
         """
         answers = _answers(self, work)
         passages = list(dict.fromkeys(hit.passage for answer in answers for hit in answer.hits))
@@ -130,6 +130,7 @@ class Locate(SpansStage):
         facts = {
             "others": list(others.items()),
             "how": Counter(located[hit.passage].how or "unmapped" for answer in answers for hit in answer.hits),
+            "requests": [sum(answer.requests for answer in answers), sum(map(_failed_requests, answers))],
             "failed": {str(query): answer.failure for query, answer in enumerate(answers) if answer.failure},
         }
         return Artifact({**arrays, **ranked._asdict(), "ms": np.array([answer.ms for answer in answers])}, facts)
@@ -166,7 +167,9 @@ class Locate(SpansStage):
         known = ms[~np.isnan(ms)]
         waits = {f"retrieve_p{at}_ms": float(np.percentile(known, at)) for at in (50, 95, 99) if len(known)}
         share = how.get("unmapped", 0) / max(1, sum(how.values()))
-        return {"unmapped": share, "unanswered": len(self.failed(work)), **waits}
+        sent, failed = self.read(work).data["requests"]
+        errors = {"error_rate": failed / sent} if sent else {}
+        return {"unmapped": share, "unanswered": len(self.failed(work)), **errors, **waits}
 
     def waited(self, work: Workspace) -> Floats:
         """Return how long the client waited for each of the first queries, NaN where that is not known; or nothing."""
@@ -176,6 +179,10 @@ class Locate(SpansStage):
     def located(self, work: Workspace) -> Rankings:
         """Return what the system has returned for each query, all of it."""
         return read_rankings(self.read(work))
+
+
+def _failed_requests(answer: SystemAnswer) -> int:
+    return answer.requests if answer.failure else max(0, answer.requests - 1)
 
 
 def _answers(stage: Locate, work: Workspace) -> list[SystemAnswer]:

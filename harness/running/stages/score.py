@@ -43,7 +43,7 @@ CURVES = tuple(f"{measure}@{k}" for measure in ("recall", "precision", "ndcg") f
 _METRIC = "metric:"
 
 _RETRIEVAL_FACTS = (
-    *("index_bytes", "ann_recall", "build_s", "unmapped", "unanswered"),
+    *("index_bytes", "ann_recall", "build_s", "unmapped", "unanswered", "error_rate"),
     *("retrieve_p50_ms", "retrieve_p95_ms", "retrieve_p99_ms"),
 )
 """Facts of the retrieve stage that not every trial has; the times of another system are those of all queries."""
