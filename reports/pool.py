@@ -12,7 +12,7 @@ from harness.running.launch_result import Launch
 from harness.running.trial_outputs import TrialOutputs
 
 _DEPTH = 10
-"""Passages of a query that are looked at if the primary metric has no rank as its cutoff."""
+"""Passages of a query that are looked at if neither the primary metric nor a judge has a rank as its cutoff."""
 
 ASSESSORS = "data set"
 """The name under which judgments of the data set are counted."""
@@ -42,12 +42,12 @@ class Pool(NamedTuple):
 def pool_of(launch: Launch, metric: str, numbers: Sequence[int]) -> Pool | None:
     """Returns the pool of some trials, given by number; None if nothing is judged passage by passage.
 
-    The depth is the rank that is the cutoff of the metric, or 10.
+    The depth is the rank that is the cutoff of the metric, else that of a judge, else 10.
     """
     session = launch.session
     if session is None:
         return None
-    depth = (split_metric(metric).k if metric not in launch.results[0].judged else None) or _DEPTH
+    depth = _depth(launch, metric)
     outputs = {session.names[at]: session.outputs(session.trials[at]) for at in numbers}
     judged = {name: _judged(made, launch.judging, depth) for name, made in outputs.items()}
     if not any(judged.values()):
@@ -71,6 +71,12 @@ def pool_of(launch: Launch, metric: str, numbers: Sequence[int]) -> Pool | None:
         for name, made in outputs.items()
     ]
     return Pool(depth, trials, len(counts))
+
+
+def _depth(launch: Launch, metric: str) -> int:
+    cuts = [] if metric in launch.results[0].judged else [split_metric(metric).k]
+    cuts += [judge.k for judge in launch.experiment.base.judges]
+    return next((k for k in cuts if k), _DEPTH)
 
 
 def _judged(made: TrialOutputs, judging: Judging | None, depth: int) -> dict[str, int]:
