@@ -24,7 +24,11 @@ def answer(comparison: Comparison) -> str:
 def _further(other: Against) -> str:
     """What is said of a further baseline."""
     counts = Counter(row.verdict for row in other.rows)
-    parts = [f"{counts[verdict]} {verdict}" for verdict in ("better", "worse") if counts[verdict]]
+    parts = [
+        f"{counts[verdict]} {'is' if counts[verdict] == 1 else 'are'} {verdict}"
+        for verdict in ("better", "worse")
+        if counts[verdict]
+    ]
     undecided = counts["cannot tell"]
     if undecided == len(other.rows) - 1:
         return f"No trial can be distinguished from the baseline '{other.baseline}'."

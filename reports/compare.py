@@ -91,7 +91,9 @@ def compare(
 
 
 def _listed(baseline: Mapping[str, object] | Sequence[Mapping[str, object]] | None) -> Sequence[Mapping[str, object]]:
-    return [baseline] if isinstance(baseline, Mapping) else baseline or []
+    if isinstance(baseline, Mapping):
+        return [baseline] if baseline else []  # none is named on the command line
+    return baseline or []
 
 
 def _unanswerable(result: TrialResult, scores: Scores) -> int:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from harness.components.component import step_labels
 from harness.core.records import Query
 from harness.evaluation.metrics import split_metric
 from harness.evaluation.metrics.matching import Passage
@@ -21,8 +22,8 @@ ASSESSORS = "data set"
 class Pooled(NamedTuple):
     """The first passages of a trial: their number over all queries, and fractions of it.
 
-    `judged` has, by judge, those with a judgment; under `ASSESSORS`, those of documents that were judged relevant or
-    not. `only` are those that no other of the trials has among its first.
+    `judged` has, by judge, those with a judgment, of the queries and ranks that it judges; under `ASSESSORS`, those of
+    documents that were judged relevant or not. `only` are those that no other of the trials has among its first.
     """
 
     trial: str
@@ -64,8 +65,8 @@ def pool_of(launch: Launch, metric: str, numbers: Sequence[int]) -> Pool | None:
     trials = [
         Pooled(
             name,
-            passages := sum(len(made.selections.kept(at)[:depth]) for at in range(len(made.queries))),
-            {source: count / max(1, passages) for source, count in judged[name].items()},
+            sum(len(made.selections.kept(at)[:depth]) for at in range(len(made.queries))),
+            {source: known / max(1, total) for source, (known, total) in judged[name].items()},
             sum(counts[one] == 1 for one in texts[name]) / max(1, len(texts[name])),
         )
         for name, made in outputs.items()
@@ -79,19 +80,27 @@ def _depth(launch: Launch, metric: str) -> int:
     return next((k for k in cuts if k), _DEPTH)
 
 
-def _judged(made: TrialOutputs, judging: Judging | None, depth: int) -> dict[str, int]:
-    """How many of the first passages of a trial were judged, by judge; without those who judge no single passage."""
-    found: dict[str, int] = {}
-    queries = made.queries
-    if any(query.irrelevant for query in queries):  # else, the data set lists evidence only
-        kept = (made.selections.kept(at)[:depth] for at in range(len(queries)))
-        found[ASSESSORS] = sum(_assessed(*pair) for pair in zip(queries, kept, strict=True))
-    for row in judging.verdicts(made.stages.trial) if judging else ():
-        for label, verdict in row.items():
-            ranked = [one for one in verdict.findings if one.rank is not None and one.rank <= depth]
-            if ranked or label in found:
-                known = sum(len(one.failures) < len(one.judgments) for one in ranked)
-                found[label] = found.get(label, 0) + known
+def _judged(made: TrialOutputs, judging: Judging | None, depth: int) -> dict[str, tuple[int, int]]:
+    """How many of the first passages of a trial were judged, of how many, by judge.
+
+    A judge counts the queries that it has a score for, and the ranks that it looks at. Judges who judge no single
+    passage are left out.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    kept = [made.selections.kept(at)[:depth] for at in range(len(made.queries))]
+    if any(query.irrelevant for query in made.queries):  # else, the data set lists evidence only
+        pairs = [pair for pair in zip(made.queries, kept, strict=True) if pair[0].evidence]
+        found[ASSESSORS] = sum(_assessed(*pair) for pair in pairs), sum(len(row) for _, row in pairs)
+    cuts = dict(zip(step_labels(made.stages.trial.judges), made.stages.trial.judges, strict=True))
+    for verdicts, row in zip(judging.verdicts(made.stages.trial) if judging else (), kept, strict=False):
+        for label, verdict in verdicts.items():
+            cut = min(depth, cuts[label].k or depth)
+            ranked = [one for one in verdict.findings if one.rank is not None and one.rank <= cut]
+            scored = any(score is not None for score in verdict.scores.values())
+            if scored and (ranked or label in found):
+                known, total = found.get(label, (0, 0))
+                known += sum(len(one.failures) < len(one.judgments) for one in ranked)
+                found[label] = known, total + len(row[:cut])
     return found
 
 

@@ -23,7 +23,10 @@ def test_it_runs(tmp_path: Path) -> None:
     assert "computed: nothing" in again.stdout
     compare = [HARNESS, "compare", "experiments/side_by_side.yaml", "--json"]
     shown = subprocess.run(compare, cwd=ROOT, env=store, capture_output=True, text=True, check=True)
-    rows = {row["name"]: row for row in json.loads(shown.stdout)["rows"]}
+    content = json.loads(shown.stdout)
+    assert content["baseline"] == "recursive · dense"
+    assert [one["baseline"] for one in content["against"]] == ["none · http"]
+    rows = {row["name"]: row for row in content["rows"]}
     assert rows["none · http"]["values"]["unmapped"] == 0
     assert rows["recursive · lancedb"]["values"]["ann_recall"] > 0.99
     assert rows["none · http"]["mean"] > 0.5

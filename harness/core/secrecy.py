@@ -165,10 +165,14 @@ def _secrets(environment: tuple[tuple[str, str], ...], learned: frozenset[str]) 
 
 
 def _in_address(address: str) -> Iterable[str]:
-    """The password of an address, or its user if there is no password, and long values of query parameters."""
+    """The password of an address, or its user if there is no password, and long values of query parameters.
+
+    Tokens are sent as users, but not to PostgreSQL.
+    """
     for found in _USER_INFO.findall(address):
         user, _, password = found.partition(":")
-        yield from {password or user, unquote(password or user)}
+        if password or not address.startswith(("postgresql:", "postgres:")):
+            yield from {password or user, unquote(password or user)}
     query = address.partition("?")[2].partition("#")[0]
     for parameter in query.split("&"):
         value = parameter.partition("=")[2]

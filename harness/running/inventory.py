@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.core.errors import HarnessError
+from harness.core.plurals import plural
 from harness.running.launch_history import records_of
 from harness.running.parcel import FOLDER as PARCELS
 from harness.running.planning.sample_timing import SAMPLES
@@ -107,14 +109,19 @@ def inventory(store: Path) -> Inventory:
 def remove(store: Path, items: Iterable[Item]) -> None:
     """Remove items from the folder of a store and from its bucket, and indexes from their databases.
 
-    Raises StoreError, and HarnessError if a database cannot be used.
+    Raises StoreError, and HarnessError if a database cannot be used; everything else is then removed.
     """
     there = []
+    failed: list[HarnessError] = []
     with explained(store):
         for item in items:
             path = store / item.name
             if item.name.startswith(f"{RECORDS}/"):
-                drop_noted(store, path)
+                try:
+                    drop_noted(store, path)
+                except HarnessError as error:
+                    failed.append(error)
+                    continue
             if path.is_dir():
                 shutil.rmtree(path)
             else:
@@ -123,6 +130,9 @@ def remove(store: Path, items: Iterable[Item]) -> None:
     bucket = bucket_of(store)
     if bucket is not None:
         bucket.remove(there)
+    if failed:
+        others = f", but for {plural(len(failed) - 1, 'other index')}" if len(failed) > 1 else ""
+        raise HarnessError(f"{failed[0]}; all else is removed{others}")
 
 
 def damaged(found: Inventory) -> Iterator[str]:

@@ -35,10 +35,11 @@ def pooled(launch: Launch, comparison: Comparison) -> Iterator[Part]:
     if pool is None:
         return
     yield Text(
-        f"How much of the first {pool.depth} passages of each trial was judged. Of the {pool.distinct:,} distinct "
-        "passages, a judge sees each once for a query, whichever trials selected it, in an order that depends on its "
-        "text alone. What is not judged counts as not relevant by the data set, and widens the bounds of a judge's "
-        "mean: a trial with much of it may be better than its score."
+        f"How much of the first {pool.depth} passages of each trial was judged, of the queries that are scored and the "
+        "ranks that a judge looks at. Judges see each distinct passage of a query once, whichever trials selected it, "
+        "in an order that depends on its text alone. What is missing counts as not relevant by the data set, and "
+        f"widens the bounds of a judge's mean. All together have {pool.distinct:,} distinct passages; the last column "
+        "says how many only this one of them has."
     )
     sources = list(dict.fromkeys(source for one in pool.trials for source in one.judged))
     rows = []
@@ -46,7 +47,7 @@ def pooled(launch: Launch, comparison: Comparison) -> Iterator[Part]:
         shares = [*(one.judged.get(source, 0.0) for source in sources), one.only]
         cells = [Cell(f"{one.passages:,}", one.passages), *(Cell(f"{share:.1%}", share) for share in shares)]
         rows.append(trial_line(one.trial, cells, ["", *heat(shares[:-1]), ""]))
-    yield Table(("trial", "passages", *(f"judged: {source}" for source in sources), "no other trial has"), rows)
+    yield Table(("trial", "passages", *(f"judged: {source}" for source in sources), "in no other"), rows)
 
 
 def _judge_rows(launch: Launch) -> Iterator[Line]:

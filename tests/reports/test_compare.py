@@ -109,6 +109,7 @@ def test_the_first_trial_is_the_default_baseline() -> None:
     """Its name is always shown."""
     made = launch(result("x", HALF), result("base", HALF))
     assert compare(made).baseline == "base"
+    assert compare(made, baseline={}).baseline == "base"  # none on the command line
     assert compare(made, baseline={"chunker.size": 100}).baseline == "x"
 
 

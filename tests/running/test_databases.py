@@ -92,6 +92,22 @@ def test_unused_indexes_are_removed(folder: Path) -> None:
     assert results(folder)[0]["values"]["ann_recall"] == 1
 
 
+def test_databases_that_are_gone_are_no_obstacle(folder: Path) -> None:
+    """Everything else is removed; an index in a database at another address has a record of its own."""
+    project(folder, "{dense: {depth: 5}}, {lancedb: {depth: 5}}, {milvus: {depth: 5, uri: 'http://127.0.0.1:9'}}")
+    harness(folder, "run", "x.yaml", "--no-mlflow", code=2)
+    project(folder, "{dense: {depth: 5}}, {milvus: {depth: 5, uri: 'http://127.0.0.1:10'}}")
+    harness(folder, "run", "x.yaml", "--no-mlflow", code=2)
+    project(folder, "{dense: {depth: 5}}")
+    harness(folder, "run", "x.yaml", "--no-mlflow")
+    assert len(list((folder / ".harness/databases").glob("*.json"))) == 3
+    done = harness(folder, "store", "prune", "--older", "0", "--yes", code=2)
+    one_line(done, "cannot be used")
+    assert "all else is removed, but for 1 other index" in done.stderr
+    assert len(list((folder / ".harness/databases").glob("*.json"))) == 2
+    assert not list((folder / ".harness/indexes/lancedb").iterdir())
+
+
 SERVERS = {"milvus": milvus_server, "pgvector": postgres_server, "chroma": chroma_server}
 
 

@@ -18,6 +18,7 @@ from project import harness, one_line
 
 from harness import Experiment, HarnessError, Trial, run
 from harness.components.chunkers import NoChunker
+from harness.components.component import identity
 from harness.components.embedders import Hashing
 from harness.components.retrievers import Chroma, Lancedb, Milvus, Pgvector
 from harness.core.rankings import unit_rows
@@ -207,6 +208,76 @@ def test_words_of_an_existing_table(postgres: PostgresServer, passages: list[Pas
     assert found[0][0].values["text"] == passages[3].body
 
 
+def test_distances_of_chroma(chroma: ChromaServer, passages: list[Passage], garden_data: Path, tmp_path: Path) -> None:
+    """Its own default, squared distances, ranks unit vectors as cosines do; the scores are negative."""
+    client = chromadb.HttpClient(host=chroma.url)
+    collection = client.get_or_create_collection("distances", embedding_function=None)
+    given = {"embeddings": vectors(passages), "documents": [one.body for one in passages]}
+    collection.add(ids=[str(one.number) for one in passages], **given)  # type: ignore[arg-type]
+    cosine = in_chroma(chroma, passages)
+    retrievers = [cosine, replace(cosine, existing="distances", fields={})]
+    grid = Experiment("t", trial(garden_data, cosine), {"retriever": retrievers})
+    one, other = run(grid, store=tmp_path / "s", log=False).results
+    assert np.array_equal(one.scores["recall@3"], other.scores["recall@3"], equal_nan=True)
+
+
+def test_where_an_index_is_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Answers of one database are not taken for those of another."""
+    address = "postgresql://me@host/db"
+    places = [address, f"{address}?options=-csearch_path%3Dother", "postgresql://you@host/db"]
+    assert len({str(identity(Pgvector(uri=uri, existing="x"))) for uri in places}) == 3
+    known = set()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        monkeypatch.setenv("CHROMA_DATABASE", name)
+        known.add(str(identity(Lancedb(uri="./lance", existing="x"))))
+        known.add(str(identity(Chroma(uri="http://host", existing="x"))))
+    assert len(known) == 4
+
+
+def test_folders_stay_as_they_are(passages: list[Passage], tmp_path: Path) -> None:
+    """Chroma, which writes to a folder that it opens, opens a copy; LanceDB and Milvus Lite leave nothing beside it."""
+    client = chromadb.PersistentClient(tmp_path / "chroma")
+    collection = client.create_collection("notes", embedding_function=None)
+    given = {"embeddings": vectors(passages), "documents": [one.body for one in passages]}
+    collection.add(ids=[str(one.number) for one in passages], **given)  # type: ignore[arg-type]
+    client.close()
+    made = [
+        Chroma(5, uri=str(tmp_path / "chroma"), existing="notes"),
+        in_lancedb(tmp_path, passages),
+        in_milvus(tmp_path, passages),
+    ]
+
+    def content() -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    before = content()
+    for one in made:
+        with one.browsed() as browsed:
+            assert len(one.passages(browsed, "beans", vectors(passages)[0])) == 5
+    assert content() == before
+
+
+def test_columns_that_are_not_there(chroma: ChromaServer, postgres: PostgresServer, passages: list[Passage]) -> None:
+    """Also where the database itself would return nothing; and a graph that no index has."""
+    for retriever in (in_chroma(chroma, passages), in_postgres(postgres, passages)):
+        wrong = replace(retriever, fields={**retriever.fields, "doc": "sauce"})
+        try:
+            exchange = wrong.system.service.exchange("beans", vectors(passages)[0])  # type: ignore[union-attr]
+            message = exchange.answer.failure
+        except HarnessError as error:
+            message = str(error)
+        assert "sauce" in message
+        assert "run again" not in message
+    graph = replace(in_postgres(postgres, passages), search="hnsw")
+    with pytest.raises(HarnessError, match=r"mine.notes is not there, or has no HNSW index"), graph.browsed():
+        pass
+    postgres.execute("CREATE INDEX ON mine.notes USING hnsw (embedding vector_cosine_ops)")
+    with graph.browsed() as browsed:
+        assert len(graph.passages(browsed, "", vectors(passages)[0])) == 5
+
+
 @pytest.mark.parametrize("database", ["pgvector", "chroma", "lancedb", "milvus"])
 def test_what_is_not_there(
     database: str, postgres: PostgresServer, chroma: ChromaServer, passages: list[Passage], tmp_path: Path
@@ -226,6 +297,7 @@ def test_what_is_not_there(
     with pytest.raises(HarnessError, match=f"retriever {database}: ") as error:
         system.service.exchange("beans", vector)  # type: ignore[union-attr]
     assert "\n" not in str(error.value)
+    assert not (tmp_path / "lance").exists()
 
 
 def test_through_the_command_line(garden_data: Path, postgres: PostgresServer, passages: list[Passage]) -> None:

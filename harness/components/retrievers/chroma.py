@@ -3,10 +3,11 @@
 import contextlib
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -34,6 +35,8 @@ class Chroma(VectorDatabase):
     each record as its text; `fields` has the names of `doc`, `start`, `end`, or another `text`, in the metadata.
     """
 
+    decides: ClassVar[bool] = True
+
     depth: Positive = 50
     similarity: Literal["cosine", "dot"] = "cosine"
     m: Annotated[int, Field(ge=2, le=2048)] = 16
@@ -58,6 +61,12 @@ class Chroma(VectorDatabase):
             if holds_credentials(self.uri):
                 return "uri: holds a user, a password or a key, which would be logged; set CHROMA_TOKEN"
         return self.existing_problem()
+
+    def facts(self) -> Mapping[str, str]:
+        """Where an index is that exists already, tenant and database included."""
+        facts = super().facts()
+        named = {name.lower(): os.environ.get(name, "") for name in ("CHROMA_TENANT", "CHROMA_DATABASE")}
+        return {**facts, **{name: value for name, value in named.items() if value}} if facts else facts
 
     def index_settings(self) -> dict[str, Any]:
         """All settings of the graph: Chroma keeps `ef_search` with the collection."""
@@ -106,10 +115,15 @@ class Chroma(VectorDatabase):
 
     @contextlib.contextmanager
     def browsed(self) -> Iterator[Any]:
-        """Open the existing collection."""
-        if "://" not in self.uri and not (Path(self.uri) / "chroma.sqlite3").is_file():
-            raise HarnessError(f"retriever chroma: {self.uri} is not a folder of Chroma")
-        with self._connected(None) as (client, _):
+        """Open the existing collection; of a folder, a copy, as Chroma writes to the folders that it opens."""
+        with contextlib.ExitStack() as stack:
+            folder = ""
+            if "://" not in self.uri:
+                if not (Path(self.uri) / "chroma.sqlite3").is_file():
+                    raise HarnessError(f"retriever chroma: {self.uri} is not a folder of Chroma")
+                folder = f"{stack.enter_context(tempfile.TemporaryDirectory())}/copy"
+                shutil.copytree(self.uri, folder)
+            client, _ = stack.enter_context(self._connected(None, folder))
             collection = client.get_collection(self.existing, embedding_function=None)
             kinds = collection.configuration.values()
             # Distances are squared, or 1 less the similarity.
@@ -143,15 +157,14 @@ class Chroma(VectorDatabase):
         return place.folder / "chroma" / place.name
 
     @contextlib.contextmanager
-    def _connected(self, place: IndexPlace | None) -> Iterator[tuple[Any, str]]:
+    def _connected(self, place: IndexPlace | None, folder: str = "") -> Iterator[tuple[Any, str]]:
         """The client, and the folder if there is no server; what goes wrong is reported in one line."""
         with contextlib.ExitStack() as stack:
             import chromadb.errors
             import httpx
 
-            folder = "" if "://" in self.uri else self.uri
-            if not self.uri and place is not None:
-                folder = str(self._own_folder(place))
+            if "://" not in self.uri and place is not None:
+                folder = self.uri or str(self._own_folder(place))
             failures = (chromadb.errors.ChromaError, httpx.HTTPError, ValueError, RuntimeError, OSError)
             stack.enter_context(one_line(self.name(), folder or self.uri, *failures))
             settings = chromadb.config.Settings(_env_file=None, anonymized_telemetry=False)

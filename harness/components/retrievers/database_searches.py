@@ -3,7 +3,7 @@
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -22,7 +22,7 @@ QUERIES = 64
 _ANALYZE = Analyzer("porter", "lucene")
 
 _DETAILS = re.compile(
-    r"[,:;]? *(?:Caused by|Backtrace|Traceback|source:|Detail:|/rustc/|/\S{1,200}\.rs:|\{).*", re.DOTALL
+    r"[,:;]? *(?:Caused by|Backtrace|Traceback|source:|Detail:|LINE \d|/rustc/|/\S{1,200}\.rs:|\{).*", re.DOTALL
 )
 
 
@@ -54,20 +54,28 @@ def said(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def one_line(database: str, place: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn an error of a database, of one of the `kinds`, into a HarnessError of one line."""
+def one_line(
+    database: str, place: str, *kinds: type[Exception], permanent: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Turn an error of a database, of one of the `kinds`, into a HarnessError of one line.
+
+    Those that are `permanent` will be the same in the next run.
+    """
     try:
         yield
     except HarnessError:
         raise
     except kinds as error:
         message = f"retriever {database}: {redact(place)} cannot be used ({said(error)})"
-        raise HarnessError(f"{message}; nothing finished is lost, run again to go on") from error
+        advice = "" if isinstance(error, permanent) else ", run again to go on"
+        raise HarnessError(f"{message}; nothing finished is lost{advice}") from error
 
 
 class VectorDatabase(SharedDatabase):
     """A retriever that has a database search by vectors."""
 
+    decides: ClassVar[bool] = False
+    """Whether an index that exists already has a similarity of its own, whatever the setting."""
     similarity: Literal["cosine", "dot"]
 
     @property
@@ -77,8 +85,9 @@ class VectorDatabase(SharedDatabase):
 
     @property
     def scale(self) -> Scale:
-        """`cosine`, or `raw` for inner products and for scores of words."""
-        return "cosine" if self.compares_vectors and self.similarity == "cosine" else "raw"
+        """`cosine`, or `raw` for inner products, for scores of words, and if an existing index decides itself."""
+        cosines = self.compares_vectors and self.similarity == "cosine" and not (self.existing and self.decides)
+        return "cosine" if cosines else "raw"
 
     def exact(self) -> Dense | None:
         """Exact search over the same vectors; None for full text, and for an index whose vectors are not known."""

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.components.component import settings
@@ -76,8 +77,10 @@ class SharedDatabase(DatabaseRetriever):
 
     @property
     def where(self) -> str:
-        """The address, without credentials."""
-        return bare_address(self.uri) if "://" in self.uri else self.uri
+        """The address without credentials, or the folder; empty for the store."""
+        if "://" in self.uri:
+            return bare_address(self.uri)
+        return str(Path(self.uri).resolve()) if self.uri else ""
 
     def rank(self, given: SearchInputs) -> Rankings:
         """Return the located passages of an index that exists already; else, what the database finds."""
@@ -141,7 +144,7 @@ class ExistingIndex(PassageService):
         with self.engine.browsed() as browsed:
             for at, query in enumerate(queries):
                 found, ms = self._found(browsed, query, None if vectors is None else vectors[at])
-                done(at, _answer(found, ms))
+                done(at, self._answer(found, ms))
 
     def exchange(self, query: str, vector: Vectors | None) -> Exchange:
         """Search for one query. Raises HarnessError if the database cannot be used."""
@@ -149,7 +152,7 @@ class ExistingIndex(PassageService):
             found, ms = self._found(browsed, query, vector)
         asked = {"uri": self.engine.where, **settings(self.engine), "query": query}
         received = [{"score": one.score, **one.values} for one in found]
-        return Exchange(redact_values(asked), redact_values(received), _answer(found, ms))
+        return Exchange(redact_values(asked), redact_values(received), self._answer(found, ms))
 
     def _found(self, browsed: Any, query: str, vector: Vectors | None) -> tuple[Sequence[Found], float]:
         """What the database finds, and in how many milliseconds."""
@@ -157,15 +160,17 @@ class ExistingIndex(PassageService):
         found = self.engine.passages(browsed, query, vector)
         return found, (time.perf_counter() - begun) * 1000
 
-
-def _answer(found: Sequence[Found], ms: float) -> SystemAnswer:
-    try:
-        hits = tuple(map(_hit, found))
-        if rising(hits) is not None:
-            raise _OddPassageError("a passage has a higher score than the one before it")
-        return SystemAnswer(hits, ms=ms, requests=1)
-    except _OddPassageError as odd:
-        return SystemAnswer(failure=str(odd), ms=ms, requests=1)
+    def _answer(self, found: Sequence[Found], ms: float) -> SystemAnswer:
+        try:
+            for name, key in self.engine.fields.items():
+                if name in FIELDS and found and all(one.values.get(name) is None for one in found):
+                    raise _OddPassageError(f"no passage has a value of {key!r}, which `fields` names as its {name}")
+            hits = tuple(map(_hit, found))
+            if rising(hits) is not None:
+                raise _OddPassageError("a passage has a higher score than the one before it")
+            return SystemAnswer(hits, ms=ms, requests=1)
+        except _OddPassageError as odd:
+            return SystemAnswer(failure=str(odd), ms=ms, requests=1)
 
 
 class _OddPassageError(Exception):

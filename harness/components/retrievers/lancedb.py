@@ -5,6 +5,7 @@ import datetime
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -15,12 +16,13 @@ from harness.components.retrievers.database_searches import QUERIES, DatabaseSea
 from harness.components.retrievers.dense import SPARE
 from harness.components.retrievers.existing_index import Found
 from harness.components.roles import Batch, IndexPlace
+from harness.core.errors import HarnessError
 from harness.core.rankings import Rankings
 from harness.core.records import Floats, Ints, Vectors
 from harness.core.secrecy import holds_credentials
 
-_FAILURES = (RuntimeError, ValueError, OSError)
-"""What LanceDB raises; it has no exceptions of its own."""
+_FAILURES = (RuntimeError, ValueError, OSError, ImportError)
+"""What LanceDB raises; it has no exceptions of its own, and imports further packages while it works."""
 
 _TRAINING = 256
 """Chunks that k-means needs: of all for the codes of PQ, and of each cell."""
@@ -153,6 +155,8 @@ class Lancedb(DatabaseSearch):
     @contextlib.contextmanager
     def browsed(self) -> Iterator[Any]:
         """Open the existing table."""
+        if "://" not in self.uri and not Path(self.uri).is_dir():  # which connecting would make
+            raise HarnessError(f"retriever lancedb: {self.uri} does not exist")
         with self._connected(None) as database:
             yield database.open_table(self.existing)
 

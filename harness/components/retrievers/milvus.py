@@ -4,10 +4,11 @@ import contextlib
 import logging
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -20,7 +21,8 @@ from harness.components.roles import Batch, IndexPlace
 from harness.core.errors import HarnessError
 from harness.core.rankings import Rankings
 from harness.core.records import Floats, Ints, Vectors
-from harness.core.secrecy import address_fault, holds_credentials
+from harness.core.secrecy import address_fault, api_key, holds_credentials
+from harness.storage.digest import digest
 from harness.storage.locks import locked
 
 _KINDS = {"flat": "FLAT", "hnsw": "HNSW", "ivf_flat": "IVF_FLAT", "full_text": "SPARSE_INVERTED_INDEX"}
@@ -44,6 +46,8 @@ class Milvus(DatabaseSearch):
     loaded on a server; `fields` has its fields: `text`, `vector`, `doc`, `start`, `end`, `id`, and `words`, a sparse
     vector made of the text.
     """
+
+    decides: ClassVar[bool] = True
 
     depth: Positive = 50
     search: Literal["flat", "hnsw", "ivf_flat", "full_text"] = "flat"
@@ -235,13 +239,12 @@ class Milvus(DatabaseSearch):
             file = str(_own_file(place))
         with contextlib.ExitStack() as stack:
             if file:
-                Path(file).parent.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(locked(Path(f"{file}.lock")))
+                stack.enter_context(locked(_lock_of(file, place)))
             pymilvus = _client_library()
             import grpc
 
             stack.enter_context(one_line(self.name(), file or self.uri, pymilvus.MilvusException, grpc.RpcError))
-            token = {} if file else {"token": os.environ.get("MILVUS_TOKEN", "")}
+            token = {} if file else {"token": api_key("MILVUS_TOKEN") or ""}
             client = pymilvus.MilvusClient(uri=file or self.uri, timeout=10, dedicated=True, **token)
             stack.callback(client.close)
             if file:
@@ -254,6 +257,14 @@ class Milvus(DatabaseSearch):
 def _values(hit: Any, names: Mapping[str, str]) -> dict[str, Any]:
     """What a hit knows of a passage, by name of `FIELDS`."""
     return {name: hit["entity"].get(key) for name, key in names.items()}
+
+
+def _lock_of(file: str, place: IndexPlace | None) -> Path:
+    """The lock of a file that only one process may open; nothing is made beside one that exists already."""
+    if place is None:
+        return Path(tempfile.gettempdir()) / f"retrieval-harness-{digest(str(Path(file).resolve()))[:16]}.lock"
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    return Path(f"{file}.lock")
 
 
 def _own_file(place: IndexPlace) -> Path:

@@ -24,6 +24,12 @@ from harness.core.records import Floats, Ints, Vectors
 _DIMENSIONS = 2000
 """The most that an HNSW index of pgvector takes."""
 
+_GRAPHS = """
+SELECT 1 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
+WHERE indrelid = to_regclass(%s) AND amname = 'hnsw'
+"""
+"""The HNSW indexes of a table."""
+
 _WITH_WORDS, _WITH_GRAPH = ("full_text", "hybrid"), ("hnsw", "hybrid")
 """The kinds of search that use a `tsvector`, and an HNSW index."""
 
@@ -81,6 +87,11 @@ class Pgvector(DatabaseSearch):
         if self.existing and self.search == "full_text" and self.analyzer == "harness":
             return "analyzer: expected the text search configuration of the existing table, such as english"
         return self.existing_problem()
+
+    @property
+    def where(self) -> str:
+        """The address, which holds no password."""
+        return self.uri
 
     def index_settings(self) -> dict[str, Any]:
         """The settings that the index of this kind is built with."""
@@ -150,6 +161,9 @@ class Pgvector(DatabaseSearch):
             if self.search in _WITH_GRAPH:
                 connection.execute(f"SET hnsw.ef_search = {min(1000, max(self.ef_search, self.depth + SPARE))}")
                 connection.execute("SET hnsw.iterative_scan = strict_order")  # to find `depth`, however many that are
+                if self.existing and not connection.execute(_GRAPHS, [self.existing]).fetchone():
+                    message = f"{self.existing} is not there, or has no HNSW index, and is searched by search: flat"
+                    raise HarnessError(f"retriever pgvector: {message}")
             elif self.search == "flat":
                 connection.execute("SET enable_indexscan = off")  # an existing table may have an approximate index
             yield connection
@@ -209,7 +223,9 @@ class Pgvector(DatabaseSearch):
         import psycopg
 
         options: Any = {"autocommit": True, "connect_timeout": 10, "application_name": "retrieval-harness"}
-        with one_line(self.name(), self.uri, psycopg.Error), psycopg.connect(self.uri, **options) as connection:
+        permanent = psycopg.ProgrammingError, psycopg.DataError
+        failures = one_line(self.name(), self.uri, psycopg.Error, permanent=permanent)
+        with failures, psycopg.connect(self.uri, **options) as connection:
             connection.execute(f"SET statement_timeout = {round(self.timeout * 1000)}")
             if self.compares_vectors:
                 if connection.execute("SELECT to_regtype('vector')").fetchone()[0] is None:

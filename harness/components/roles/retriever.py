@@ -215,6 +215,11 @@ class DatabaseRetriever(BaseRetriever):
         return self
 
     @property
+    def where(self) -> str:
+        """The address of the database without credentials; empty if it is in the store."""
+        return ""
+
+    @property
     def indexes(self) -> bool:
         """Always true."""
         return True

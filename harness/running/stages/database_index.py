@@ -11,6 +11,7 @@ from harness.components.roles import Batch, DatabaseRetriever, Embedder, IndexPl
 from harness.experiment.catalog import component, to_spec
 from harness.running.stages.passages import Passages
 from harness.running.stages.workspace import Workspace
+from harness.storage.digest import digest
 from harness.storage.files import explained, keep_file
 
 RECORDS = "databases"
@@ -25,16 +26,17 @@ def place_of(store: Path, address: str) -> IndexPlace:
     return IndexPlace(f"harness_{address[:40]}", store / "indexes")
 
 
-def record_name(address: str) -> str:
-    """The name of an index's record in a store."""
-    return f"{RECORDS}/harness_{address[:40]}.json"
+def record_name(address: str, database: DatabaseRetriever) -> str:
+    """The name of an index's record in a store; indexes in several databases have several."""
+    where = f".{digest(database.where)[:8]}" if database.where else ""
+    return f"{RECORDS}/harness_{address[:40]}{where}.json"
 
 
 def note(store: Path, address: str, database: DatabaseRetriever, size: int | None = 0) -> None:
     """Keep the record of an index, with its size in bytes if it is built. Raises StoreError if it cannot be kept."""
     record = json.dumps({"retriever": to_spec(database), "bytes": size or 0})
     with explained(store):
-        keep_file(store / RECORDS, Path(record_name(address)).name, record.encode())
+        keep_file(store / RECORDS, Path(record_name(address, database)).name, record.encode())
 
 
 def noted_bytes(record: Path) -> int:
@@ -46,7 +48,7 @@ def drop_noted(store: Path, record: Path) -> None:
     """Remove a recorded index from its database. Raises HarnessError if the database cannot be used."""
     spec = json.loads(record.read_text(encoding="utf-8"))["retriever"]
     database = cast(DatabaseRetriever, component("retriever", spec, where=str(record), base_dir=Path("/")))
-    database.drop(IndexPlace(record.stem, store / "indexes"))
+    database.drop(IndexPlace(record.name.partition(".")[0], store / "indexes"))
 
 
 class Feed:

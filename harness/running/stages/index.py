@@ -52,7 +52,8 @@ class Index(StoredStage):
     @property
     def stored_as(self) -> Sequence[tuple[str, str]]:
         """The artifact, and the record of an index in a database."""
-        recorded = ((RECORDS, record_name(self.address)),) if self.retriever.database else ()
+        database = self.retriever.database
+        recorded = ((RECORDS, record_name(self.address, database)),) if database else ()
         return (*super().stored_as, *recorded)
 
     def _in_database(self, database: DatabaseRetriever, work: Workspace) -> Artifact:
