@@ -50,6 +50,14 @@ def test_hnsw(similarity: Any, postgres: PostgresServer, corpus: SearchedCorpus,
     assert postgres.execute("SELECT amname FROM pg_am JOIN pg_class c ON relam = pg_am.oid WHERE relname ~ 'content'")
 
 
+def test_chroma_finds_as_many_as_are_asked_for(corpus: SearchedCorpus, tmp_path: Path) -> None:
+    """Its `ef_search` belongs to the collection: an index is not shared with trials that go deeper."""
+    assert Chroma(50).index_settings() == Chroma(20).index_settings()
+    assert Chroma(200).index_settings() != Chroma(20).index_settings()
+    found = corpus.found(Chroma(200), tmp_path)
+    assert {len(found.row(at)[0]) for at in range(found.queries)} == {200}
+
+
 def best_by_words(corpus: SearchedCorpus, query: str, server: PostgresServer) -> dict[int, float]:
     """What PostgreSQL itself says of every text that has a word of the query."""
     words = words_of(query)

@@ -274,6 +274,9 @@ def test_columns_that_are_not_there(chroma: ChromaServer, postgres: PostgresServ
     with pytest.raises(HarnessError, match=r"mine.notes is not there, or has no HNSW index"), graph.browsed():
         pass
     postgres.execute("CREATE INDEX ON mine.notes USING hnsw (embedding vector_cosine_ops)")
+    postgres.execute('CREATE TABLE mine."My Notes" (LIKE mine.notes INCLUDING ALL)')
+    with replace(graph, existing="mine.My Notes").browsed():
+        pass
     with graph.browsed() as browsed:
         assert len(graph.passages(browsed, "", vectors(passages)[0])) == 5
 

@@ -69,15 +69,15 @@ class Chroma(VectorDatabase):
         return {**facts, **{name: value for name, value in named.items() if value}} if facts else facts
 
     def index_settings(self) -> dict[str, Any]:
-        """All settings of the graph: Chroma keeps `ef_search` with the collection."""
-        return {name: getattr(self, name) for name in ("similarity", "m", "ef_construction", "ef_search")}
+        """All settings of the graph: Chroma keeps `ef_search` with the collection, and finds no more than that."""
+        graph = {name: getattr(self, name) for name in ("similarity", "m", "ef_construction")}
+        return {**graph, "ef_search": max(self.ef_search, self.depth + SPARE)}
 
     def build(self, place: IndexPlace, batches: Iterator[Batch]) -> int | None:
         """Add the chunks to a new collection; return the bytes of the folder. A server does not report them."""
         self._clear(place)
-        # Chroma collects no fewer than it searches with.
-        graph = {"space": "ip", "max_neighbors": self.m, "ef_construction": self.ef_construction}
-        graph["ef_search"] = max(self.ef_search, self.depth + SPARE)
+        known = self.index_settings()
+        graph = {"space": "ip", "max_neighbors": self.m, **{n: known[n] for n in ("ef_construction", "ef_search")}}
         with self._connected(place) as (client, folder):
             collection = client.create_collection(place.name, configuration={"hnsw": graph}, embedding_function=None)
             most = client.get_max_batch_size()
@@ -166,7 +166,8 @@ class Chroma(VectorDatabase):
             if "://" not in self.uri and place is not None:
                 folder = self.uri or str(self._own_folder(place))
             failures = (chromadb.errors.ChromaError, httpx.HTTPError, ValueError, RuntimeError, OSError)
-            stack.enter_context(one_line(self.name(), folder or self.uri, *failures))
+            permanent = chromadb.errors.NotFoundError, chromadb.errors.InvalidArgumentError
+            stack.enter_context(one_line(self.name(), self.uri or folder, *failures, permanent=permanent))
             settings = chromadb.config.Settings(_env_file=None, anonymized_telemetry=False)
             if folder:
                 Path(folder).parent.mkdir(parents=True, exist_ok=True)

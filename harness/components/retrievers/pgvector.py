@@ -36,7 +36,7 @@ _WITH_WORDS, _WITH_GRAPH = ("full_text", "hybrid"), ("hnsw", "hybrid")
 
 @dataclass(frozen=True)
 class Pgvector(DatabaseSearch):
-    """Search in PostgreSQL with the extension `vector`.
+    """Search in PostgreSQL with the extension `vector` (pgvector 0.8 or newer).
 
     `search: flat` is exact; `hnsw` (graph with `m` links, built with `ef_construction`, searched with `ef_search`) is
     approximate: its `ann_recall` is logged, and as pgvector draws its levels at random, another build may find others.
@@ -76,7 +76,7 @@ class Pgvector(DatabaseSearch):
         parts = urlsplit(self.uri)
         if parts.scheme not in ("postgresql", "postgres"):
             return "uri: expected a PostgreSQL URL, such as postgresql://me@db.example.com/search"
-        if parts.password or {"password", "passfile", "sslpassword"} & parse_qs(parts.query).keys():
+        if parts.password or {"password", "sslpassword"} & parse_qs(parts.query).keys():
             return "uri: holds a password, which would be logged; set PGPASSWORD or use ~/.pgpass"
         if self.ef_construction < 2 * self.m:
             return f"ef_construction: expected at least 2 * m = {2 * self.m}, got {self.ef_construction}"
@@ -161,7 +161,7 @@ class Pgvector(DatabaseSearch):
             if self.search in _WITH_GRAPH:
                 connection.execute(f"SET hnsw.ef_search = {min(1000, max(self.ef_search, self.depth + SPARE))}")
                 connection.execute("SET hnsw.iterative_scan = strict_order")  # to find `depth`, however many that are
-                if self.existing and not connection.execute(_GRAPHS, [self.existing]).fetchone():
+                if self.existing and not connection.execute(_GRAPHS, [_quoted(self.existing)]).fetchone():
                     message = f"{self.existing} is not there, or has no HNSW index, and is searched by search: flat"
                     raise HarnessError(f"retriever pgvector: {message}")
             elif self.search == "flat":
@@ -233,3 +233,8 @@ class Pgvector(DatabaseSearch):
                     raise HarnessError(f"retriever pgvector: {self.uri} {message}")
                 pgvector.psycopg.register_vector(connection)
             yield connection
+
+
+def _quoted(table: str) -> str:
+    """The name of a table, perhaps with its schema, as an identifier of SQL."""
+    return ".".join(f'"{part}"' for part in table.replace('"', '""').split("."))
