@@ -201,4 +201,4 @@ def test_flat_search_on_public_data(
             assert ranked.row(at)[1] == pytest.approx(expected.row(at)[1], abs=2e-5)
     recall = [result.efficiency["ann_recall"] for result in launch.results[1:]]
     assert all(share > 0.9999 for share in recall[: len(found)])
-    assert all(share > 0.99 for share in recall[len(found) :])
+    assert all(share > 0.9 for share in recall[len(found) :])
